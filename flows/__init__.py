@@ -1,0 +1,1 @@
+"""Thin Prefect shells around the plain functions."""

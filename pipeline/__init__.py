@@ -1,0 +1,1 @@
+"""Numbers in, numbers out: from partitions to exact statistics, noise and posteriors."""

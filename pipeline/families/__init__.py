@@ -1,0 +1,28 @@
+"""One exponential family per file, in a fixed order: spec, sums, block of components, totals, constants."""
+
+from __future__ import annotations
+
+from suffice.pipeline.families import bernoulli, categorical, normal, poisson
+from suffice.pipeline.families.contract import Family
+
+FAMILIES: dict[str, Family] = {
+    module.FAMILY.name: module.FAMILY for module in (bernoulli, categorical, poisson, normal)
+}
+"""Every family that can be released, by name."""
+
+NOT_BUILT: frozenset[str] = frozenset(
+    {
+        "binomial",
+        "exponential",
+        "gamma",
+        "geometric",
+        "laplace",
+        "linear_regression",
+        "lognormal",
+        "multivariate_normal",
+        "negative_binomial",
+        "pareto",
+        "weibull",
+    }
+)
+"""Exponential families that a spec may name one day; refused by name until then."""

@@ -1,0 +1,1 @@
+"""One kind of data source per file: list its partitions, read the columns of one."""

@@ -1,0 +1,93 @@
+"""Release differentially private sufficient statistics once; draw posteriors from them for ever.
+
+A consumer starts with :func:`open_release` and :meth:`Release.posterior`; a data owner with
+:func:`load_spec`, :func:`plan` and :func:`release`. Names load when they are first used: importing the
+package imports neither NumPy nor anything heavier.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from suffice.errors import SufficeError
+    from suffice.pipeline.plan import Plan
+    from suffice.pipeline.plan import compile_plan as plan
+    from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.priors import (
+        Beta,
+        Dirichlet,
+        Gamma,
+        InverseGamma,
+        Normal,
+        NormalInverseGamma,
+        Reciprocal,
+        Uniform,
+    )
+    from suffice.pipeline.release import Release
+    from suffice.pipeline.spec import Spec, load_spec
+    from suffice.releasing import run_release as release
+    from suffice.storage.release_store import open_release
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Beta",
+    "Dirichlet",
+    "Gamma",
+    "InverseGamma",
+    "Normal",
+    "NormalInverseGamma",
+    "Plan",
+    "Posterior",
+    "Reciprocal",
+    "Release",
+    "Spec",
+    "SufficeError",
+    "Uniform",
+    "__version__",
+    "load_spec",
+    "open_release",
+    "plan",
+    "release",
+]
+
+_HOMES = {
+    "SufficeError": ("suffice.errors", "SufficeError"),
+    "Plan": ("suffice.pipeline.plan", "Plan"),
+    "plan": ("suffice.pipeline.plan", "compile_plan"),
+    "Posterior": ("suffice.pipeline.posterior", "Posterior"),
+    "Release": ("suffice.pipeline.release", "Release"),
+    "Spec": ("suffice.pipeline.spec", "Spec"),
+    "load_spec": ("suffice.pipeline.spec", "load_spec"),
+    "release": ("suffice.releasing", "run_release"),
+    "open_release": ("suffice.storage.release_store", "open_release"),
+    **{
+        prior: ("suffice.pipeline.priors", prior)
+        for prior in (
+            "Beta",
+            "Dirichlet",
+            "Gamma",
+            "InverseGamma",
+            "Normal",
+            "NormalInverseGamma",
+            "Reciprocal",
+            "Uniform",
+        )
+    },
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in _HOMES:
+        message = f"module 'suffice' has no attribute {name!r}"
+        raise AttributeError(message)
+    module, attribute = _HOMES[name]
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,219 @@
+"""Every error that `suffice` raises, and the exit status that each one means.
+
+::
+
+    SufficeError                          1
+    ├── UsageError (ValueError)           2   a command, an argument, a call
+    │   ├── SpecError                     2   a rule of the spec is broken; carries the place
+    │   ├── PriorError                    2   a prior that cannot be read or used
+    │   ├── SpecChangedError              2   the key was charged for a different spec
+    │   └── NameTakenError                2   the release name belongs to another dataset
+    ├── AccountError                      3   the account refuses
+    │   ├── AccountMissingError           3   no grant for this dataset
+    │   ├── BudgetExceededError           3   less remains than is asked for
+    │   └── GuaranteeError                3   other relation, unit, window grid or source
+    ├── SchemaError                       4   column names or type families do not fit
+    ├── StorageError (OSError)            5   store or ledger
+    │   ├── LedgerError                   5
+    │   │   ├── LedgerMissingError        5   no ledger there; says how to make one
+    │   │   ├── ChargeInProgressError     5   another run holds the charge
+    │   │   ├── ChargeSpentError          5   abandoned after noise may have existed
+    │   │   ├── ChargeLostError           5   this run no longer holds its charge
+    │   │   ├── CommitUnknownError        5   the commit may have landed: counted as spent
+    │   │   └── LedgerCorruptError        5   the chain of entries does not verify
+    │   └── StoreError                    5
+    │       ├── WrongStoreError           5   the store belongs to another ledger
+    │       ├── ObjectExistsError         5   a create-only write found its key taken
+    │       ├── ReleaseMissingError       5   no such release
+    │       └── ReleaseCorruptError       5   a release whose bytes do not verify
+    ├── StageFailedError                  1   a stage of a charged release failed; fixed text
+    ├── ClusterError                      1   the cluster is refused or cannot be reached
+    ├── MissingExtraError (ImportError)   1   an optional dependency is not installed
+    └── ReleaseInterruptedError           130
+
+A message states the rule, the place and the way out. It never holds a value read from the data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+
+class SufficeError(Exception):
+    """Base of every error this package raises on purpose."""
+
+    exit_status: ClassVar[int] = 1
+
+
+class UsageError(SufficeError, ValueError):
+    """A command, an argument or a call that cannot be carried out as written."""
+
+    exit_status = 2
+
+
+class SpecError(UsageError):
+    """A rule of the spec is broken.
+
+    Attributes
+    ----------
+    place : str
+        Where: file, line where known, and the path of keys, as ``release.yaml:7: privacy.epsilon``.
+    rule : str
+        The rule, and the value as written in the spec.
+    hint : str
+        A way out; may be empty.
+    """
+
+    def __init__(self, place: str, rule: str, hint: str = "") -> None:
+        self.place = place
+        self.rule = rule
+        self.hint = hint
+        super().__init__(f"{place}: {rule}" + (f" ({hint})" if hint else ""))
+
+
+class PriorError(UsageError):
+    """A prior that cannot be read, or that this posterior cannot use."""
+
+
+class SpecChangedError(UsageError):
+    """The same (dataset, name, window) was already charged for a different canonical plan.
+
+    Attributes
+    ----------
+    differing_keys : tuple of str
+        The keys of the canonical plans that differ.
+    """
+
+    def __init__(self, message: str, differing_keys: tuple[str, ...] = ()) -> None:
+        self.differing_keys = differing_keys
+        super().__init__(message)
+
+
+class NameTakenError(UsageError):
+    """A release name belongs to one dataset for good."""
+
+
+class AccountError(SufficeError):
+    """The account refuses; nothing was read and nothing charged."""
+
+    exit_status = 3
+
+
+class AccountMissingError(AccountError, LookupError):
+    """No budget was ever granted for this dataset."""
+
+
+class BudgetExceededError(AccountError):
+    """Less epsilon remains than the release asks for.
+
+    Attributes
+    ----------
+    requested, remaining : Fraction
+        Epsilon asked for and epsilon left, in nats.
+    """
+
+    def __init__(self, message: str, *, requested: Fraction, remaining: Fraction) -> None:
+        self.requested = requested
+        self.remaining = remaining
+        super().__init__(message)
+
+
+class GuaranteeError(AccountError):
+    """The account's relation, unit, window grid or allowed sources are others."""
+
+
+class SchemaError(SufficeError, TypeError):
+    """A column is missing, or its type family cannot serve the statistic."""
+
+    exit_status = 4
+
+
+class StorageError(SufficeError, OSError):
+    """The store or the ledger."""
+
+    exit_status = 5
+
+
+class LedgerError(StorageError):
+    """The ledger cannot be used as asked."""
+
+
+class LedgerMissingError(LedgerError):
+    """There is no ledger at this address."""
+
+
+class ChargeInProgressError(LedgerError):
+    """Another live run holds this charge."""
+
+
+class ChargeSpentError(LedgerError):
+    """The charge was abandoned after noise may have existed: its epsilon stays spent."""
+
+
+class ChargeLostError(LedgerError):
+    """This run no longer holds its charge: its lease passed and another run took over."""
+
+
+class CommitUnknownError(LedgerError):
+    """A commit may or may not have landed: what it would have spent counts as spent."""
+
+
+class LedgerCorruptError(LedgerError):
+    """The ledger's chain of entries, or its accounts, do not verify."""
+
+
+class StoreError(StorageError):
+    """The store cannot be used as asked."""
+
+
+class WrongStoreError(StoreError):
+    """The store belongs to another ledger, or the charge to another store."""
+
+
+class ObjectExistsError(StoreError):
+    """A create-only write found that its key exists."""
+
+
+class ReleaseMissingError(StoreError, LookupError):
+    """No release stands at this place."""
+
+
+class ReleaseCorruptError(StoreError):
+    """A release's bytes are not those its manifest states, or its manifest is malformed."""
+
+
+class StageFailedError(SufficeError, RuntimeError):
+    """A stage of a release failed after its charge was reserved.
+
+    The text is fixed per stage, so that nothing about the data can pass through it.
+
+    Attributes
+    ----------
+    stage : str
+        ``reading``, ``drawing``, ``staging`` or ``publishing``.
+    """
+
+    def __init__(self, stage: str, message: str) -> None:
+        self.stage = stage
+        super().__init__(message)
+
+
+class ClusterError(SufficeError, RuntimeError):
+    """The cluster is refused, or cannot be reached."""
+
+
+class MissingExtraError(SufficeError, ImportError):
+    """An optional dependency is not installed; the message holds the pip line."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{feature} needs an optional part: pip install 'suffice[{extra}]'")
+
+
+class ReleaseInterruptedError(SufficeError):
+    """The run was interrupted; the message states what became of the charge."""
+
+    exit_status = 130

@@ -1,0 +1,1 @@
+"""Bytes and transactions: the ledger, the release store and their formats."""

@@ -1,0 +1,1 @@
+"""Alembic migrations of the ledger, revision 0001 on."""
