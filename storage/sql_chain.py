@@ -1,0 +1,50 @@
+"""The chain of entries in an SQL database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import insert, select, update
+
+from suffice.storage import tables
+from suffice.storage.chain import Entry, Head, next_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from suffice.storage.chain import EntryKind
+
+
+def read_head(connection: Connection, *, lock: bool = False) -> Head:
+    """Return the end of the chain; with `lock`, no other transaction appends until this one ends."""
+    query = select(tables.ledger.c.head_sequence, tables.ledger.c.head_hash)
+    row = connection.execute(query.with_for_update() if lock else query).one()
+    return Head(sequence=row.head_sequence, hash=row.head_hash)
+
+
+def read_entries(connection: Connection) -> Sequence[Entry]:
+    """Return the whole chain."""
+    query = select(tables.entries).order_by(tables.entries.c.sequence)
+    return [Entry(**row) for row in connection.execute(query).mappings()]
+
+
+def append_entry(
+    connection: Connection, kind: EntryKind, moment: datetime, payload: Mapping[str, object]
+) -> Entry:
+    """Append one entry to the chain, in the transaction that `connection` is in."""
+    entry = next_entry(read_head(connection, lock=True), kind, moment, payload)
+    connection.execute(
+        insert(tables.entries).values(
+            sequence=entry.sequence,
+            previous_hash=entry.previous_hash,
+            kind=entry.kind,
+            time=entry.time,
+            payload=entry.payload,
+            hash=entry.hash,
+        )
+    )
+    connection.execute(update(tables.ledger).values(head_sequence=entry.sequence, head_hash=entry.hash))
+    return entry

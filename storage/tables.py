@@ -1,0 +1,90 @@
+"""The ledger's tables as queries name them; constraints and triggers stand in the migrations.
+
+Epsilon is in integers of one millionth (`micro_`), times are ISO 8601 text in UTC.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, MetaData, Table, Text
+
+REVISION = "0001"
+"""The Alembic revision that this version of the package reads and writes."""
+
+metadata = MetaData()
+
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("ledger_id", Text, nullable=False),
+    Column("head_sequence", BigInteger, nullable=False),
+    Column("head_hash", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("sequence", BigInteger, primary_key=True),
+    Column("previous_hash", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("time", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("dataset", Text, primary_key=True),
+    Column("neighboring", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("per_window", Text),
+    Column("units_disjoint", Boolean, nullable=False),
+    Column("sources", Text, nullable=False),
+    Column("micro_granted", BigInteger, nullable=False),
+    Column("micro_spent", BigInteger, nullable=False),
+    Column("micro_reserved", BigInteger, nullable=False),
+)
+
+windows = Table(
+    "windows",
+    metadata,
+    Column("dataset", Text, primary_key=True),
+    Column("window", Text, primary_key=True),
+    Column("micro_spent", BigInteger, nullable=False),
+    Column("micro_reserved", BigInteger, nullable=False),
+)
+
+names = Table(
+    "names",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+)
+
+charges = Table(
+    "charges",
+    metadata,
+    Column("charge_id", Text, primary_key=True),
+    Column("release_id", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("window", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("micro_epsilon", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("drew", Boolean, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("lease_expires", Text, nullable=False),
+    Column("plan_json", Text, nullable=False),
+    Column("plan_hash", Text, nullable=False),
+    Column("store_id", Text, nullable=False),
+    Column("store_uri", Text, nullable=False),
+    Column("reserved_sequence", BigInteger, nullable=False),
+    Column("drawing_sequence", BigInteger),
+    Column("drawing_hash", Text),
+    Column("manifest", LargeBinary),
+    Column("created_at", Text, nullable=False),
+)
