@@ -1,0 +1,147 @@
+"""Public domains: the keys of a group, the categories of a statistic. They come from the spec alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+
+MOST_CELLS = 10**7
+
+
+class DomainKind(StrEnum):
+    """Where the keys come from, and so how a column's values are compared with them.
+
+    ``list``: texts, compared in the column's own type. ``range``: consecutive integers. ``period``:
+    consecutive days, months or years of a date column. ``boolean``: false and true, also as 0 and 1.
+    """
+
+    LIST = "list"
+    RANGE = "range"
+    PERIOD = "period"
+    BOOLEAN = "boolean"
+
+
+class Every(StrEnum):
+    """The length of a period."""
+
+    DAY = "day"
+    MONTH = "month"
+    YEAR = "year"
+
+    @property
+    def label_length(self) -> int:
+        """Characters of a period's canonical label: ``2013-01-05``, ``2013-01``, ``2013``."""
+        return {Every.DAY: 10, Every.MONTH: 7, Every.YEAR: 4}[self]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain(Sequence[str | int]):
+    """Declared keys in declared order.
+
+    Parameters
+    ----------
+    kind : DomainKind
+        How values are compared with the keys.
+    keys : tuple of str, or range
+        Texts; for ``range`` consecutive integers.
+    every : Every or None
+        The period of a ``period`` domain, whose keys are canonical labels.
+    """
+
+    kind: DomainKind
+    keys: tuple[str, ...] | range
+    every: Every | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[str | int]:
+        return iter(self.keys)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]  # noqa: ANN001, ANN204
+        return self.keys[index]
+
+    def canonical(self) -> object:
+        """Return the domain as it stands in the canonical plan."""
+        if self.kind is DomainKind.RANGE:
+            return {"range": [str(self.keys[0]), str(self.keys[-1])]}
+        if self.kind is DomainKind.PERIOD:
+            return {"from": self.keys[0], "to": self.keys[-1], "every": str(self.every)}
+        return list(self.keys)
+
+
+def boolean_domain() -> Domain:
+    """Return the domain of a Bernoulli column."""
+    return Domain(kind=DomainKind.BOOLEAN, keys=("false", "true"))
+
+
+def period_start(label: str, every: Every) -> dt.date:
+    """Return the first day of a canonical period label.
+
+    Raises
+    ------
+    ValueError
+        Where `label` is not canonical: ``2013-1`` for ``2013-01``, say.
+    """
+    message = f"{label!r} is not a {every} written as {'YYYY-MM-DD'[: every.label_length]}"
+    if len(label) != every.label_length:
+        raise ValueError(message)
+    try:
+        start = dt.date.fromisoformat(label + "-01-01"[every.label_length - 4 :] if len(label) < 10 else label)
+    except ValueError:
+        raise ValueError(message) from None
+    if start.isoformat()[: every.label_length] != label:
+        raise ValueError(message)
+    return start
+
+
+def next_period(start: dt.date, every: Every) -> dt.date:
+    """Return the first day after the period that begins at `start`; past year 9999 an OverflowError."""
+    if every is Every.DAY:
+        return start + dt.timedelta(days=1)
+    if start.year == dt.MAXYEAR and (every is Every.YEAR or start.month == 12):
+        message = "the period ends after year 9999"
+        raise OverflowError(message)
+    if every is Every.YEAR:
+        return dt.date(start.year + 1, 1, 1)
+    return dt.date(start.year + start.month // 12, start.month % 12 + 1, 1)
+
+
+def period_labels(first: str, last: str, every: Every) -> tuple[str, ...]:
+    """Return the canonical labels from `first` to `last`, both included.
+
+    Raises
+    ------
+    ValueError
+        Where a label is not canonical, `last` lies before `first`, or there are too many.
+    """
+    start, end = period_start(first, every), period_start(last, every)
+    if end < start:
+        message = f"{last!r} lies before {first!r}"
+        raise ValueError(message)
+    labels = []
+    while True:
+        labels.append(start.isoformat()[: every.label_length])
+        if start == end:
+            return tuple(labels)
+        start = next_period(start, every)
+
+
+def duplicate(keys: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first two keys that are equal as text or as numbers, if any."""
+    seen: dict[str | Decimal, str] = {}
+    for key in keys:
+        value: str | Decimal = key
+        try:
+            number = Decimal(key)
+            if key.isascii() and "_" not in key and number.is_finite():
+                value = number
+        except InvalidOperation:
+            pass
+        if value in seen:
+            return seen[value], key
+        seen[value] = key
+    return None

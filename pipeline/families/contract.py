@@ -1,0 +1,128 @@
+"""What a family is to the engine and the mechanism: its sums, its block of components, its totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from suffice.pipeline.fields import StatisticSpec
+from suffice.pipeline.sensitivity import Design, NeighboringRelation, partition_of_unity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.domains import Domain
+    from suffice.pipeline.sums import Measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    r"""A number people ask for, as an exact linear map of a statistic's components.
+
+    .. math:: \text{quantity} = \sum_j a_j \, \text{value}_j + a_N N
+
+    Parameters
+    ----------
+    name : str
+        ``n``, ``total``, ``total_of_squares``, or ``count`` of a category.
+    category : str or None
+        The category that a ``count`` is of.
+    coefficients : tuple of Fraction
+        ``a_j``, one per component, in the column's unit per lattice unit.
+    public_n_coefficient : Fraction
+        ``a_N``, of the public number of records; 0 in a partition of unity.
+    """
+
+    name: str
+    category: str | None = None
+    coefficients: tuple[Fraction, ...]
+    public_n_coefficient: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One jointly calibrated vector of components on one lattice.
+
+    Parameters
+    ----------
+    design : Design
+        Partition of unity, or minimal beside a public N.
+    components : tuple of str
+        Their names, in the order released.
+    largest_value : int
+        The largest magnitude that one record adds to one component, in lattice units.
+    partition_total : int or None
+        What one record adds over all components, for a partition of unity.
+    minimal_sensitivity : int or None
+        The sensitivity of the minimal design under ``replace_one``.
+    quantities : tuple of Quantity
+        The exact maps to the quantities of the family.
+    """
+
+    design: Design
+    components: tuple[str, ...]
+    largest_value: int
+    partition_total: int | None = None
+    minimal_sensitivity: int | None = None
+    quantities: tuple[Quantity, ...]
+
+    def l1_sensitivity(self, neighboring: NeighboringRelation) -> int:
+        """Return the block's joint sensitivity per record, in lattice units."""
+        if self.partition_total is not None:
+            return partition_of_unity(self.partition_total, neighboring)
+        if self.minimal_sensitivity is None or neighboring is not NeighboringRelation.REPLACE_ONE:
+            message = "minimal statistics are for replace_one only"
+            raise ValueError(message)
+        return self.minimal_sensitivity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """The public constants that a family's posterior needs.
+
+    Parameters
+    ----------
+    categories : tuple of str
+        All released categories, ``other`` included; empty where there are none.
+    lower, upper : Fraction or None
+        Clipping bounds in the column's unit; ``upper`` alone for counts.
+    lattice_bits : int or None
+        The half range is ``2**lattice_bits`` lattice steps.
+    """
+
+    categories: tuple[str, ...] = ()
+    lower: Fraction | None = None
+    upper: Fraction | None = None
+    lattice_bits: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One exponential family, up to the release.
+
+    Parameters
+    ----------
+    name : str
+        As written in a spec.
+    spec : type of StatisticSpec
+        The model of its entry in a spec.
+    measure : callable
+        The spec's entry -> what a pass over the data computes.
+    block : callable
+        The spec's entry, whether N is public -> the components released.
+    totals : callable
+        The spec's entry, the block's design, exact sums of shape (n_cells, n_sums), Python integers ->
+        exact totals of shape (n_cells, n_components), Python integers.
+    parameters : callable
+        The spec's entry -> the constants of its posterior.
+    """
+
+    name: str
+    spec: type[StatisticSpec]
+    measure: Callable[[Any], Measure]
+    block: Callable[[Any, bool], Block]
+    totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
+    parameters: Callable[[Any], Parameters]
+    domains: Callable[[Any], tuple[Domain, ...]] = field(default=lambda _spec: ())

@@ -1,0 +1,285 @@
+"""The plan: a pure function of the public spec. Cells, blocks, sensitivities, scales, expected error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import SpecError
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.contract import Parameters, Quantity
+from suffice.pipeline.numbers import LARGEST_SCALE, format_epsilon, format_number, scale_rounded_up
+from suffice.pipeline.sensitivity import Design, NeighboringRelation
+
+if TYPE_CHECKING:
+    from suffice.pipeline.domains import Domain
+    from suffice.pipeline.spec import Spec
+    from suffice.pipeline.sums import Measure
+
+INT64 = "int64"
+DECIMAL = "decimal128(38, 0)"
+_NOISE_REACH = 64
+"""Noise beyond 64 scales has probability under e^-64 a draw; values saturate there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticPlan:
+    """One statistic's block: what is released, at which sensitivity, with how much noise.
+
+    Attributes
+    ----------
+    name, family, column : str
+        As in the spec.
+    design : Design
+        Partition of unity, or minimal beside a public N.
+    components : tuple of str
+        The released components, in order.
+    epsilon : Fraction
+        This block's part of the release's epsilon, in nats.
+    l1_sensitivity : int
+        Joint over the components, per record, in lattice units.
+    scale : float
+        Of the discrete Laplace noise on each component, in lattice units; exact as a rational.
+    partition_total : int or None
+        What one record adds over all components, for a partition of unity.
+    value_type : str
+        Arrow type of the released values, ``int64`` or ``decimal128(38, 0)``.
+    quantities : tuple of Quantity
+        Exact maps from components to quantities.
+    parameters : Parameters
+        Public constants of the posterior.
+    """
+
+    name: str
+    family: str
+    column: str
+    design: Design
+    components: tuple[str, ...]
+    epsilon: Fraction
+    l1_sensitivity: int
+    scale: float
+    partition_total: int | None
+    value_type: str
+    quantities: tuple[Quantity, ...]
+    parameters: Parameters
+
+    @property
+    def component_noise_sd(self) -> float:
+        """Standard deviation of the noise on one component, in lattice units."""
+        return discrete_laplace_sd(self.scale)
+
+    def quantity_noise_sd(self, quantity: Quantity) -> float:
+        """Standard deviation of the noise on a quantity, in the column's unit.
+
+        The components' noises are independent, so the covariances of the basis are in the map.
+        """
+        squares = sum((coefficient**2 for coefficient in quantity.coefficients), Fraction(0))
+        return self.component_noise_sd * math.sqrt(squares)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything about a release that is known before any data are read.
+
+    Attributes
+    ----------
+    name, dataset : str
+        The release series, and the account that pays.
+    epsilon : Fraction
+        Of the whole release, in nats; the blocks' epsilons add up to it exactly.
+    neighboring : NeighboringRelation
+        The neighbouring relation of the guarantee.
+    unit : str
+        The privacy unit: ``row``.
+    grid : str or None
+        The window grid, ``column:every``.
+    groups : dict of str to Domain
+        The public group keys, in declared order; the cells are their product.
+    statistics : tuple of StatisticPlan
+        In declared order.
+    max_total_rows : int
+        Public bound on the number of records.
+    canonical : str
+        The canonical plan, JSON text.
+    plan_hash : str
+        Its SHA-256, in hex.
+    """
+
+    name: str
+    dataset: str
+    epsilon: Fraction
+    neighboring: NeighboringRelation
+    unit: str
+    grid: str | None
+    groups: dict[str, Domain]
+    statistics: tuple[StatisticPlan, ...]
+    max_total_rows: int
+    canonical: str
+    plan_hash: str
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells: the product of the groups' sizes."""
+        return math.prod(len(domain) for domain in self.groups.values())
+
+    @property
+    def n_is_public(self) -> bool:
+        """Whether some statistic is released beside a public number of records."""
+        return any(statistic.design is Design.MINIMAL for statistic in self.statistics)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice plan --json`` prints."""
+        return {
+            "name": self.name,
+            "dataset": self.dataset,
+            "epsilon": format_epsilon(self.epsilon),
+            "neighboring": str(self.neighboring),
+            "unit": self.unit,
+            "window": self.grid,
+            "groups": {name: len(domain) for name, domain in self.groups.items()},
+            "cells": self.n_cells,
+            "plan_hash": self.plan_hash,
+            "statistics": [_statistic_dict(statistic) for statistic in self.statistics],
+        }
+
+    def __str__(self) -> str:
+        from suffice.pipeline.tables import text_table  # noqa: PLC0415 - only printing needs it
+
+        rows = []
+        for statistic in self.statistics:
+            head = [
+                statistic.name,
+                statistic.family,
+                format_epsilon(statistic.epsilon),
+                str(statistic.l1_sensitivity),
+                f"{statistic.scale:.6g}",
+            ]
+            for quantity in statistic.quantities:
+                label = f"{quantity.name} {quantity.category}" if quantity.category else quantity.name
+                rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
+                head = [""] * 5
+        window = f", released per window of {self.grid}" if self.grid else ""
+        heading = (
+            f"{self.name}: epsilon {format_epsilon(self.epsilon)} of {self.dataset}, {self.neighboring}, "
+            f"unit {self.unit}{window}\n{self.n_cells} cells\n\n"
+        )
+        columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
+        return heading + text_table(columns, rows)
+
+
+def compile_plan(spec: Spec) -> Plan:
+    r"""Compile a spec into its plan. Reads no data and spends nothing.
+
+    Block ``j`` gets
+
+    .. math:: \varepsilon_j = \varepsilon \frac{\text{share}_j}{\sum_i \text{share}_i}, \qquad
+              b_j = \Delta_j / \varepsilon_j \text{ rounded up}
+
+    Parameters
+    ----------
+    spec : Spec
+        A validated spec.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    SpecError
+        Where a scale is above 2**57, or values could not be stored in 38 digits.
+    """
+    n_may_be_public = (
+        spec.privacy.neighboring is NeighboringRelation.REPLACE_ONE
+        and spec.privacy.unit == "row"
+        and not spec.groups
+        and spec.window is None
+    )
+    # proof: block-split
+    shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
+    return Plan(
+        name=spec.name,
+        dataset=spec.dataset,
+        epsilon=spec.privacy.epsilon,
+        neighboring=spec.privacy.neighboring,
+        unit=spec.privacy.unit,
+        grid=spec.grid,
+        groups=dict(spec.groups),
+        statistics=tuple(
+            _plan_statistic(spec, name, spec.privacy.epsilon * statistic.share / shares, n_may_be_public=n_may_be_public)
+            for name, statistic in spec.statistics.items()
+        ),
+        max_total_rows=spec.max_total_rows,
+        canonical=spec.canonical_plan(),
+        plan_hash=spec.plan_hash(),
+    )
+
+
+def measures(spec: Spec) -> dict[str, Measure]:
+    """Return what one pass over the data computes, by statistic."""
+    return {name: FAMILIES[entry.family].measure(entry) for name, entry in spec.statistics.items()}
+
+
+def discrete_laplace_sd(scale: float) -> float:
+    r"""Return the standard deviation of discrete Laplace noise.
+
+    .. math:: \sqrt{2 q} / (1 - q) = 1 / (\sqrt 2 \sinh(1 / 2b)), \quad q = e^{-1/b}
+
+    Parameters
+    ----------
+    scale : float, > 0
+        ``b``, in lattice units.
+    """
+    half_rate = 0.5 / scale
+    return 1 / (math.sqrt(2) * math.sinh(half_rate)) if half_rate < 700 else 0.0
+
+
+def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public: bool) -> StatisticPlan:
+    entry = spec.statistics[name]
+    family = FAMILIES[entry.family]
+    block = family.block(entry, n_may_be_public)
+    l1_sensitivity = block.l1_sensitivity(spec.privacy.neighboring)
+    scale = scale_rounded_up(l1_sensitivity, epsilon)
+    place = f"statistics.{name}"
+    if scale > LARGEST_SCALE:
+        raise SpecError(place, f"its noise scale {scale:.3g} is above 2^57", "give it more epsilon or fewer lattice_bits")
+    reach = block.largest_value * spec.max_total_rows + _NOISE_REACH * Fraction(scale)
+    if reach >= 10**38:
+        raise SpecError(place, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits")
+    return StatisticPlan(
+        name=name,
+        family=entry.family,
+        column=entry.column,
+        design=block.design,
+        components=block.components,
+        epsilon=epsilon,
+        l1_sensitivity=l1_sensitivity,
+        scale=scale,
+        partition_total=block.partition_total,
+        value_type=INT64 if reach < 2**63 else DECIMAL,
+        quantities=block.quantities,
+        parameters=family.parameters(entry),
+    )
+
+
+def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
+    return {
+        "name": statistic.name,
+        "family": statistic.family,
+        "column": statistic.column,
+        "design": str(statistic.design),
+        "epsilon": format_epsilon(statistic.epsilon),
+        "l1_sensitivity": statistic.l1_sensitivity,
+        "scale": format_number(Fraction(statistic.scale)),
+        "components": [{"name": component} for component in statistic.components],
+        "derived": [
+            {
+                "quantity": quantity.name,
+                **({"category": quantity.category} if quantity.category is not None else {}),
+                "noise_sd": statistic.quantity_noise_sd(quantity),
+            }
+            for quantity in statistic.quantities
+        ],
+    }

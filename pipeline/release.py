@@ -1,0 +1,219 @@
+"""A release: noisy statistics and the law of their noise. Public; everything here is post-processing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Quantity
+    from suffice.pipeline.plan import StatisticPlan
+    from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.priors import Prior
+    from suffice.pipeline.sensitivity import NeighboringRelation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyStatistic:
+    """One statistic's noisy components in every cell, and their law.
+
+    Attributes
+    ----------
+    plan : StatisticPlan
+        Components, scale, maps to quantities, constants.
+    values : ndarray of object, shape (n_cells, n_components)
+        Python integers: exact total plus discrete Laplace noise of scale ``plan.scale``.
+    groups : dict of str to list
+        The key of each cell, by group column; int for ``range`` domains, else text.
+    public_n : int or None
+        The public number of records, where there is one.
+    max_total_rows : int
+        Public bound on a cell's number of records.
+    """
+
+    plan: StatisticPlan
+    values: NDArray[np.object_]
+    groups: Mapping[str, list[str | int]]
+    public_n: int | None
+    max_total_rows: int
+
+    def estimates(self, quantity: Quantity) -> NDArray[np.float64]:
+        """Return the unbiased estimates of a quantity, shape (n_cells,), in the column's unit.
+
+        The map is carried out in integers and rounded once, so nothing cancels.
+        """
+        coefficients = (*quantity.coefficients, quantity.public_n_coefficient)
+        denominator = math.lcm(*(coefficient.denominator for coefficient in coefficients))
+        *weights, public = (int(coefficient * denominator) for coefficient in coefficients)
+        numerator = np.full(len(self.values), public * (self.public_n or 0), dtype=object)
+        for component, weight in enumerate(weights):
+            numerator = numerator + self.values[:, component] * weight
+        return np.array([entry / denominator for entry in numerator], dtype=np.float64)
+
+    def quantity(self, name: str) -> tuple[NDArray[np.float64], float]:
+        """Return a quantity's estimates, shape (n_cells,), and the standard deviation of their noise.
+
+        Parameters
+        ----------
+        name : str
+            ``n``, ``total`` or ``total_of_squares``, as the family has it.
+
+        Raises
+        ------
+        UsageError
+            Where the family has no such quantity.
+        """
+        for quantity in self.plan.quantities:
+            if quantity.name == name and quantity.category is None:
+                return self.estimates(quantity), self.plan.quantity_noise_sd(quantity)
+        known = ", ".join(sorted({quantity.name for quantity in self.plan.quantities}))
+        message = f"{self.plan.name} has no quantity {name!r}: it has {known}"
+        raise UsageError(message)
+
+    def where(self, where: Mapping[str, object] | None) -> NoisyStatistic:
+        """Keep the cells whose keys equal the given ones as text; nothing is ever summed.
+
+        Raises
+        ------
+        UsageError
+            Where a column is no group of the release, or no cell is left.
+        """
+        if not where:
+            return self
+        keep = np.ones(len(self.values), dtype=bool)
+        for column, key in where.items():
+            if column not in self.groups:
+                known = ", ".join(self.groups) or "none"
+                message = f"the release has no group {column!r}: its groups are {known}"
+                raise UsageError(message)
+            keep &= np.array([str(entry) == str(key) for entry in self.groups[column]], dtype=bool)
+        if not keep.any():
+            message = "no cell of the release has " + ", ".join(f"{column}={key}" for column, key in where.items())
+            raise UsageError(message)
+        chosen = np.flatnonzero(keep)
+        return dataclasses.replace(
+            self,
+            values=self.values[chosen],
+            groups={column: [keys[index] for index in chosen] for column, keys in self.groups.items()},
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row per cell and quantity: group keys, quantity, estimate, noise_sd.
+
+        Estimates are unbiased and in the column's unit; they may lie outside what is possible, as a
+        negative count, because the noise is not cut off.
+        """
+        columns = [
+            (quantity, self.estimates(quantity), self.plan.quantity_noise_sd(quantity))
+            for quantity in self.plan.quantities
+        ]
+        return [
+            {
+                **{column: keys[cell] for column, keys in self.groups.items()},
+                "quantity": quantity.name,
+                **({"category": quantity.category} if quantity.category is not None else {}),
+                "estimate": float(estimates[cell]),
+                "noise_sd": noise_sd,
+            }
+            for cell in range(len(self.values))
+            for quantity, estimates, noise_sd in columns
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A published release, as its manifest and its verified files tell it.
+
+    Attributes
+    ----------
+    name, dataset, window, release_id : str
+        Which release: the series, the protected population, the window label, 16 hex digits.
+    uri : str
+        Where it stands.
+    epsilon : Fraction
+        Of the whole release, in nats.
+    neighboring : NeighboringRelation
+        The neighbouring relation of the guarantee.
+    unit : str
+        The privacy unit.
+    public_n : int or None
+        The public number of records, where there is one.
+    statistics : dict of str to NoisyStatistic
+        In declared order.
+    manifest : dict
+        The manifest as parsed.
+    """
+
+    name: str
+    dataset: str
+    window: str
+    release_id: str
+    uri: str
+    epsilon: Fraction
+    neighboring: NeighboringRelation
+    unit: str
+    public_n: int | None
+    statistics: Mapping[str, NoisyStatistic]
+    manifest: Mapping[str, Any]
+
+    def statistic(self, name: str) -> NoisyStatistic:
+        """Return one statistic.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        if name not in self.statistics:
+            message = f"the release has no statistic {name!r}: it has {', '.join(self.statistics)}"
+            raise UsageError(message)
+        return self.statistics[name]
+
+    def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+        """Return a statistic's unbiased estimates; see :meth:`NoisyStatistic.table`."""
+        return self.statistic(statistic).where(where).table()
+
+    def posterior(
+        self,
+        statistic: str,
+        prior: Prior | str | None = None,
+        where: Mapping[str, object] | None = None,
+        method: str = "noise-aware",
+        n_prior: object = None,
+    ) -> Posterior:
+        """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
+
+        Parameters
+        ----------
+        statistic : str
+            Its name in the release.
+        prior : prior object or str, optional
+            The same prior for every cell, as ``suffice.Beta(1, 9)`` or ``"Beta(1, 9)"``; the family's
+            default otherwise.
+        where : mapping, optional
+            Keep the cells with these group keys.
+        method : {"noise-aware", "plug-in"}
+            The exact posterior given the noise, or the conjugate update that takes projected noisy
+            statistics for exact, which is not calibrated. There is never a silent fallback.
+        n_prior : optional
+            The public prior of a latent number of records; see ``suffice.pipeline.priors``.
+
+        Raises
+        ------
+        UsageError, PriorError
+            Where the method or the prior does not fit.
+        """
+        from suffice.pipeline.posterior import posterior_of  # noqa: PLC0415 - scipy is slow to import
+
+        return posterior_of(self.statistic(statistic).where(where), method=method, prior=prior, n_prior=n_prior)

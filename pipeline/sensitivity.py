@@ -1,0 +1,82 @@
+"""L1 sensitivities: exact integers in lattice units; claims and proofs in ``sensitivity.md``.
+
+Every function returns the largest L1 change of one statistic's vector of totals between neighbouring
+data sets. The comments ``proof: LABEL`` name the claims.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fractions import Fraction
+
+
+class NeighboringRelation(StrEnum):
+    """Which pairs of data sets are neighbours.
+
+    ``add_or_remove_one``: one has one record more. ``replace_one``: equally many records, one differs.
+    """
+
+    ADD_OR_REMOVE_ONE = "add_or_remove_one"
+    REPLACE_ONE = "replace_one"
+
+
+class Design(StrEnum):
+    """How a statistic is released.
+
+    ``partition_of_unity``: components that are never negative and whose sum is the same for every
+    record that enters. ``minimal``: fewer numbers, beside a public number of records.
+    """
+
+    PARTITION_OF_UNITY = "partition_of_unity"
+    MINIMAL = "minimal"
+
+
+def partition_of_unity(total: int, neighboring: NeighboringRelation) -> int:
+    """Return the sensitivity of a partition of unity.
+
+    Parameters
+    ----------
+    total : int
+        What one entering record adds over all components together, whatever its value.
+    neighboring : NeighboringRelation
+        Replacing a record is removing one and adding one, perhaps in another cell.
+    """
+    # proof: partition-of-unity
+    if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
+        return total
+    # proof: replacement
+    return 2 * total
+
+
+def minimal_sum(lowest: int, highest: int) -> int:
+    """Return the sensitivity of one bounded sum under ``replace_one``: the range of a record's value."""
+    # proof: minimal-sum
+    return highest - lowest
+
+
+def minimal_counts() -> int:
+    """Return the sensitivity of a vector of category counts under ``replace_one``."""
+    # proof: minimal-counts
+    return 2
+
+
+def minimal_moments(steps: int, weight: int) -> int:
+    r"""Return the sensitivity of ``(steps * sum(X) / weight, sum(X^2))`` under ``replace_one``.
+
+    .. math:: \Delta_1 = \frac{(1 + 2 w)^2 M^2}{4 w^2}
+
+    where ``M`` is `steps`, ``w`` is `weight` and X lies in ``-M..M``.
+
+    Parameters
+    ----------
+    steps : int
+        ``M``, a power of two, at least 4 for the bound to be attained with ``weight = 2``.
+    weight : int
+        ``w``, a power of two, at most ``M``.
+    """
+    # proof: minimal-moments
+    sensitivity = Fraction((1 + 2 * weight) ** 2 * steps**2, 4 * weight**2)
+    if sensitivity.denominator != 1:
+        message = f"weight {weight} does not fit a lattice of {steps} steps"
+        raise ValueError(message)
+    return sensitivity.numerator
