@@ -1,0 +1,355 @@
+"""The command line: parsing and printing only. Exit statuses are those of ``suffice.errors``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.exceptions import TyperException
+
+from suffice import cli_ledger, rendering
+from suffice.errors import StorageError, SufficeError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.release import Release
+
+app = typer.Typer(
+    name="suffice",
+    help="Release differentially private sufficient statistics once; draw posteriors from them for ever.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+)
+app.add_typer(cli_ledger.app, name="ledger")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+StoreOption = Annotated[
+    str, typer.Option("--store", envvar="SUFFICE_STORE", metavar="URI", help="Where releases are published.")
+]
+LedgerOption = Annotated[
+    str, typer.Option("--ledger", envvar="SUFFICE_LEDGER", metavar="URL", help="The privacy ledger.")
+]
+WhereOption = Annotated[
+    list[str] | None, typer.Option("--where", metavar="COLUMN=KEY", help="Keep these cells; may repeat.")
+]
+OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")]
+ReleaseArgument = Annotated[
+    str, typer.Argument(metavar="RELEASE", help="A path or URI, or NAME[@WINDOW] in the store.")
+]
+SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")]
+
+DEFAULT_STORE = "releases"
+DEFAULT_LEDGER = "sqlite:///ledger.db"
+
+
+@app.command()
+def demo(
+    directory: Annotated[Path, typer.Option("--dir", help="Where to work.")] = Path("demo"),
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the whole main job on real flight records, offline."""
+    from suffice.demo import run_demo  # noqa: PLC0415 - each command imports what it needs
+
+    summary = run_demo(directory, quiet=as_json)
+    if as_json:
+        rendering.print_json(summary)
+
+
+@app.command()
+def init(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A Parquet file, directory or glob.")],
+    out: Annotated[Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
+    from suffice.pipeline.skeleton import skeleton  # noqa: PLC0415
+
+    text = skeleton(data, relative_to=out.parent if out else Path())
+    if out is not None:
+        try:
+            with out.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            message = f"--out {out}: the file exists, and is not overwritten"
+            raise UsageError(message) from None
+        except OSError:
+            message = f"--out {out}: the file cannot be written"
+            raise UsageError(message) from None
+    if as_json:
+        rendering.print_json({"spec": text, "out": str(out) if out else None})
+    elif out is None:
+        print(text, end="")
+    else:
+        print(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
+
+
+@app.command()
+def plan(spec: SpecArgument, *, as_json: JsonOption = False) -> None:
+    """Show what would be released and how noisy it would be; reads no data, spends nothing."""
+    from suffice.pipeline.plan import compile_plan  # noqa: PLC0415
+    from suffice.pipeline.spec import load_spec  # noqa: PLC0415
+
+    compiled = compile_plan(load_spec(spec))
+    if as_json:
+        rendering.print_json(compiled.to_dict())
+    else:
+        print(compiled)
+
+
+@app.command()
+def release(
+    spec: SpecArgument,
+    window: Annotated[str, typer.Option("--window", metavar="W", help="A window label, as 2013-01.")] = "all",
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."),
+    ] = "threads",
+    *,
+    new_attempt: Annotated[bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Charge the ledger, compute exact statistics, add noise once, publish."""
+    from suffice.pipeline.spec import load_spec  # noqa: PLC0415
+    from suffice.releasing import carry_out  # noqa: PLC0415
+
+    outcome = carry_out(
+        load_spec(spec),
+        store=store,
+        ledger=ledger,
+        cluster=cluster,
+        window=window,
+        new_attempt=new_attempt,
+        progress=rendering.Progress(),
+    )
+    document = {
+        **_release_document(outcome.release),
+        "status": outcome.status,
+        "remaining_epsilon": outcome.remaining_epsilon,
+    }
+    if as_json:
+        rendering.print_json(document)
+        return
+    if outcome.status == "already_published":
+        print("already published: the data were not read again, nothing was charged")
+    _print_release(document)
+    print(f"remaining epsilon  {outcome.remaining_epsilon}")
+
+
+@app.command()
+def show(release: ReleaseArgument, store: StoreOption = DEFAULT_STORE, *, as_json: JsonOption = False) -> None:
+    """Show a release: what, for whom, at what price, which files."""
+    document = _release_document(_open(release, store))
+    if as_json:
+        rendering.print_json(document)
+    else:
+        _print_release(document)
+
+
+@app.command()
+def verify(
+    release: ReleaseArgument,
+    store: StoreOption = DEFAULT_STORE,
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too.")
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a release's files and manifest and, where given, the ledger's record of it."""
+    from suffice.storage.verify import verify_release  # noqa: PLC0415
+
+    if ledger is None:
+        verification = verify_release(release, store=store)
+    else:
+        from suffice.storage.ledger import open_ledger  # noqa: PLC0415
+
+        with open_ledger(ledger) as opened:
+            verification = verify_release(release, store=store, ledger=opened)
+    if as_json:
+        rendering.print_json(
+            {"ok": verification.ok, "problems": list(verification.problems), "ledger": verification.ledger}
+        )
+    else:
+        for problem in verification.problems:
+            print(problem)
+        print("ok" if verification.ok else "not ok", "-", f"ledger {verification.ledger.replace('_', ' ')}")
+    if not verification.ok:
+        raise typer.Exit(StorageError.exit_status)
+
+
+@app.command()
+def table(
+    release: ReleaseArgument,
+    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    where: WhereOption = None,
+    out: OutOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a statistic's unbiased estimates and the standard deviations of their noise."""
+    if out is not None:
+        rendering.check_out(out)
+    chosen = _open(release, store).statistic(statistic).where(_parse_where(where))
+    rows = chosen.table()
+    if out is not None:
+        rendering.write_table(rendering.columns_of(rows), out)
+    if as_json:
+        rendering.print_json({"statistic": statistic, "family": chosen.plan.family, "rows": rows})
+    elif out is None:
+        rendering.print_rows(rows)
+
+
+@app.command()
+def posterior(  # noqa: PLR0913 - the command's options
+    release: ReleaseArgument,
+    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    prior: Annotated[str | None, typer.Option("--prior", help='As "Beta(1, 9)"; default: the family\'s.')] = None,
+    n_prior: Annotated[
+        str | None, typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.')
+    ] = None,
+    where: WhereOption = None,
+    method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
+    mass: Annotated[float, typer.Option("--mass", help="Of the credible intervals.")] = 0.95,
+    draws: Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")] = 4000,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
+    out: OutOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print posterior means and credible intervals under any public prior. Costs no privacy."""
+    if out is not None:
+        rendering.check_out(out)
+    if draws < 1:
+        message = f"--draws {draws}: at least one draw"
+        raise UsageError(message)
+    opened = _open(release, store)
+    drawn_from = opened.posterior(
+        statistic, prior=prior, where=_parse_where(where), method=method, n_prior=_parse_n_prior(n_prior)
+    )
+    import numpy as np  # noqa: PLC0415
+
+    from suffice.pipeline.posterior import summarise  # noqa: PLC0415
+
+    rng = np.random.default_rng(seed)
+    rows = summarise(drawn_from, mass, draws, rng)
+    if out is not None:
+        rendering.write_table(drawn_from.draws_table(draws, rng), out)
+    if plot is not None:
+        from suffice.plotting import plot_posterior  # noqa: PLC0415
+
+        plot_posterior(drawn_from, plot, title=f"{opened.name}: {statistic}", draws=draws, rng=rng)
+    document = {
+        "statistic": statistic,
+        "family": opened.statistic(statistic).plan.family,
+        "method": drawn_from.method,
+        "prior": str(drawn_from.prior),
+        "mass": mass,
+        "rows": rows,
+    }
+    if as_json:
+        rendering.print_json(document)
+        return
+    if drawn_from.method == "plug-in":
+        print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
+    rendering.print_rows(rows)
+
+
+def _open(reference: str, store: str) -> Release:
+    from suffice.storage.release_store import open_release  # noqa: PLC0415
+
+    return open_release(reference, store=store)
+
+
+def _release_document(release: Release) -> dict[str, Any]:
+    from suffice.pipeline.numbers import format_epsilon  # noqa: PLC0415
+
+    return {
+        "name": release.name,
+        "dataset": release.dataset,
+        "window": release.window,
+        "release_id": release.release_id,
+        "uri": release.uri,
+        "epsilon": format_epsilon(release.epsilon),
+        "neighboring": str(release.neighboring),
+        "status": "published",
+        "files": [
+            {**file, "path": f"{release.uri}/{file['path']}"} for file in release.files
+        ],
+    }
+
+
+def _print_release(document: dict[str, Any]) -> None:
+    for field in ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "status"):
+        print(f"{field:<18} {document[field]}")
+    for file in document["files"]:
+        print(f"{file['statistic']:<18} {file['rows']} rows in {Path(file['path']).name}, sha256 {file['sha256'][:16]}...")
+
+
+def _parse_where(pairs: Sequence[str] | None) -> dict[str, str]:
+    where: dict[str, str] = {}
+    for pair in pairs or ():
+        column, equals, key = pair.partition("=")
+        if not equals or not column:
+            message = f"--where {pair}: write it as COLUMN=KEY"
+            raise UsageError(message)
+        if where.get(column, key) != key:
+            message = f"--where {pair}: {column} is given twice; --where filters and never sums"
+            raise UsageError(message)
+        where[column] = key
+    return where
+
+
+def _parse_n_prior(text: str | None) -> object:
+    if text is None:
+        return None
+    from suffice.pipeline.priors import parse_n_prior  # noqa: PLC0415
+
+    return parse_n_prior(text)
+
+
+def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
+    if as_json:
+        print(json.dumps({"error": {"type": name, "message": message, "exit_status": status}}))
+    else:
+        print(f"suffice: {message}", file=sys.stderr)
+    sys.exit(status)
+
+
+def _interrupt(_signal: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line, and exit with its status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words
+    # A scheduler stops jobs with SIGTERM: treat it as an interrupt, so that the charge is settled.
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        status = app(words, standalone_mode=False, prog_name="suffice")
+    except SufficeError as error:
+        _fail(type(error).__name__, str(error), error.exit_status, as_json=as_json)
+    except TyperException as error:
+        _fail("UsageError", str(error) or "see --help", UsageError.exit_status, as_json=as_json)
+    except KeyboardInterrupt:
+        _fail("ReleaseInterruptedError", "interrupted", 130, as_json=as_json)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:  # noqa: BLE001 - a text of ours, never one that could hold data
+        _fail(type(error).__name__, f"internal error ({type(error).__name__})", 1, as_json=as_json)
+    sys.exit(status if isinstance(status, int) else 0)

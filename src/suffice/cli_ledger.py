@@ -1,0 +1,178 @@
+"""``suffice ledger``: what the data owner and the privacy officer do."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice import rendering
+from suffice.errors import LedgerError, UsageError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from suffice.storage.ledger import Account
+
+app = typer.Typer(help="Grants, charges, and what remains.", rich_markup_mode=None, no_args_is_help=True)
+
+LedgerOption = Annotated[
+    str, typer.Option("--ledger", envvar="SUFFICE_LEDGER", metavar="URL", help="The privacy ledger.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+DEFAULT_LEDGER = "sqlite:///ledger.db"
+
+
+@app.command()
+def grant(  # noqa: PLR0913 - the command's options
+    dataset: Annotated[str, typer.Argument(help="The protected population: the account.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", help="The account's new total, decimal text.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
+    neighboring: Annotated[
+        str | None, typer.Option("--neighboring", metavar="RELATION", help="Fixed by the first grant.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant.")] = None,
+    source: Annotated[
+        list[str] | None, typer.Option("--source", metavar="PREFIX", help="Allowed sources; may repeat.")
+    ] = None,
+    per_window: Annotated[
+        str | None, typer.Option("--per-window", metavar="COLUMN:EVERY", help="The grant holds for each window.")
+    ] = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    units_disjoint: Annotated[
+        bool, typer.Option("--units-disjoint", help="No unit has rows in two windows.")
+    ] = False,
+    create: Annotated[bool, typer.Option("--create", help="Make the ledger where there is none.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Set an account's total budget; repeating a grant changes nothing."""
+    from suffice.storage.ledger import create_ledger, open_ledger  # noqa: PLC0415
+
+    total = _epsilon(epsilon)
+    with create_ledger(ledger) if create else open_ledger(ledger) as opened:
+        account = opened.grant(
+            dataset,
+            epsilon=total,
+            neighboring=neighboring,
+            unit=unit,
+            sources=[source_prefix(prefix) for prefix in source] if source else None,
+            per_window=per_window,
+            units_disjoint=units_disjoint,
+            reason=reason,
+        )
+    document = account_document(account)
+    if as_json:
+        rendering.print_json(document)
+    else:
+        _print_account(document)
+
+
+@app.command()
+def show(
+    dataset: Annotated[str | None, typer.Argument(help="One account; all where left out.")] = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was granted, what is spent, what remains, charge by charge."""
+    from suffice.storage.ledger import open_ledger  # noqa: PLC0415
+
+    with open_ledger(ledger) as opened:
+        documents = [account_document(account) for account in opened.accounts(dataset)]
+    if as_json:
+        rendering.print_json({"accounts": documents})
+        return
+    if not documents:
+        print("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
+    for document in documents:
+        _print_account(document)
+
+
+@app.command()
+def verify(
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the chain of entries, and that accounts and charges follow from it."""
+    from suffice.storage.ledger import open_ledger  # noqa: PLC0415
+
+    with open_ledger(ledger) as opened:
+        problems = opened.verify()
+    if as_json:
+        rendering.print_json({"ok": not problems, "problems": list(problems)})
+    else:
+        for problem in problems:
+            print(problem)
+        print("not ok" if problems else "ok")
+    if problems:
+        raise typer.Exit(LedgerError.exit_status)
+
+
+def source_prefix(text: str) -> str:
+    """Return a source prefix as charges state their sources: an absolute path, links resolved."""
+    return os.path.realpath(text)
+
+
+def account_document(account: Account) -> dict[str, Any]:
+    """Return an account as ``ledger show --json`` prints it."""
+    from suffice.pipeline.numbers import format_epsilon  # noqa: PLC0415
+
+    return {
+        "dataset": account.dataset,
+        "neighboring": account.neighboring,
+        "unit": account.unit,
+        "granted": format_epsilon(account.granted),
+        "spent": format_epsilon(account.spent),
+        "reserved": format_epsilon(account.reserved),
+        "remaining": format_epsilon(account.remaining),
+        "sources": list(account.sources),
+        "per_window": account.per_window,
+        "windows": [
+            {
+                "window": window.window,
+                "spent": format_epsilon(window.spent),
+                "remaining": format_epsilon(window.remaining),
+            }
+            for window in account.windows
+        ],
+        "charges": [
+            {
+                "charge_id": charge.charge_id,
+                "name": charge.name,
+                "window": charge.window,
+                "attempt": charge.attempt,
+                "epsilon": format_epsilon(charge.epsilon),
+                "state": str(charge.state),
+                "release_id": charge.release_id,
+            }
+            for charge in account.charges
+        ],
+    }
+
+
+def _epsilon(text: str) -> Fraction:
+    from suffice.pipeline.numbers import parse_epsilon  # noqa: PLC0415
+
+    try:
+        return parse_epsilon(text)
+    except ValueError as error:
+        message = f"--epsilon: {error}"
+        raise UsageError(message) from None
+
+
+def _print_account(document: dict[str, Any]) -> None:
+    print(
+        f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
+        + (f", per window of {document['per_window']})" if document["per_window"] else ")")
+    )
+    print(
+        f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
+        f"remaining {document['remaining']}"
+    )
+    for window in document["windows"]:
+        print(f"  window {window['window']}: spent {window['spent']}, remaining {window['remaining']}")
+    if document["charges"]:
+        rendering.print_rows(document["charges"])

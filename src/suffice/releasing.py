@@ -1,0 +1,394 @@
+"""One release, from spec to manifest: the plain function that orders ledger, engine, mechanism and store.
+
+The order is the guarantee. Everything that can be refused is refused before the charge is reserved; the
+charge is durably in ``drawing`` before noise is drawn; from then on, unknown means spent. What happens
+to a charge after a failure depends only on how far it came::
+
+    reserved   fails -> abandoned, epsilon returned
+    drawing    fails -> tombstone in the store, abandoned, epsilon spent
+    staged     fails -> stays staged; the same command again publishes the very same bytes
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from suffice.errors import (
+    ChargeLostError,
+    ClusterError,
+    LedgerError,
+    ObjectExistsError,
+    ReleaseInterruptedError,
+    StageFailedError,
+    StorageError,
+    SufficeError,
+)
+from suffice.pipeline.numbers import format_epsilon
+from suffice.pipeline.plan import Plan, compile_plan
+from suffice.pipeline.spec import ALL, Spec, check_window
+from suffice.storage.ledger import (
+    LEASE,
+    Charge,
+    ChargeRequest,
+    ChargeState,
+    Decision,
+    Ledger,
+    decide_rerun,
+    open_ledger,
+    spent_error,
+)
+from suffice.storage.manifest import compose_manifest
+from suffice.storage.parquet import encode_statistic
+from suffice.storage.release_store import ReleaseStore, open_release, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.chunk import ChunkJob
+    from suffice.pipeline.cluster import Cluster
+    from suffice.pipeline.release import Release
+    from suffice.pipeline.sources.parquet import ParquetSource
+
+    Progress = Callable[[int, int], None]
+
+PUBLISHED = "published"
+ALREADY_PUBLISHED = "already_published"
+DEFAULT_STORE = "releases"
+DEFAULT_LEDGER = "sqlite:///ledger.db"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run did.
+
+    Attributes
+    ----------
+    release : Release
+        The published release.
+    status : str
+        ``published``, or ``already_published`` where the same key had been published before: then no
+        data were read and nothing was charged.
+    remaining_epsilon : str
+        What the account has left, decimal text.
+    """
+
+    release: Release
+    status: str
+    remaining_epsilon: str
+
+
+def run_release(
+    spec: Spec,
+    store: str | None = None,
+    ledger: str | None = None,
+    cluster: str = "threads",
+    window: str = ALL,
+    *,
+    new_attempt: bool = False,
+    progress: Progress | None = None,
+) -> Release:
+    """Charge the ledger, compute exact statistics, add noise once, publish; return the release.
+
+    Running it again with the same spec returns the published release, reads no data and charges nothing.
+
+    Parameters
+    ----------
+    spec : Spec
+        From :func:`suffice.load_spec`.
+    store : str, optional
+        URI of the release store; ``SUFFICE_STORE`` or ``releases`` otherwise.
+    ledger : str, optional
+        URL of the privacy ledger; ``SUFFICE_LEDGER`` or ``sqlite:///ledger.db`` otherwise.
+    cluster : str
+        ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary.
+    window : str
+        The label of the period released, for a spec with windows; else ``all``.
+    new_attempt : bool
+        Charge again after an attempt whose epsilon was spent without a release.
+    progress : callable, optional
+        Called with the number of finished tasks and of all tasks.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    SpecError, SpecChangedError, NameTakenError
+        Nothing was charged.
+    AccountError
+        The account refuses; nothing was read, nothing was charged.
+    SchemaError
+        Columns are missing or of the wrong type family; nothing was charged.
+    StorageError
+        The store or the ledger; where it came after the reservation, the text states the charge's state.
+    StageFailedError
+        A stage failed after the reservation.
+    """
+    outcome = carry_out(
+        spec,
+        store=store,
+        ledger=ledger,
+        cluster=cluster,
+        window=window,
+        new_attempt=new_attempt,
+        progress=progress,
+    )
+    return outcome.release
+
+
+def carry_out(
+    spec: Spec,
+    *,
+    store: str | None = None,
+    ledger: str | None = None,
+    cluster: str = "threads",
+    window: str = ALL,
+    new_attempt: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
+    window = check_window(spec, window)
+    plan = compile_plan(spec)
+    with open_ledger(ledger or os.environ.get("SUFFICE_LEDGER") or DEFAULT_LEDGER) as opened:
+        run = _Run(
+            spec=spec,
+            plan=plan,
+            window=window,
+            ledger=opened,
+            store=open_store(
+                store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE,
+                ledger_id=opened.ledger_id,
+                create=True,
+            ),
+            new_attempt=new_attempt,
+        )
+        charge, status = run.earlier()
+        if charge is None:
+            opened.check(run.request)
+            charge, status = run.fresh(cluster, progress)
+        remaining = opened.account(spec.dataset).remaining_in(window)
+        return Outcome(
+            release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),
+            status=status,
+            remaining_epsilon=format_epsilon(remaining),
+        )
+
+
+class _Run:
+    """One run for one key (dataset, name, window), with its ledger and its store."""
+
+    def __init__(
+        self, *, spec: Spec, plan: Plan, window: str, ledger: Ledger, store: ReleaseStore, new_attempt: bool
+    ) -> None:
+        self.spec = spec
+        self.plan = plan
+        self.window = window
+        self.ledger = ledger
+        self.store = store
+        self.new_attempt = new_attempt
+        self.request = ChargeRequest(
+            dataset=spec.dataset,
+            name=spec.name,
+            window=window,
+            epsilon=plan.epsilon,
+            neighboring=str(plan.neighboring),
+            unit=plan.unit,
+            grid=plan.grid,
+            source=spec.source_pattern,
+            plan_json=plan.canonical,
+            plan_hash=plan.plan_hash,
+            store_id=store.store_id,
+            store_uri=store.uri,
+        )
+
+    def earlier(self) -> tuple[Charge | None, str]:
+        """Settle what an earlier run of the same key left: its charge where it is published now."""
+        charge = self.ledger.find(self.spec.dataset, self.spec.name, self.window)
+        return self._settle(charge)
+
+    def fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
+        """Reserve, read, draw once, write, stage and publish."""
+        from suffice.pipeline.chunk import chunk_job  # noqa: PLC0415 - reruns and refusals need no engine
+        from suffice.pipeline.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.sources.parquet import check_schema, open_source  # noqa: PLC0415
+
+        with open_cluster(address) as cluster:
+            source = open_source(self.spec)
+            check_schema(self.spec, source)
+            job = chunk_job(self.spec, self.window)
+            charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
+            if charge.state is not ChargeState.RESERVED:  # another run of the same key came first
+                settled, status = self._settle(charge)
+                return settled or charge, status
+            with _heartbeat(self.ledger, charge):
+                return self._release(charge, cluster, source, job, progress), PUBLISHED
+
+    def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
+        """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
+        decision = decide_rerun(charge, self.request, now=self.ledger.now(), new_attempt=self.new_attempt)
+        if charge is None or decision in {Decision.START, Decision.TAKE_OVER}:
+            return None, ""
+        if decision is Decision.ALREADY_PUBLISHED:
+            return charge, ALREADY_PUBLISHED
+        charge = self.ledger.take_over(charge)
+        if charge.state is ChargeState.STAGED:
+            return self._publish(charge), PUBLISHED
+        charge = self._abandon(charge, reason="its lease passed after the draw")
+        if decision is Decision.ABANDON_AND_REFUSE:
+            raise spent_error(charge)
+        return None, ""
+
+    def _release(
+        self,
+        charge: Charge,
+        cluster: Cluster,
+        source: ParquetSource,
+        job: ChunkJob,
+        progress: Progress | None,
+    ) -> Charge:
+        """Carry a reserved charge to its end, whatever happens on the way."""
+        from suffice.pipeline.mechanism import privatize  # noqa: PLC0415
+        from suffice.pipeline.reduce import exact_sums  # noqa: PLC0415
+
+        failure: SufficeError | None = None
+        try:
+            sums = exact_sums(job, source.partitions, cluster, progress=progress)
+        except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
+            failure = self._give_back(charge, error)
+        if failure is not None:  # raised out here: no context that could carry data
+            raise failure
+        with _deferred_interrupts() as interrupted:
+            stage = "drawing"
+            try:
+                charge = self.ledger.enter_drawing(charge)
+                noisy = privatize(sums, self.spec, self.plan)
+                stage = "staging"
+                manifest = self._write(charge, noisy, source)
+                charge = self.ledger.stage(charge, manifest)
+                stage = "publishing"
+                charge = self._publish(charge)
+            except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
+                failure = self._spend(charge, stage, error)
+        if failure is not None:
+            raise failure
+        if interrupted():
+            message = "interrupted after the draw: the charge is published"
+            raise ReleaseInterruptedError(message)
+        return charge
+
+    def _write(self, charge: Charge, noisy: dict[str, NDArray[np.object_]], source: ParquetSource) -> bytes:
+        """Write the data files, and return the manifest's bytes."""
+        files = [
+            self.store.write_data(
+                charge.name,
+                charge.window,
+                charge.release_id,
+                statistic.name,
+                encode_statistic(statistic, self.plan.groups, noisy[statistic.name]),
+                rows=noisy[statistic.name].size,
+            )
+            for statistic in self.plan.statistics
+        ]
+        return compose_manifest(
+            self.plan,
+            window=charge.window,
+            release_id=charge.release_id,
+            public_n=source.n_rows if self.plan.n_is_public else None,
+            files=files,
+            ledger_id=charge.ledger_id,
+            drawing_sequence=charge.drawing_sequence,
+            drawing_hash=charge.drawing_hash,
+            created=self.ledger.now(),
+        )
+
+    def _publish(self, charge: Charge) -> Charge:
+        """Put the staged bytes at the manifest's key, unless they stand there already."""
+        try:
+            self.store.put_manifest(charge.name, charge.window, charge.release_id, charge.manifest)
+        except ObjectExistsError:
+            if self.store.read_manifest(charge.name, charge.window, charge.release_id) != charge.manifest:
+                raise
+        return self.ledger.publish(charge)
+
+    def _give_back(self, charge: Charge, error: BaseException) -> SufficeError:
+        """Abandon a charge that never drew, and say what happened in a fixed text."""
+        try:
+            self.ledger.abandon(charge, reason="reading failed")
+            fate = "nothing was drawn, and its epsilon was returned"
+        except LedgerError:
+            fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
+        if isinstance(error, KeyboardInterrupt):
+            return ReleaseInterruptedError(f"interrupted: the charge is abandoned, {fate}")
+        if isinstance(error, StageFailedError | ClusterError):
+            return StageFailedError("reading", f"{error}; {fate}")
+        return StageFailedError("reading", f"the data could not be read; {fate}")
+
+    def _spend(self, charge: Charge, stage: str, error: Exception) -> SufficeError:
+        """Fence off and abandon a charge that may have drawn; leave a staged one to be published."""
+        if stage == "publishing":
+            return StageFailedError(stage, "staged but not published: the same command again publishes it")
+        if isinstance(error, ChargeLostError):
+            return StageFailedError(stage, "another run took this charge over, and decides what becomes of it")
+        if isinstance(error, LedgerError):  # unknown how far the ledger came: the next run settles it
+            return StageFailedError(stage, "the ledger failed: the charge counts as spent until a rerun settles it")
+        try:
+            self._abandon(charge, reason=f"{stage} failed")
+        except StorageError:
+            return StageFailedError(stage, "the charge counts as spent, and a rerun after its lease settles it")
+        return StageFailedError(stage, "noise may have been drawn: the charge is abandoned, its epsilon spent")
+
+    def _abandon(self, charge: Charge, *, reason: str) -> Charge:
+        """Put the tombstone where the manifest would stand, then abandon."""
+        if charge.drew:
+            self.store.put_tombstone(charge.name, charge.window, charge.release_id)
+        return self.ledger.abandon(charge, reason=reason)
+
+
+@contextlib.contextmanager
+def _heartbeat(ledger: Ledger, charge: Charge) -> Iterator[None]:
+    """Renew the charge's lease until the block ends; a lost lease shows when the charge is next moved."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(LEASE.total_seconds() / 4):
+            try:
+                ledger.renew(charge)
+            except ChargeLostError:
+                return
+            except LedgerError:
+                continue
+
+    thread = threading.Thread(target=beat, name="suffice-heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _deferred_interrupts() -> Iterator[Callable[[], bool]]:
+    """Hold SIGINT and SIGTERM back until the block ends; the value tells whether one came.
+
+    Outside the main thread, where Python delivers no signals, there is nothing to hold back.
+    """
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    earlier = {number: signal.signal(number, lambda number, _frame: received.append(number)) for number in signals}
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)

@@ -1,0 +1,74 @@
+"""What the command line prints and writes: tables, JSON documents, CSV and Parquet files, progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+from suffice.pipeline.tables import text_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document on standard output."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200) -> None:
+    """Print rows as a text table; past `limit` rows, say how many are left out."""
+    columns = list(rows[0])
+    print(text_table(columns, [[_cell(row[column]) for column in columns] for row in rows[:limit]]))
+    if len(rows) > limit:
+        print(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def check_out(path: Path) -> None:
+    """Refuse an output file that is neither CSV nor Parquet, before any work is done."""
+    if path.suffix not in {".csv", ".parquet"}:
+        message = f"--out {path}: the file's name must end in .csv or .parquet"
+        raise UsageError(message)
+
+
+def write_table(columns: Mapping[str, Any], path: Path) -> None:
+    """Write columns to a tidy CSV or Parquet file, by its ending."""
+    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
+    import pyarrow.csv  # noqa: PLC0415
+    import pyarrow.parquet  # noqa: PLC0415
+
+    check_out(path)
+    table = pa.table(dict(columns))
+    try:
+        if path.suffix == ".csv":
+            pa.csv.write_csv(table, path)
+        else:
+            pa.parquet.write_table(table, path)
+    except OSError:
+        message = f"--out {path}: the file cannot be written"
+        raise UsageError(message) from None
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Turn rows into columns."""
+    return {column: [row[column] for row in rows] for column in rows[0]}
+
+
+class Progress:
+    """Progress on standard error, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` tasks have ended."""
+        if self._shown:
+            end = "\n" if done == total else ""
+            print(f"\rreading: {done} of {total} tasks", end=end, file=sys.stderr, flush=True)
