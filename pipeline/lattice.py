@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
 DEFAULT_BITS = 16
@@ -19,7 +20,7 @@ FEWEST_BITS, MOST_BITS = 2, 24
 class Quantiser:
     r"""Clip a value to public bounds and round it to a public lattice.
 
-    .. math:: X = \mathrm{clip}\bigl(\mathrm{rint}(((x - c) / h) \cdot s),\ \text{lowest},\ \text{highest}\bigr)
+    .. math:: X = \mathrm{clip}\bigl(\mathrm{rint}(((x - c) / h) \cdot s), \text{lowest}, \text{highest}\bigr)
 
     in float64, in this order, ties to even. Any rounding here is part of a public, deterministic
     function of one record: it costs no privacy.

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.contract import Parameters, Quantity
 from suffice.pipeline.numbers import LARGEST_SCALE, format_epsilon, format_number, scale_rounded_up
 from suffice.pipeline.sensitivity import Design, NeighboringRelation
 
 if TYPE_CHECKING:
     from suffice.pipeline.domains import Domain
+    from suffice.pipeline.families.contract import Parameters, Quantity
     from suffice.pipeline.spec import Spec
     from suffice.pipeline.sums import Measure
 
@@ -71,7 +71,7 @@ class StatisticPlan:
         return discrete_laplace_sd(self.scale)
 
     def quantity_noise_sd(self, quantity: Quantity) -> float:
-        """Standard deviation of the noise on a quantity, in the column's unit.
+        """Return the standard deviation of the noise on a quantity, in the column's unit.
 
         The components' noises are independent, so the covariances of the basis are in the map.
         """
@@ -208,7 +208,9 @@ def compile_plan(spec: Spec) -> Plan:
         grid=spec.grid,
         groups=dict(spec.groups),
         statistics=tuple(
-            _plan_statistic(spec, name, spec.privacy.epsilon * statistic.share / shares, n_may_be_public=n_may_be_public)
+            _plan_statistic(
+                spec, name, spec.privacy.epsilon * statistic.share / shares, n_may_be_public=n_may_be_public
+            )
             for name, statistic in spec.statistics.items()
         ),
         max_total_rows=spec.max_total_rows,
@@ -244,10 +246,14 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     place = f"statistics.{name}"
     if scale > LARGEST_SCALE:
-        raise SpecError(place, f"its noise scale {scale:.3g} is above 2^57", "give it more epsilon or fewer lattice_bits")
+        raise SpecError(
+            place, f"its noise scale {scale:.3g} is above 2^57", "give it more epsilon or fewer lattice_bits"
+        )
     reach = block.largest_value * spec.max_total_rows + _NOISE_REACH * Fraction(scale)
     if reach >= 10**38:
-        raise SpecError(place, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits")
+        raise SpecError(
+            place, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits"
+        )
     return StatisticPlan(
         name=name,
         family=entry.family,

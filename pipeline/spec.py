@@ -7,9 +7,9 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import PlainValidator, ValidationError, ValidationInfo
+from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 
 from suffice.errors import SpecError
 from suffice.pipeline.documents import Document, read_file, read_mapping
@@ -39,7 +39,20 @@ ALL = "all"
 DEFAULT_MAX_TOTAL_ROWS = 10**12
 _MOST_TOTAL_ROWS = 10**15
 _RESERVED = frozenset(
-    "component value estimate quantity category parameter draw mean sd lower upper noise_sd".split()
+    [
+        "component",
+        "value",
+        "estimate",
+        "quantity",
+        "category",
+        "parameter",
+        "draw",
+        "mean",
+        "sd",
+        "lower",
+        "upper",
+        "noise_sd",
+    ]
 )
 _LATER_SOURCES = ("csv", "sql", "delta", "iceberg")
 
@@ -64,7 +77,7 @@ def _neighboring(value: object) -> NeighboringRelation:
     return NeighboringRelation(value)
 
 
-def _unit(value: object) -> Literal["row"]:
+def _unit(value: object) -> str:
     if isinstance(value, dict):
         message = "a column as the privacy unit is not built yet: use unit: row"
         raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
@@ -79,7 +92,7 @@ class Privacy(SpecModel):
 
     epsilon: Epsilon
     neighboring: Annotated[NeighboringRelation, PlainValidator(_neighboring)]
-    unit: Annotated[Literal["row"], PlainValidator(_unit)] = "row"
+    unit: Annotated[str, PlainValidator(_unit)] = "row"
 
 
 def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
@@ -114,7 +127,7 @@ class Spec(SpecModel):
     source: Source
     window: Window | None = None
     privacy: Privacy
-    groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = {}
+    groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
     statistics: dict[str, StatisticSpec]
     max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS
     directory: Path = Path()
@@ -185,7 +198,9 @@ def check_window(spec: Spec, window: str) -> str:
     """
     if spec.window is None:
         if window != ALL:
-            raise SpecError("--window", f"{window!r} is given, but the spec has no window key", "leave it out")
+            raise SpecError(
+                "--window", f"{window!r} is given, but the spec has no window key", "leave it out"
+            )
         return ALL
     if window == ALL:
         raise SpecError("--window", "the spec releases by window, and none is named", "as --window 2013-01")
@@ -219,7 +234,9 @@ def _check_source(document: Document, content: dict[str, Any]) -> None:
     kinds = set(source) if isinstance(source, dict) else set()
     for kind in _LATER_SOURCES:
         if kind in kinds:
-            raise SpecError(document.place(("source", kind)), f"{kind} sources are not built yet", "use parquet")
+            raise SpecError(
+                document.place(("source", kind)), f"{kind} sources are not built yet", "use parquet"
+            )
 
 
 def _statistics(document: Document, content: dict[str, Any], directory: Path) -> dict[str, StatisticSpec]:
@@ -239,7 +256,9 @@ def _statistics(document: Document, content: dict[str, Any], directory: Path) ->
             raise SpecError(document.place(path), "a statistic is a mapping with a family", _known_families())
         family = entry["family"]
         if family not in FAMILIES:
-            rule = f"the family {family!r} is not built yet" if family in NOT_BUILT else f"no family {family!r}"
+            rule = (
+                f"the family {family!r} is not built yet" if family in NOT_BUILT else f"no family {family!r}"
+            )
             raise SpecError(document.place((*path, "family")), rule, _known_families())
         model = FAMILIES[family].spec
         try:
@@ -285,4 +304,6 @@ def _check_sizes(document: Document, spec: Spec) -> None:
 
 def _check_cells(place: str, cells: int) -> None:
     if cells > MOST_CELLS:
-        raise SpecError(place, f"{cells} cells are declared, at most {MOST_CELLS} are released", "coarsen a domain")
+        raise SpecError(
+            place, f"{cells} cells are declared, at most {MOST_CELLS} are released", "coarsen a domain"
+        )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from suffice.pipeline.families import bernoulli, categorical, normal, poisson
-from suffice.pipeline.families.contract import Family
+
+if TYPE_CHECKING:
+    from suffice.pipeline.families.contract import Family
 
 FAMILIES: dict[str, Family] = {
     module.FAMILY.name: module.FAMILY for module in (bernoulli, categorical, poisson, normal)

@@ -47,7 +47,7 @@ def measure(spec: BernoulliSpec) -> CodeCounts:
     )
 
 
-def block(spec: BernoulliSpec, n_is_public: bool) -> Block:  # noqa: FBT001
+def block(spec: BernoulliSpec, n_is_public: bool) -> Block:
     """Release (false, true), or true alone where every physical row counts and N is public."""
     if n_is_public and spec.nulls.value is not None:
         return Block(

@@ -53,7 +53,7 @@ def measure(spec: CategoricalSpec) -> CodeCounts:
     )
 
 
-def block(spec: CategoricalSpec, n_is_public: bool) -> Block:  # noqa: FBT001
+def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
     """Release one count per category; beside a public N where every physical row is counted."""
     categories = names(spec)
     quantities = tuple(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.fields import StatisticSpec
 from suffice.pipeline.sensitivity import Design, NeighboringRelation, partition_of_unity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.domains import Domain
+    from suffice.pipeline.fields import StatisticSpec
     from suffice.pipeline.sums import Measure
 
 

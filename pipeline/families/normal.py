@@ -74,15 +74,15 @@ def _moments(spec: NormalSpec, sum_of: dict[str, tuple[Fraction, ...]]) -> tuple
     }
     quantities = []
     for name, weights in combinations.items():
-        columns = zip(*([weight * entry for entry in sum_of[power]] for power, weight in weights.items()), strict=True)
-        *coefficients, public = (sum(column, Fraction(0)) for column in columns)
-        quantities.append(
-            Quantity(name=name, coefficients=tuple(coefficients), public_n_coefficient=public)
+        columns = zip(
+            *([weight * entry for entry in sum_of[power]] for power, weight in weights.items()), strict=True
         )
+        *coefficients, public = (sum(column, Fraction(0)) for column in columns)
+        quantities.append(Quantity(name=name, coefficients=tuple(coefficients), public_n_coefficient=public))
     return tuple(quantities)
 
 
-def block(spec: NormalSpec, n_is_public: bool) -> Block:  # noqa: FBT001
+def block(spec: NormalSpec, n_is_public: bool) -> Block:
     """Release the quadratic Bernstein sums, or the weighted moments beside a public N."""
     steps = 1 << spec.lattice_bits
     none, one = Fraction(0), Fraction(1)

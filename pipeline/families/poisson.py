@@ -51,7 +51,7 @@ def measure(spec: PoissonSpec) -> PowerSums:
     )
 
 
-def block(spec: PoissonSpec, n_is_public: bool) -> Block:  # noqa: FBT001
+def block(spec: PoissonSpec, n_is_public: bool) -> Block:
     """Release (sum x, sum C - x), or sum x alone where every physical row counts and N is public."""
     if n_is_public and spec.nulls.value is not None:
         return Block(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from suffice.errors import SufficeError
+    from suffice.pipeline.n_prior import Reciprocal, Uniform
     from suffice.pipeline.plan import Plan
     from suffice.pipeline.plan import compile_plan as plan
     from suffice.pipeline.posterior import Posterior
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
         InverseGamma,
         Normal,
         NormalInverseGamma,
-        Reciprocal,
-        Uniform,
     )
     from suffice.pipeline.release import Release
     from suffice.pipeline.spec import Spec, load_spec
@@ -65,21 +64,13 @@ _HOMES = {
     "open_release": ("suffice.storage.release_store", "open_release"),
     **{
         prior: ("suffice.pipeline.priors", prior)
-        for prior in (
-            "Beta",
-            "Dirichlet",
-            "Gamma",
-            "InverseGamma",
-            "Normal",
-            "NormalInverseGamma",
-            "Reciprocal",
-            "Uniform",
-        )
+        for prior in ("Beta", "Dirichlet", "Gamma", "InverseGamma", "Normal", "NormalInverseGamma")
     },
+    **{prior: ("suffice.pipeline.n_prior", prior) for prior in ("Reciprocal", "Uniform")},
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         message = f"module 'suffice' has no attribute {name!r}"
         raise AttributeError(message)

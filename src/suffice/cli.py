@@ -39,7 +39,9 @@ LedgerOption = Annotated[
 WhereOption = Annotated[
     list[str] | None, typer.Option("--where", metavar="COLUMN=KEY", help="Keep these cells; may repeat.")
 ]
-OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
+]
 ReleaseArgument = Annotated[
     str, typer.Argument(metavar="RELEASE", help="A path or URI, or NAME[@WINDOW] in the store.")
 ]
@@ -66,7 +68,9 @@ def demo(
 @app.command()
 def init(
     data: Annotated[str, typer.Argument(metavar="DATA", help="A Parquet file, directory or glob.")],
-    out: Annotated[Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")
+    ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,10 +117,14 @@ def release(
     ledger: LedgerOption = DEFAULT_LEDGER,
     cluster: Annotated[
         str,
-        typer.Option("--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."),
+        typer.Option(
+            "--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."
+        ),
     ] = "threads",
     *,
-    new_attempt: Annotated[bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")] = False,
+    new_attempt: Annotated[
+        bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Charge the ledger, compute exact statistics, add noise once, publish."""
@@ -147,7 +155,9 @@ def release(
 
 
 @app.command()
-def show(release: ReleaseArgument, store: StoreOption = DEFAULT_STORE, *, as_json: JsonOption = False) -> None:
+def show(
+    release: ReleaseArgument, store: StoreOption = DEFAULT_STORE, *, as_json: JsonOption = False
+) -> None:
     """Show a release: what, for whom, at what price, which files."""
     document = _release_document(_open(release, store))
     if as_json:
@@ -212,12 +222,15 @@ def table(
 
 
 @app.command()
-def posterior(  # noqa: PLR0913 - the command's options
+def posterior(
     release: ReleaseArgument,
     statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
-    prior: Annotated[str | None, typer.Option("--prior", help='As "Beta(1, 9)"; default: the family\'s.')] = None,
+    prior: Annotated[
+        str | None, typer.Option("--prior", help='As "Beta(1, 9)"; default: the family\'s.')
+    ] = None,
     n_prior: Annotated[
-        str | None, typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.')
+        str | None,
+        typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.'),
     ] = None,
     where: WhereOption = None,
     method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
@@ -286,9 +299,7 @@ def _release_document(release: Release) -> dict[str, Any]:
         "epsilon": format_epsilon(release.epsilon),
         "neighboring": str(release.neighboring),
         "status": "published",
-        "files": [
-            {**file, "path": f"{release.uri}/{file['path']}"} for file in release.files
-        ],
+        "files": [{**file, "path": f"{release.uri}/{file['path']}"} for file in release.files],
     }
 
 
@@ -296,7 +307,8 @@ def _print_release(document: dict[str, Any]) -> None:
     for field in ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "status"):
         print(f"{field:<18} {document[field]}")
     for file in document["files"]:
-        print(f"{file['statistic']:<18} {file['rows']} rows in {Path(file['path']).name}, sha256 {file['sha256'][:16]}...")
+        name, digest = Path(file["path"]).name, file["sha256"][:16]
+        print(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
 
 
 def _parse_where(pairs: Sequence[str] | None) -> dict[str, str]:
@@ -316,7 +328,7 @@ def _parse_where(pairs: Sequence[str] | None) -> dict[str, str]:
 def _parse_n_prior(text: str | None) -> object:
     if text is None:
         return None
-    from suffice.pipeline.priors import parse_n_prior  # noqa: PLC0415
+    from suffice.pipeline.n_prior import parse_n_prior  # noqa: PLC0415
 
     return parse_n_prior(text)
 

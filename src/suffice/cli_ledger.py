@@ -25,19 +25,22 @@ DEFAULT_LEDGER = "sqlite:///ledger.db"
 
 
 @app.command()
-def grant(  # noqa: PLR0913 - the command's options
+def grant(
     dataset: Annotated[str, typer.Argument(help="The protected population: the account.")],
     epsilon: Annotated[str, typer.Option("--epsilon", help="The account's new total, decimal text.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
     neighboring: Annotated[
         str | None, typer.Option("--neighboring", metavar="RELATION", help="Fixed by the first grant.")
     ] = None,
-    unit: Annotated[str | None, typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant.")] = None,
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant.")
+    ] = None,
     source: Annotated[
         list[str] | None, typer.Option("--source", metavar="PREFIX", help="Allowed sources; may repeat.")
     ] = None,
     per_window: Annotated[
-        str | None, typer.Option("--per-window", metavar="COLUMN:EVERY", help="The grant holds for each window.")
+        str | None,
+        typer.Option("--per-window", metavar="COLUMN:EVERY", help="The grant holds for each window."),
     ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,

@@ -154,7 +154,7 @@ class ChargeSpentError(LedgerError):
 
 
 class ChargeLostError(LedgerError):
-    """This run no longer holds its charge: its lease passed and another run took over."""
+    """The run no longer holds its charge: its lease passed and another run took over."""
 
 
 class CommitUnknownError(LedgerError):

@@ -64,6 +64,7 @@ ALREADY_PUBLISHED = "already_published"
 DEFAULT_STORE = "releases"
 DEFAULT_LEDGER = "sqlite:///ledger.db"
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What a run did.
@@ -336,14 +337,22 @@ class _Run:
         if stage == "publishing":
             return StageFailedError(stage, "staged but not published: the same command again publishes it")
         if isinstance(error, ChargeLostError):
-            return StageFailedError(stage, "another run took this charge over, and decides what becomes of it")
+            return StageFailedError(
+                stage, "another run took this charge over, and decides what becomes of it"
+            )
         if isinstance(error, LedgerError):  # unknown how far the ledger came: the next run settles it
-            return StageFailedError(stage, "the ledger failed: the charge counts as spent until a rerun settles it")
+            return StageFailedError(
+                stage, "the ledger failed: the charge counts as spent until a rerun settles it"
+            )
         try:
             self._abandon(charge, reason=f"{stage} failed")
         except StorageError:
-            return StageFailedError(stage, "the charge counts as spent, and a rerun after its lease settles it")
-        return StageFailedError(stage, "noise may have been drawn: the charge is abandoned, its epsilon spent")
+            return StageFailedError(
+                stage, "the charge counts as spent, and a rerun after its lease settles it"
+            )
+        return StageFailedError(
+            stage, "noise may have been drawn: the charge is abandoned, its epsilon spent"
+        )
 
     def _abandon(self, charge: Charge, *, reason: str) -> Charge:
         """Put the tombstone where the manifest would stand, then abandon."""
@@ -386,7 +395,9 @@ def _deferred_interrupts() -> Iterator[Callable[[], bool]]:
         yield lambda: False
         return
     signals = (signal.SIGINT, signal.SIGTERM)
-    earlier = {number: signal.signal(number, lambda number, _frame: received.append(number)) for number in signals}
+    earlier = {
+        number: signal.signal(number, lambda number, _frame: received.append(number)) for number in signals
+    }
     try:
         yield lambda: bool(received)
     finally:

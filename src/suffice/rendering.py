@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
@@ -12,6 +11,7 @@ from suffice.pipeline.tables import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 
 def print_json(document: object) -> None:
@@ -21,10 +21,15 @@ def print_json(document: object) -> None:
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200) -> None:
     """Print rows as a text table; past `limit` rows, say how many are left out."""
-    columns = list(rows[0])
-    print(text_table(columns, [[_cell(row[column]) for column in columns] for row in rows[:limit]]))
+    print(rows_text(rows[:limit]))
     if len(rows) > limit:
         print(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
+
+
+def rows_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as a text table."""
+    columns = list(rows[0])
+    return text_table(columns, [[_cell(row[column]) for column in columns] for row in rows])
 
 
 def _cell(value: object) -> str:

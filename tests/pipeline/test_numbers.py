@@ -49,7 +49,9 @@ def test_writing_and_reading_is_the_identity(number: Fraction) -> None:
         assert parse_fraction(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "nan", "inf", "1e9999", "0x1", "1_000", " 1", "1 ", "٣", "--1", "1/2", "1e"])
+@pytest.mark.parametrize(
+    "text", ["", "nan", "inf", "1e9999", "0x1", "1_000", " 1", "1 ", "٣", "--1", "1/2", "1e"]
+)
 def test_what_is_no_decimal_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a finite decimal number"):
         parse_decimal(text)
@@ -76,7 +78,9 @@ def test_directed_rounding_brackets_the_number(number: Fraction) -> None:
 
 
 @given(st.integers(min_value=1, max_value=2**51), positive)
-def test_the_scale_is_the_least_whose_opendp_map_is_within_epsilon(l1_sensitivity: int, epsilon: Fraction) -> None:
+def test_the_scale_is_the_least_whose_opendp_map_is_within_epsilon(
+    l1_sensitivity: int, epsilon: Fraction
+) -> None:
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     assert Fraction(l1_sensitivity) / Fraction(scale) <= epsilon
     assert Fraction(privacy_map(l1_sensitivity, scale)) <= epsilon
