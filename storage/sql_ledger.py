@@ -167,16 +167,15 @@ class SqlLedger(Ledger):
 
     def verify(self) -> tuple[str, ...]:
         with self._read() as connection:
-            entries = read_entries(connection)
-            problems = check_chain(entries, read_head(connection))
-            if problems:
-                return problems
-            books, problems = replay(entries)
-            if problems:
-                return problems
-            found = read_tables(connection)
-        same_id = books.ledger_id == self.ledger_id
-        differing = [] if same_id else ["the ledger's id differs from its first entry"]
+            ledger_id = connection.scalar(select(tables.ledger.c.ledger_id))
+            entries, head, found = read_entries(connection), read_head(connection), read_tables(connection)
+        problems = check_chain(entries, head)
+        if problems:
+            return problems
+        books, problems = replay(entries)
+        if problems:
+            return problems
+        differing = [] if ledger_id == books.ledger_id else ["the ledger's id differs from its first entry"]
         for table, expected in books.tables().items():
             differing += compare(table, expected, found[table])
         return tuple(differing)

@@ -1,0 +1,89 @@
+"""Ledgers to test: every test of the contract runs on each implementation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from suffice.storage.ledger import ChargeRequest, Ledger, create_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 1, 31, 8, 0, 30, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.moment
+
+    def advance(self, **duration: float) -> None:
+        self.moment += timedelta(**duration)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["sqlite"])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return {"sqlite": f"sqlite:///{tmp_path}/ledger.db"}[request.param]
+
+
+@pytest.fixture
+def ledger_factory(ledger_url: str, clock: Clock) -> Iterator[Callable[[], Ledger]]:
+    """Open the one ledger of a test as often as asked: each is another run."""
+    opened = []
+
+    def factory() -> Ledger:
+        ledger = create_ledger(ledger_url, clock=clock)
+        opened.append(ledger)
+        return ledger
+
+    yield factory
+    for ledger in opened:
+        ledger.close()
+
+
+@pytest.fixture
+def ledger(ledger_factory: Callable[[], Ledger]) -> Ledger:
+    """A ledger where `flights` has epsilon 3."""
+    ledger = ledger_factory()
+    ledger.grant("flights", epsilon=Fraction(3), reason="first")
+    return ledger
+
+
+@pytest.fixture
+def make_request() -> Callable[..., ChargeRequest]:
+    """Build a request for epsilon 1 from `flights`, with some fields replaced."""
+
+    def make(*, plan: dict[str, Any] | None = None, **fields: Any) -> ChargeRequest:
+        epsilon = fields.pop("epsilon", Fraction(1))
+        text = json.dumps(plan if plan is not None else {"privacy": {"epsilon": str(epsilon)}})
+        values: dict[str, Any] = {
+            "dataset": "flights",
+            "name": "delays",
+            "window": "all",
+            "epsilon": epsilon,
+            "neighboring": "add_or_remove_one",
+            "unit": "row",
+            "grid": None if fields.get("window", "all") == "all" else "day:month",
+            "source": "/data/flights",
+            "plan_json": text,
+            "plan_hash": hashlib.sha256(text.encode()).hexdigest(),
+            "store_id": "store-1",
+            "store_uri": "releases",
+        }
+        return ChargeRequest(**{**values, **fields})
+
+    return make

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import pytest
+
+from suffice.storage.chain import START_HASH, Entry, EntryKind, Head, check_chain, next_entry
+
+MOMENT = datetime(2026, 1, 31, 8, 4, 59, 999999, tzinfo=UTC)
+
+
+def chain(length: int) -> tuple[list[Entry], Head]:
+    entries, head = [], Head()
+    for index in range(length):
+        entry = next_entry(head, EntryKind.GRANT, MOMENT, {"dataset": "a", "micro_granted": index})
+        head = Head(sequence=entry.sequence, hash=entry.hash)
+        entries.append(entry)
+    return entries, head
+
+
+def test_the_hash_is_the_documented_one() -> None:
+    entry = chain(1)[0][0]
+    text = (
+        '{"kind":"grant","payload":{"dataset":"a","micro_granted":0},'
+        f'"previous_hash":"{START_HASH}","sequence":1,"time":"2026-01-31T08:04:00Z"}}'
+    )
+    assert entry.hash == sha256(text.encode()).hexdigest()
+
+
+def test_times_are_coarse() -> None:
+    assert chain(1)[0][0].time == "2026-01-31T08:04:00Z"
+
+
+def test_an_intact_chain_has_no_problems() -> None:
+    assert check_chain(*chain(9)) == ()
+    assert check_chain([], Head()) == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "reserved"},
+        {"time": "2026-01-31T08:05:00Z"},
+        {"payload": '{"dataset":"a","micro_granted":7}'},
+        {"payload": '{"dataset":"a", "micro_granted":4}'},
+        {"payload": "{"},
+        {"hash": "0" * 64},
+        {"previous_hash": "1" * 64},
+        {"sequence": 40},
+    ],
+)
+@pytest.mark.parametrize("index", [0, 4, 8])
+def test_every_edit_is_found(change: dict[str, str], index: int) -> None:
+    entries, head = chain(9)
+    entries[index] = replace(entries[index], **change)  # type: ignore[arg-type]
+    assert check_chain(entries, head)
+
+
+@pytest.mark.parametrize("index", range(9))
+def test_every_removal_and_every_exchange_is_found(index: int) -> None:
+    entries, head = chain(9)
+    assert check_chain(entries[:index] + entries[index + 1 :], head)
+    if index:
+        entries[index - 1], entries[index] = entries[index], entries[index - 1]
+        assert check_chain(entries, head)
+
+
+def test_an_entry_rewritten_with_its_own_hash_breaks_the_next() -> None:
+    entries, head = chain(3)
+    forged = next_entry(
+        Head(sequence=1, hash=entries[0].hash), EntryKind.GRANT, MOMENT, {"micro_granted": 10**9}
+    )
+    problems = check_chain([entries[0], forged, entries[2]], head)
+    assert problems == ("entry 3 does not continue the entry before it",)
