@@ -1,0 +1,144 @@
+"""What a step imports, seen in ``sys.modules`` of a fresh interpreter: consumers need no engine."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENGINE = frozenset({"dask", "distributed", "numba", "opendp"})
+LEDGER = frozenset({"alembic", "sqlalchemy"})
+ORCHESTRATOR = frozenset({"fastapi", "prefect"})
+HEAVY = frozenset({"arviz", "matplotlib", "pandas", "sklearn", "xarray"})
+NUMERIC = frozenset({"numpy", "pyarrow", "pydantic", "scipy", "yaml"})
+OPTIONAL = ENGINE | LEDGER | ORCHESTRATOR | HEAVY
+
+SPEC = """\
+name: flips
+dataset: coins
+source: {parquet: coins.parquet}
+privacy: {epsilon: "1", neighboring: add_or_remove_one, unit: row}
+statistics:
+  heads: {family: bernoulli, column: heads}
+"""
+
+CONSUMER_MODULES = (
+    "suffice.pipeline.posterior",
+    "suffice.pipeline.priors",
+    "suffice.pipeline.release",
+    "suffice.storage.manifest",
+    "suffice.storage.parquet",
+    "suffice.storage.release_store",
+)
+
+
+def modules_after(code: str, directory: Path) -> set[str]:
+    """Return the top-level names of everything that a fresh interpreter imports to run `code`."""
+    report = "import json, sys\nprint(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "\n" + report],
+        cwd=directory,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    names: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return set(names)
+
+
+def command(*words: str) -> str:
+    return f"""
+import suffice.cli
+try:
+    suffice.cli.main({list(words)!r})
+except SystemExit as end:
+    assert end.code == 0, end.code
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    return tmp_path
+
+
+def test_the_check_itself_sees_what_is_imported(directory: Path) -> None:
+    assert {"sqlalchemy", "suffice"} <= modules_after("import suffice, sqlalchemy", directory)
+
+
+def test_importing_the_package_imports_nothing_else(directory: Path) -> None:
+    assert not modules_after("import suffice", directory) & (OPTIONAL | NUMERIC | {"typer"})
+
+
+@pytest.mark.parametrize("module", CONSUMER_MODULES)
+def test_a_consumers_module_imports_nothing_optional(module: str, directory: Path) -> None:
+    assert not modules_after(f"import {module}", directory) & OPTIONAL
+
+
+def test_help_needs_no_numbers(directory: Path) -> None:
+    assert not modules_after(command("--help"), directory) & (OPTIONAL | NUMERIC)
+
+
+def test_a_plan_needs_no_engine_no_ledger_and_no_reader_of_data(directory: Path) -> None:
+    loaded = modules_after(command("plan", "spec.yaml"), directory)
+    assert not loaded & (OPTIONAL | {"pyarrow", "scipy"})
+
+
+def test_the_ledger_needs_no_engine(directory: Path) -> None:
+    loaded = modules_after("import suffice.storage.sqlite", directory)
+    assert not loaded & (ENGINE | ORCHESTRATOR | HEAVY | {"pyarrow", "scipy"})
+
+
+# The trusted side: what reads data, adds noise or charges for it.
+TRUSTED = (
+    "pipeline/chunk.py",
+    "pipeline/cluster.py",
+    "pipeline/mechanism.py",
+    "pipeline/noise.py",
+    "pipeline/plan.py",
+    "pipeline/reduce.py",
+    "pipeline/sources/parquet.py",
+    "src/suffice/releasing.py",
+)
+
+
+@pytest.mark.parametrize("path", TRUSTED)
+def test_the_trusted_side_has_no_seed_and_no_other_generator(path: str, repository: Path) -> None:
+    assert not names_of_generators((repository / path).read_text())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "import random",
+        "from numpy.random import default_rng",
+        "noise = np.random.laplace(0.0, 1.0)",
+        "def draw(n, seed=None): ...",
+        "draw(3, rng=generator)",
+    ],
+)
+def test_the_look_for_generators_finds_them(wrong: str) -> None:
+    assert names_of_generators(wrong)
+
+
+def names_of_generators(code: str) -> set[str]:
+    """Return the names in `code` that belong to generators other than the mechanism's own."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.alias(name=name):
+                names |= set(name.split("."))
+            case ast.ImportFrom(module=str(name)):
+                names |= set(name.split("."))
+            case ast.keyword(arg=str(name)):
+                names.add(name)
+            case _:
+                pass
+    return names & {"random", "default_rng", "seed", "rng", "random_state"}

@@ -1,0 +1,69 @@
+"""The packages at the top of the repository are the packages that are installed."""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT_THE_TOP = ("flows", "pipeline", "storage")
+
+
+@pytest.fixture(scope="module")
+def setuptools_table(repository: Path) -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["setuptools"]
+    return table
+
+
+def source_files(repository: Path, pattern: str) -> dict[str, Path]:
+    """Return the package's files by their path in a wheel, each once."""
+    tops = {f"suffice/{name}": repository / name for name in AT_THE_TOP}
+    files = {f"suffice/{path.name}": path for path in (repository / "src" / "suffice").glob(pattern)}
+    for prefix, top in tops.items():
+        files |= {f"{prefix}/{path.relative_to(top).as_posix()}": path for path in top.rglob(pattern)}
+    return files
+
+
+def wheel_contents(directory: Path) -> dict[str, bytes]:
+    (wheel,) = directory.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.mark.parametrize("name", AT_THE_TOP)
+def test_the_installed_package_is_the_directory_at_the_top(repository: Path, name: str) -> None:
+    module = importlib.import_module(f"suffice.{name}")
+    assert module.__file__ is not None
+    assert (repository / name / "__init__.py").samefile(module.__file__)
+    assert (repository / "src" / "suffice" / name).is_symlink()
+    assert (repository / "src" / "suffice" / name).readlink().parts == ("..", "..", name)
+
+
+def test_every_directory_with_modules_is_a_listed_package(
+    repository: Path, setuptools_table: dict[str, Any]
+) -> None:
+    modules = source_files(repository, "*.py")
+    directories = {name.rpartition("/")[0] for name in modules}
+    assert {f"{directory}/__init__.py" for directory in directories} <= set(modules)
+    assert sorted(directory.replace("/", ".") for directory in directories) == setuptools_table["packages"]
+
+
+def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(repository: Path, distributions: Path) -> None:
+    expected = source_files(repository, "*.py") | source_files(repository, "*.md")
+    expected["suffice/py.typed"] = repository / "src" / "suffice" / "py.typed"
+    assert {"suffice/pipeline/sensitivity.md", "suffice/pipeline/mechanism.md"} <= set(expected)
+    contents = wheel_contents(distributions / "tree")
+    installed = {name: data for name, data in contents.items() if ".dist-info/" not in name}
+    assert sorted(installed) == sorted(expected)
+    assert installed == {name: path.read_bytes() for name, path in expected.items()}
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in contents)
+
+
+def test_the_wheel_built_from_the_source_distribution_is_the_same(distributions: Path) -> None:
+    assert wheel_contents(distributions / "sdist") == wheel_contents(distributions / "tree")

@@ -1,0 +1,86 @@
+"""The public names: sorted, lazy, and what a type checker sees is what a program gets."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import inspect
+import re
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+import suffice
+from suffice import errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = [name for name in suffice.__all__ if name != "__version__"]
+
+
+def test_all_is_sorted_and_listed() -> None:
+    assert list(suffice.__all__) == sorted(set(suffice.__all__))
+    assert set(suffice.__all__) <= set(dir(suffice))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_name_is_there_and_says_what_it_is(name: str) -> None:
+    value = getattr(suffice, name)
+    assert inspect.isclass(value) or inspect.isfunction(value)
+    assert inspect.getdoc(value)
+
+
+def test_a_type_checker_sees_the_names_that_a_program_gets() -> None:
+    tree = ast.parse(inspect.getsource(suffice))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    seen = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        assert node.module is not None
+        for alias in node.names:
+            seen[alias.asname or alias.name] = getattr(importlib.import_module(node.module), alias.name)
+    assert seen == {name: getattr(suffice, name) for name in NAMES}
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = suffice.no_such_name
+
+
+def test_the_version_is_stated_once_and_has_a_changelog_entry(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    assert suffice.__version__ == project["version"] == importlib.metadata.version("suffice")
+    assert f"\n## [{suffice.__version__}]" in (repository / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["plan", "release", "load_spec", "open_release"])
+def test_no_trusted_function_takes_a_seed(name: str) -> None:
+    parameters = inspect.signature(getattr(suffice, name)).parameters
+    assert not [parameter for parameter in parameters if re.search("seed|rng|random", parameter)]
+
+
+def drawn_hierarchy() -> dict[str, tuple[str | None, int]]:
+    """Read the tree in the docstring of ``suffice.errors``: class -> (parent, exit status)."""
+    drawn: dict[str, tuple[str | None, int]] = {}
+    path: list[str] = []
+    for line in inspect.getdoc(errors).split("\n"):  # type: ignore[union-attr]
+        found = re.fullmatch(r"\s*((?:[│ ]   |[├└]── )*)(\w+)(?: \(\w+\))?\s+(\d+)(?:\s.*)?", line)
+        if found is None:
+            continue
+        depth = len(found[1]) // 4
+        path[depth:] = [found[2]]
+        drawn[found[2]] = (path[depth - 1] if depth else None, int(found[3]))
+    return drawn
+
+
+def test_the_drawn_hierarchy_of_errors_is_the_real_one() -> None:
+    real = {
+        name: (None if value is errors.SufficeError else value.__bases__[0].__name__, value.exit_status)
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, errors.SufficeError)
+    }
+    assert drawn_hierarchy() == real
