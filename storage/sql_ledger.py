@@ -342,6 +342,7 @@ class SqlLedger(Ledger):
             try:
                 transaction.commit()
             except SQLAlchemyError as error:
+                connection.invalidate()  # else the pool would keep it, inside its transaction
                 message = "the ledger's commit failed and may have landed: its epsilon counts as spent"
                 raise CommitUnknownError(message) from error
 
