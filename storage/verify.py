@@ -1,0 +1,121 @@
+"""Verify a published release: its bytes against its manifest, its manifest against the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from suffice.errors import NameTakenError, ReleaseCorruptError
+from suffice.storage.charge import ChargeState
+from suffice.storage.place import MANIFEST
+from suffice.storage.release_store import locate
+
+if TYPE_CHECKING:
+    from suffice.storage.ledger import Ledger
+    from suffice.storage.manifest_model import Manifest
+    from suffice.storage.place import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What a verification found.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether there is no problem.
+    problems : tuple of str
+        One sentence each.
+    ledger : str
+        ``checked``, or ``not_checked`` where none was given.
+    signature : str
+        ``unsigned``: the manifest states no signature, so that whoever can write to the store could
+        have put a consistent release of their own there. The ledger tells such a release apart.
+    """
+
+    ok: bool
+    problems: tuple[str, ...]
+    ledger: Literal["checked", "not_checked"]
+    signature: Literal["unsigned"] = "unsigned"
+
+
+def verify_release(reference: str, *, store: str | None = None, ledger: Ledger | None = None) -> Verification:
+    """Check a release's manifest and files and, where a ledger is given, its record of the release.
+
+    Whatever bytes stand there, this returns; what it raises is about where to look.
+
+    Parameters
+    ----------
+    reference, store : str
+        As for :func:`suffice.open_release`.
+    ledger : Ledger, optional
+        The ledger that is said to have paid for the release.
+
+    Raises
+    ------
+    UsageError, ReleaseMissingError, StoreError
+        Where no release stands there, or it cannot be read.
+    LedgerError
+        Where the ledger cannot be read.
+    """
+    place = locate(reference, store)
+    try:
+        data, manifest = place.manifest()
+    except ReleaseCorruptError as error:
+        problems = [str(error)]
+    else:
+        problems = [*_check_files(place, manifest), *_check_owner(place, manifest)]
+        if ledger is not None:
+            problems += _check_ledger(ledger, place, manifest, data)
+    return Verification(
+        ok=not problems,
+        problems=tuple(problems),
+        ledger="not_checked" if ledger is None else "checked",
+    )
+
+
+def _check_files(place: Place, manifest: Manifest) -> list[str]:
+    problems = []
+    for index in range(len(manifest.files)):
+        try:
+            place.values(manifest, index)
+        except ReleaseCorruptError as error:
+            problems.append(str(error))
+    extra = set(place.objects.keys("")) - {MANIFEST} - {file.path for file in manifest.files}
+    problems += [f"{name!r} stands beside the manifest, which does not name it" for name in sorted(extra)]
+    return problems
+
+
+def _check_owner(place: Place, manifest: Manifest) -> list[str]:
+    if place.store is not None and place.store.ledger_id != manifest.ledger_id:
+        return [f"the store belongs to ledger {place.store.ledger_id}, the release to {manifest.ledger_id}"]
+    return []
+
+
+def _check_ledger(ledger: Ledger, place: Place, manifest: Manifest, data: bytes) -> list[str]:
+    if ledger.ledger_id != manifest.ledger_id:
+        return [f"the release belongs to ledger {manifest.ledger_id}, not to this one, {ledger.ledger_id}"]
+    try:
+        charge = ledger.find(manifest.dataset, manifest.name, manifest.window)
+    except NameTakenError as error:
+        return [f"the ledger knows this name otherwise: {error}"]
+    if charge is None:
+        return ["the ledger has no charge for this release"]
+    compared = {
+        "release id": (manifest.release_id, charge.release_id),
+        "epsilon": (manifest.epsilon, charge.epsilon),
+        "plan": (manifest.plan_hash, charge.plan_hash),
+        "drawing entry": (
+            (manifest.drawing_sequence, manifest.drawing_hash),
+            (charge.drawing_sequence, charge.drawing_hash),
+        ),
+        "manifest": (data, charge.manifest),
+    }
+    problems = [
+        f"its {what} is not the one in the ledger" for what, (own, paid) in compared.items() if own != paid
+    ]
+    if place.store is not None and place.store.store_id != charge.store_id:
+        problems.append("it stands in another store than the one it was charged for")
+    if charge.state is not ChargeState.PUBLISHED:
+        problems.append(f"the ledger has its charge as {charge.state}, not as published")
+    return problems
