@@ -260,13 +260,13 @@ def count_sampler(weights: CountWeights, edges: Floats) -> CountSampler:
     return CountSampler(weights=weights, edges=edges, bounds=bounds, cumulative=flat)
 
 
-def take_rows(weights: CountWeights, rows: Rows) -> CountWeights:
-    """The given rows, in the given order."""
+def take_rows(weights: CountWeights, rows: Rows, tilt: Floats | None = None) -> CountWeights:
+    """The given rows, in the given order, with another tilt where one is given."""
     return CountWeights(
         concentration=weights.concentration[rows],
         value=weights.value[rows],
         rate=weights.rate[rows],
-        tilt=weights.tilt[rows],
+        tilt=weights.tilt[rows] if tilt is None else tilt,
         n=weights.n[rows],
         rest_concentration=weights.rest_concentration[rows],
         rest_value=weights.rest_value[rows],

@@ -1,0 +1,425 @@
+r"""Several latent counts at once: the law of their sum by FFT, moments, and independent draws.
+
+The tilted rows of ``noisy_counts`` are taken as laws of independent counts. Their sum has density P(N), by FFT
+on a grid; with the link l(N) = g(N) exp(theta N) the posterior of N is P(N) l(N). An FFT is exact to 1e-16 of
+its peak, so only N with P above 1e-11 of the peak are used; whoever calls has to look at what lies beyond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.count_weights import NATS, CountWeights, block_step, count_sampler, take_rows
+from suffice.pipeline.n_prior import Fixed
+from suffice.pipeline.noisy_counts import NoisyCounts, log_factor_of_n, masses, rows_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Rows: TypeAlias = NDArray[np.int64]
+    Mask: TypeAlias = NDArray[np.bool_]
+
+MAX_GRID = 2**15
+"""Points of the grid of N in one cell; beyond, neighbouring integers share a point."""
+
+_TABLE_BLOCKS = 2**12
+_RELIABLE = 1e-11
+_UNRESOLVED = "this prior and this noise leave an N that cannot be resolved: give a narrower --n-prior"
+_SLOTS = 2**21
+_CAPS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0, 20.0, 27.0, 36.0, 48.0])
+"""Nats below the highest link at which proposals may be capped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountSums:
+    """Tables of a batch of cells; made by ``CountSums.of``.
+
+    Attributes
+    ----------
+    counts : NoisyCounts
+        The batch.
+    weights, edges, nodes, mass
+        Tilted rows, their blocks, and each row's probabilities at quadrature nodes.
+    step : ndarray of shape (n_cells,)
+        Distance of grid points.
+    base : ndarray of shape (n_cells, n_categories)
+        The first grid point of every row.
+    tables : ndarray of shape (n_cells, n_categories, n_points)
+        The rows' probabilities on their grids.
+    transforms : ndarray, complex
+        Real FFT of the tables along the last axis, padded to ``size``.
+    size : int
+        Length of the FFT.
+    """
+
+    counts: NoisyCounts
+    weights: CountWeights
+    edges: Floats
+    nodes: Floats
+    mass: Floats
+    log_total: Floats
+    mean: Floats
+    span: Floats
+    step: Floats
+    base: Floats
+    tables: Floats
+    transforms: NDArray[np.complex128]
+    size: int
+
+    @classmethod
+    def of(cls, counts: NoisyCounts, tilt: Floats) -> Self:
+        """Build the tables of every cell at its tilt."""
+        from scipy.fft import next_fast_len, rfft
+
+        shape = counts.noisy.shape
+        weights = rows_of(counts, tilt)
+        low, high = weights.window()
+        span = _span_of_sum(weights, low, high, shape)
+        step = block_step(span, MAX_GRID)
+        row_step = np.repeat(step, shape[1])
+        edges = weights.blocks(low, high, np.minimum(row_step, block_step(high - low + 1.0, _TABLE_BLOCKS)))
+        nodes, mass, log_total = masses(weights, edges)
+        base = np.floor(low / row_step) * row_step
+        tables = on_grid(nodes, mass, base, row_step)
+        size = int(next_fast_len(int(np.max(span / step)) + shape[1] + 4, real=True))
+        size = max(size, tables.shape[1])
+        tables = tables.reshape(*shape, -1)
+        return cls(
+            counts=counts,
+            weights=weights,
+            edges=edges,
+            nodes=nodes,
+            mass=mass,
+            log_total=np.sum(log_total.reshape(shape), axis=1),
+            mean=np.sum(nodes * mass, axis=1).reshape(shape),
+            span=span,
+            step=step,
+            base=base.reshape(shape),
+            tables=tables,
+            transforms=rfft(tables, size, axis=-1),
+            size=size,
+        )
+
+    def grid(self, base: Floats, mean: Floats) -> Floats:
+        """The N (n_cells, size) that each FFT index stands for, in a sum with this base and mean.
+
+        Where the FFT is shorter than all that the tables can add up to, indices wrap around; what lies beyond
+        half a span from the mean has no mass worth naming.
+        """
+        behind = np.floor(np.maximum(mean - self.span / 2.0 - base, 0.0) / self.step)
+        index = np.arange(self.size)
+        return base[:, None] + self.step[:, None] * (behind[:, None] + (index - behind[:, None]) % self.size)
+
+    def posterior_of_n(self) -> PosteriorOfN:
+        """The posterior of N in every cell, as far as the FFT resolves it."""
+        n = self.grid(np.sum(self.base, axis=1), np.sum(self.mean, axis=1))
+        density = self._density(self.transforms.prod(axis=1))
+        reliable = density > _RELIABLE * np.max(density, axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            log_weight = np.where(reliable, np.log(density) + self._link(n), -np.inf)
+        top = np.max(log_weight, axis=1)
+        if not np.all(np.isfinite(top)):
+            raise PriorError(_UNRESOLVED)
+        weight = np.exp(log_weight - top[:, None])
+        total = np.sum(weight, axis=1)
+        cells = np.arange(len(n))
+        first = np.argmin(np.where(reliable, n, np.inf), axis=1)
+        last = np.argmax(np.where(reliable, n, -np.inf), axis=1)
+        low, high = self.counts.support.T
+        # Nothing can lie below the sum of the rows' own lower ends.
+        low = np.maximum(np.sum(self.base, axis=1), low)
+        scale = top + self.log_total
+        return PosteriorOfN(
+            n=n,
+            probability=weight / total[:, None],
+            density=density,
+            log_evidence=scale + np.log(total),
+            log_peak=scale,
+            first=n[cells, first],
+            last=n[cells, last],
+            log_first=np.where(n[cells, first] > low, log_weight[cells, first] + self.log_total, -np.inf),
+            log_last=np.where(n[cells, last] < high, log_weight[cells, last] + self.log_total, -np.inf),
+        )
+
+    def _density(self, transform: NDArray[np.complex128]) -> Floats:
+        from scipy.fft import irfft
+
+        density: Floats = np.maximum(irfft(transform, self.size, axis=-1), 0.0)
+        return density
+
+    def _link(self, n: Floats) -> Floats:
+        """Log link at every grid point: the support's hard ends count with the share of a point they cover."""
+        low, high = self.counts.support.T[:, :, None]
+        tilt = self.weights.tilt[:: self.counts.noisy.shape[1], None]
+        inside = np.clip(n, low, high)
+        step = self.step[:, None]
+        covered = _hat_integral((high + 0.5 - n) / step) - _hat_integral((low - 0.5 - n) / step)
+        covered = np.where(step == 1.0, inside == n, covered)
+        with np.errstate(divide="ignore"):
+            return np.log(covered) + log_factor_of_n(self.counts, inside) + tilt * inside
+
+    def moments(self, of_n: PosteriorOfN) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation of every probability, (n_cells, n_categories).
+
+        Deviations are summed about reference points, so that nothing cancels even where N is 1e12.
+        """
+        from scipy.fft import irfft, rfft
+
+        n, posterior = of_n.n, of_n.probability
+        link = np.divide(posterior, of_n.density, out=np.zeros_like(posterior), where=posterior > 0.0)
+        total = self.counts.total_concentration + n
+        cells, categories = self.counts.noisy.shape
+        shape = (cells, categories)
+        mean_n = np.sum(n * posterior, axis=1)[:, None]
+        mean, sd = np.empty(shape), np.empty(shape)
+        before, after = _products_of_others(self.transforms)
+        points = self.base[:, :, None] + self.step[:, None, None] * np.arange(self.tables.shape[2])
+        for k in range(categories):
+            others = before[k] * after[k]
+            centre = np.round(self.mean[:, k])
+            deviation = points[:, k] - centre[:, None]
+            sums = []
+            for power in (1, 2):
+                table = self._moment_table(k, centre, power) if np.any(self.step > 1.0) else deviation**power * self.tables[:, k]
+                sums.append(irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link)
+            concentration = self.counts.concentration[k]
+            reference = (concentration + centre) / (self.counts.total_concentration + mean_n[:, 0])
+            shift = n - mean_n
+            r = reference[:, None]
+            offset = (sums[0] - r * shift * posterior) / total
+            square = (sums[1] - 2.0 * r * shift * sums[0] + (r * shift) ** 2 * posterior) / total**2
+            mean_offset = np.sum(offset, axis=1)
+            between = np.sum(square, axis=1) - mean_offset**2
+            within = (r * (1.0 - r) * posterior + (1.0 - 2.0 * r) * offset - square) / (total + 1.0)
+            mean[:, k] = reference + mean_offset
+            sd[:, k] = np.sqrt(np.maximum(between, 0.0) + np.maximum(np.sum(within, axis=1), 0.0))
+        return mean, sd
+
+    def _moment_table(self, k: int, centre: Floats, power: int) -> Floats:
+        """The rows' moments about a centre, split between grid points like their masses."""
+        rows = np.arange(len(centre)) * self.counts.noisy.shape[1] + k
+        moment = (self.nodes[rows] - centre[:, None]) ** power * self.mass[rows]
+        table = on_grid(self.nodes[rows], moment, self.base[:, k], self.step)
+        return np.pad(table, ((0, 0), (0, max(0, self.tables.shape[2] - table.shape[1]))))
+
+    def sample(self, cells: Rows, rng: np.random.Generator) -> Floats:
+        """One vector of counts for every entry of cells, (n_slots, n_categories)."""
+        known_n = isinstance(self.counts.n_prior, Fixed)
+        order = np.argsort(self.mean, axis=1)
+        free = order[:, :-1] if known_n else order
+        closing = order[:, -1]
+        plan = self._capped(free, closing)
+        result = np.empty((len(cells), self.mean.shape[1]))
+        above = rng.random(len(cells)) < plan.share_above[cells]
+        pending = np.flatnonzero(~above)
+        sampler = count_sampler(self.weights, self.edges)
+        categories = self.mean.shape[1]
+        while pending.size:
+            cell = cells[pending]
+            drawn = np.zeros((len(pending), categories))
+            slots = np.arange(len(pending))
+            for position in range(free.shape[1]):
+                category = free[cell, position]
+                drawn[slots, category] = sampler.sample(cell * categories + category, rng)
+            total = np.sum(drawn, axis=1)
+            link = np.minimum(self._exact_link(cell, total, closing), plan.cap[cell]) - plan.cap[cell]
+            accepted = np.log1p(-rng.random(len(pending))) < link
+            result[pending[accepted]] = drawn[accepted]
+            pending = pending[~accepted]
+        slots = np.flatnonzero(above)
+        if slots.size:
+            result[slots] = self._one_after_the_other(cells[slots], free, plan, rng)
+        if known_n:
+            n = float(self.counts.n_prior.support[0])
+            slots = np.arange(len(cells))
+            last = closing[cells]
+            result[slots, last] = 0.0
+            result[slots, last] = np.maximum(n - np.sum(result, axis=1), 0.0)
+        return result
+
+    def _exact_link(self, cells: Rows, total: Floats, closing: Rows) -> Floats:
+        """Log link of sums of the free counts: the factor of N, or the weight of the count that is left."""
+        if not isinstance(self.counts.n_prior, Fixed):
+            low, high = self.counts.support[cells].T
+            inside = np.clip(total, low, high)
+            link = log_factor_of_n(self.counts, inside) + self.weights.tilt[cells * self.mean.shape[1]] * inside
+            return np.where(inside == total, link, -np.inf)
+        rows = take_rows(self.weights, cells * self.mean.shape[1] + closing[cells])
+        rest = rows.n - total
+        link = rows.log_weight(np.clip(rest, 0.0, rows.n)[:, None])[:, 0]
+        return np.where(rest >= 0.0, link, -np.inf)
+
+    def _capped(self, free: Rows, closing: Rows) -> _Capped:
+        """Choose the cap under which proposals are quick, and the law of N above it."""
+        cells = np.arange(len(self.mean))
+        transform = np.ones_like(self.transforms[:, 0])
+        for position in range(free.shape[1]):
+            transform = transform * self.transforms[cells, free[:, position]]
+        base = np.sum(np.take_along_axis(self.base, free, axis=1), axis=1)
+        mean = np.sum(np.take_along_axis(self.mean, free, axis=1), axis=1)
+        n = self.grid(base, mean)
+        density = self._density(transform)
+        density /= np.sum(density, axis=1, keepdims=True)
+        reliable = density > _RELIABLE * np.max(density, axis=1, keepdims=True)
+        if isinstance(self.counts.n_prior, Fixed):
+            repeated = np.repeat(cells, self.size)
+            link = self._exact_link(repeated, n.ravel(), closing).reshape(n.shape)
+        else:
+            link = self._link(n)
+        link = np.where(reliable, link, -np.inf)
+        top = np.max(link, axis=1)
+        relative = np.exp(link - top[:, None])
+        everything = np.sum(density * relative, axis=1)
+        best = np.full(len(cells), np.inf)
+        depth, share = np.zeros(len(cells)), np.zeros(len(cells))
+        for nats in _CAPS:
+            cap = np.exp(-nats)
+            below = np.sum(density * np.minimum(relative, cap), axis=1)
+            above = np.maximum(1.0 - below / everything, 0.0) if nats else np.zeros(len(cells))
+            # A table is about as long to run through as this many proposals.
+            cost = (1.0 - above) * cap / below + above * self.tables.shape[2] / 16.0
+            better = cost < best
+            best = np.where(better, cost, best)
+            depth, share = np.where(better, nats, depth), np.where(better, above, share)
+        excess = density * np.maximum(relative - np.exp(-depth)[:, None], 0.0)
+        return _Capped(cap=top - depth, share_above=share, base=base, n=n, excess=excess)
+
+    def _one_after_the_other(
+        self, cells: Rows, free: Rows, plan: _Capped, rng: np.random.Generator
+    ) -> Floats:
+        """Draw N from its law above the cap, then every free count given those before it and N."""
+        from scipy.fft import irfft
+
+        used, local = np.unique(cells, return_inverse=True)
+        suffix = np.ones_like(self.transforms[used, 0])
+        suffixes: list[Floats] = []
+        for position in range(free.shape[1] - 1, 0, -1):
+            suffix = suffix * self.transforms[used, free[used, position]]
+            tail = irfft(suffix, self.size, axis=-1)
+            tail[tail < 1e-15 * np.max(tail, axis=1, keepdims=True)] = 0.0
+            suffixes.insert(0, tail)
+        points = self.tables.shape[2]
+        index = np.arange(points)
+        result = np.zeros((len(cells), self.mean.shape[1]))
+        for start in range(0, len(cells), max(1, _SLOTS // max(points, self.size))):
+            part = slice(start, start + max(1, _SLOTS // max(points, self.size)))
+            cell, place = cells[part], local[part]
+            slots = np.arange(len(cell))
+            chosen = _choose(plan.excess[cell], rng)
+            left = np.rint((plan.n[cell, chosen] - plan.base[cell]) / self.step[cell]).astype(np.int64)
+            for position in range(free.shape[1]):
+                category = free[cell, position]
+                table = self.tables[cell, category]
+                if position < len(suffixes):
+                    rest = left[:, None] - index
+                    tail = suffixes[position][place[:, None], rest % self.size]
+                    taken = _choose(np.where(rest >= 0, table * tail, 0.0), rng)
+                else:
+                    taken = np.clip(left, 0, points - 1)
+                left = left - taken
+                result[start + slots, category] = self._count_at(cell, category, taken, rng)
+        return result
+
+    def _count_at(self, cells: Rows, category: Rows, index: Rows, rng: np.random.Generator) -> Floats:
+        """A count near a grid point: the point itself on the integers, else a node by its share of the point."""
+        point = self.base[cells, category] + self.step[cells] * index
+        if np.all(self.step == 1.0):
+            return point
+        rows = cells * self.mean.shape[1] + category
+        near = 1.0 - np.abs(self.nodes[rows] - point[:, None]) / self.step[cells, None]
+        share = self.mass[rows] * np.maximum(near, 0.0)
+        counts: Floats = np.rint(self.nodes[rows, _choose(share, rng)])
+        return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosteriorOfN:
+    """The posterior of N in a batch of cells, and how it ends where the FFT stops to resolve it.
+
+    Attributes
+    ----------
+    n, probability, density : ndarray of shape (n_cells, size)
+        Grid points, posterior probabilities, and the density of the rows' sum.
+    log_evidence, log_peak : ndarray of shape (n_cells,)
+        Log of the sum and of the maximum of the joint weight W, as a function of N.
+    first, last, log_first, log_last : ndarray of shape (n_cells,)
+        The ends of what is resolved and log W there; minus infinity where nothing lies beyond.
+    """
+
+    n: Floats
+    probability: Floats
+    density: Floats
+    log_evidence: Floats
+    log_peak: Floats
+    first: Floats
+    last: Floats
+    log_first: Floats
+    log_last: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Capped:
+    """A cap of the log link, the posterior's share above it, and the law of N there."""
+
+    cap: Floats
+    share_above: Floats
+    base: Floats
+    n: Floats
+    excess: Floats
+
+
+def on_grid(nodes: Floats, mass: Floats, base: Floats, step: Floats) -> Floats:
+    """Split masses at nodes (n_rows, n_nodes) linearly between the grid points base + step * index around them."""
+    position = (nodes - base[:, None]) / step[:, None]
+    index = np.floor(position).astype(np.int64)
+    part = position - index
+    points = int(np.max(index)) + 2
+    flat = (index + np.arange(len(nodes))[:, None] * points).ravel()
+    size = len(nodes) * points
+    lower = np.bincount(flat, (mass * (1.0 - part)).ravel(), size)
+    upper = np.bincount(flat + 1, (mass * part).ravel(), size + 1)[:size]
+    table: Floats = (lower + upper).reshape(len(nodes), points)
+    return table
+
+
+def _span_of_sum(weights: CountWeights, low: Floats, high: Floats, shape: tuple[int, ...]) -> Floats:
+    """How far the sum of the rows spreads: all of them, or Bernstein's bound where that is less."""
+    edges = weights.blocks(low, high, block_step(high - low + 1.0, 96))
+    nodes, mass, _ = masses(weights, edges)
+    mean = np.sum(nodes * mass, axis=1, keepdims=True)
+    variance = np.sum((nodes - mean) ** 2 * mass, axis=1).reshape(shape)
+    width = (high - low + 1.0).reshape(shape)
+    bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * NATS * np.sum(variance, axis=1)))
+    return np.minimum(np.sum(width, axis=1), bernstein)
+
+
+def _hat_integral(x: Floats) -> Floats:
+    """Integral of the triangle on -1..1 up to x."""
+    inside = np.clip(x, -1.0, 1.0)
+    return np.where(inside < 0.0, (1.0 + inside) ** 2 / 2.0, 1.0 - (1.0 - inside) ** 2 / 2.0)
+
+
+def _products_of_others(
+    transforms: NDArray[np.complex128],
+) -> tuple[list[NDArray[np.complex128]], list[NDArray[np.complex128]]]:
+    """For every row, the products of the transforms before it and of those after it."""
+    categories = transforms.shape[1]
+    before = [np.ones_like(transforms[:, 0])]
+    after = [np.ones_like(transforms[:, 0])]
+    for k in range(categories - 1):
+        before.append(before[-1] * transforms[:, k])
+        after.insert(0, after[0] * transforms[:, categories - 1 - k])
+    return before, after
+
+
+def _choose(weights: Floats, rng: np.random.Generator) -> Rows:
+    """One index a row (n_rows, n), with probability in proportion to the weights."""
+    cumulative = np.cumsum(weights, axis=1)
+    target = rng.random((len(weights), 1)) * cumulative[:, -1:]
+    chosen: Rows = np.sum(cumulative <= target, axis=1)
+    return np.minimum(chosen, weights.shape[1] - 1)

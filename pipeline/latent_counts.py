@@ -1,0 +1,222 @@
+r"""Exact posteriors of category probabilities when the counts are latent behind discrete Laplace noise.
+
+With noisy counts :math:`y_k = c_k + \mathrm{DLap}(b)`, a Dirichlet prior and a public prior of N,
+
+.. math::
+    P(c \mid y) \propto \pi(N) \frac{N!}{\Gamma(A + N)}
+        \prod_k \frac{\Gamma(\alpha_k + c_k)}{\Gamma(\alpha_k)\, c_k!} e^{-|y_k - c_k| / b},
+    \qquad N = \sum_k c_k, \quad A = \sum_k \alpha_k, \quad p \mid c \sim \mathrm{Dirichlet}(\alpha + c).
+
+Two counts with a known sum are one table; everything else is ``count_sums``. Why this is exact, where it is
+only nearly so and by how much: docs/decisions/0006-latent-counts-exactly.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.count_sums import MAX_GRID, CountSums
+from suffice.pipeline.count_weights import CountWeights, block_step, count_sampler
+from suffice.pipeline.noisy_counts import NoisyCounts, balanced_tilt, masses, pair_rows, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
+
+_BATCH_NUMBERS = 2**20
+_PAIR_BLOCKS = 2**13
+_NEGLIGIBLE = np.log(1e-9)
+_MOST_PIECES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountPosterior:
+    """The posterior of every cell, as a mixture over pieces of the range of N; made by ``count_posterior``.
+
+    Attributes
+    ----------
+    pieces : NoisyCounts
+        The cells, once for every piece, each with the range of N of its piece.
+    cell : ndarray of shape (n_pieces,), int64
+        The cell that a piece is of; ascending.
+    tilt, share : ndarray of shape (n_pieces,), float64
+        The piece's tilt and its posterior probability in its cell.
+    mean, sd : ndarray of shape (n_cells, n_categories), float64
+        Posterior mean and standard deviation of every probability.
+    """
+
+    pieces: NoisyCounts
+    cell: Cells
+    tilt: Floats
+    share: Floats
+    mean: Floats
+    sd: Floats
+
+    def sample_counts(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Independent draws of the latent counts, (draws, n_cells, n_categories), float64 integers.
+
+        Counts are proposed from the tilted rows and accepted with the factor of N, up to a cap that makes this
+        quick; the share of the posterior above the cap is drawn by first drawing N, then one count after the
+        other. Both parts are exact where the grid is the integers; on a coarser grid only the first one is.
+        """
+        cells = len(self.mean)
+        result = np.empty((cells * draws, self.mean.shape[1]))
+        piece_of = self._pieces_of_draws(draws, rng)
+        order = np.argsort(piece_of, kind="stable")
+        starts = np.searchsorted(piece_of[order], np.arange(len(self.cell) + 1))
+        for batch in _batches(self.pieces, self.tilt):
+            slots = order[starts[batch[0]] : starts[batch[-1] + 1]]
+            local = piece_of[slots] - batch[0]
+            part = self.pieces.take(batch)
+            if part.is_pair:
+                weights = pair_rows(part)
+                first = count_sampler(weights, _pair_blocks(weights)).sample(local, rng)
+                result[slots] = np.stack([first, part.support[0, 0] - first], axis=1)
+            else:
+                result[slots] = CountSums.of(part, self.tilt[batch]).sample(local, rng)
+        return result.reshape(cells, draws, -1).swapaxes(0, 1)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Independent draws of the probabilities, (draws, n_cells, n_categories)."""
+        return sample_dirichlet(self.pieces.concentration + self.sample_counts(draws, rng), rng)
+
+    def _pieces_of_draws(self, draws: int, rng: np.random.Generator) -> Cells:
+        """A piece for every draw of every cell, cell by cell."""
+        cells = np.repeat(np.arange(len(self.mean)), draws)
+        if len(self.cell) == len(self.mean):
+            return cells
+        before = np.cumsum(self.share) - self.share
+        offset = before[np.searchsorted(self.cell, cells)]
+        ends = before + self.share
+        chosen = np.searchsorted(ends, offset + rng.random(len(cells)), side="right")
+        first, after = np.searchsorted(self.cell, cells), np.searchsorted(self.cell, cells, side="right")
+        pieces: Cells = np.clip(chosen, first, after - 1)
+        return pieces
+
+
+def count_posterior(counts: NoisyCounts) -> CountPosterior:
+    """Resolve the posterior of N in every cell, in as many pieces as that takes, and sum up its moments.
+
+    Raises
+    ------
+    PriorError
+        Where the posterior of N needs more pieces than is sensible: a prior that is far stronger than the
+        noise is small.
+    """
+    if counts.is_pair:
+        return _pair_posterior(counts)
+    best = np.full(len(counts.noisy), -np.inf)
+    todo, support = np.arange(len(counts.noisy)), counts.support
+    found: list[tuple[Cells, Floats, Floats, Floats, Floats, Floats]] = []
+    for _round in range(_MOST_PIECES):
+        if not todo.size:
+            return _mixture(counts, found)
+        part = counts.take(todo, support)
+        tilt = balanced_tilt(part)
+        beyond: list[tuple[Cells, Floats]] = []
+        for batch in _batches(part, tilt):
+            sums = CountSums.of(part.take(batch), tilt[batch])
+            of_n = sums.posterior_of_n()
+            cell, (low, high) = todo[batch], support[batch].T
+            np.maximum.at(best, cell, of_n.log_peak)
+            found.append((cell, support[batch], tilt[batch], of_n.log_evidence, *sums.moments(of_n)))
+            below = of_n.log_first > best[cell] + _NEGLIGIBLE
+            above = of_n.log_last > best[cell] + _NEGLIGIBLE
+            first, last = np.maximum(of_n.first, low), np.minimum(of_n.last, high)
+            found[-1][1][:] = np.stack([np.where(below, first, low), np.where(above, last, high)], axis=1)
+            beyond.append((cell[below], np.stack([low, first - 1.0], axis=1)[below]))
+            beyond.append((cell[above], np.stack([last + 1.0, high], axis=1)[above]))
+        todo = np.concatenate([cells for cells, _ in beyond])
+        support = np.concatenate([ranges for _, ranges in beyond])
+    message = "this prior leaves an N too uncertain to be resolved: give a narrower --n-prior or a weaker prior"
+    raise PriorError(message)
+
+
+def _mixture(
+    counts: NoisyCounts, found: list[tuple[Cells, Floats, Floats, Floats, Floats, Floats]]
+) -> CountPosterior:
+    """Weigh the pieces of every cell by their evidence."""
+    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    cell, support, tilt, log_evidence, mean, sd = (column[order] for column in columns)
+    cells = len(counts.noisy)
+    top = np.full(cells, -np.inf)
+    np.maximum.at(top, cell, log_evidence)
+    share = np.exp(log_evidence - top[cell])
+    share /= np.bincount(cell, share, cells)[cell]
+    overall = np.zeros(counts.noisy.shape)
+    np.add.at(overall, cell, share[:, None] * mean)
+    variance = np.zeros(counts.noisy.shape)
+    np.add.at(variance, cell, share[:, None] * (sd**2 + (mean - overall[cell]) ** 2))
+    return CountPosterior(
+        pieces=counts.take(cell, support),
+        cell=cell,
+        tilt=tilt,
+        share=share,
+        mean=overall,
+        sd=np.sqrt(variance),
+    )
+
+
+def sample_dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
+    """One draw for every vector along the last axis, without underflow at small concentrations."""
+    if concentration.shape[-1] == 2:
+        first = rng.beta(concentration[..., 0], concentration[..., 1])
+        return np.stack([first, 1.0 - first], axis=-1)
+    small = concentration < 1.0
+    gammas = rng.standard_gamma(np.where(small, concentration + 1.0, concentration))
+    if np.any(small):
+        # Gamma(a) is Gamma(a + 1) times U^(1 / a): in logs, or small concentrations are all zero.
+        logs = np.log(gammas)
+        logs[small] += np.log1p(-rng.random(int(np.sum(small)))) / concentration[small]
+        gammas = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
+    probabilities: Floats = gammas / np.sum(gammas, axis=-1, keepdims=True)
+    return probabilities
+
+
+def _batches(counts: NoisyCounts, tilt: Floats) -> Iterator[Cells]:
+    """Consecutive cells that fit into memory together."""
+    cells, categories = counts.noisy.shape
+    weights = pair_rows(counts) if counts.is_pair else rows_of(counts, tilt)
+    low, high = weights.window()
+    points = np.minimum(np.sum((high - low + 1.0).reshape(cells, -1), axis=1), MAX_GRID)
+    start = 0
+    while start < cells:
+        ahead = points[start : start + _BATCH_NUMBERS // 256]
+        needed = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1) * categories
+        stop = start + max(1, int(np.searchsorted(needed, _BATCH_NUMBERS, side="right")))
+        yield np.arange(start, min(stop, cells))
+        start = stop
+
+
+def _pair_blocks(weights: CountWeights) -> Floats:
+    low, high = weights.window()
+    return weights.blocks(low, high, block_step(high - low + 1.0, _PAIR_BLOCKS))
+
+
+def _pair_posterior(counts: NoisyCounts) -> CountPosterior:
+    """Two counts with a known sum: one table a cell."""
+    cells = len(counts.noisy)
+    mean, sd = np.empty(counts.noisy.shape), np.empty(counts.noisy.shape)
+    for batch in _batches(counts, np.zeros(cells)):
+        weights = pair_rows(counts.take(batch))
+        nodes, mass, _ = masses(weights, _pair_blocks(weights))
+        centre = np.sum(nodes * mass, axis=1)
+        variance = np.sum((nodes - centre[:, None]) ** 2 * mass, axis=1)
+        total = counts.total_concentration + weights.n
+        mean[batch, 0] = (counts.concentration[0] + centre) / total
+        mean[batch, 1] = (counts.concentration[1] + weights.n - centre) / total
+        between = variance / total**2
+        within = (mean[batch, 0] * mean[batch, 1] - between) / (total + 1.0)
+        sd[batch] = np.sqrt(between + within)[:, None]
+    return CountPosterior(
+        pieces=counts, cell=np.arange(cells), tilt=np.zeros(cells), share=np.ones(cells), mean=mean, sd=sd
+    )
