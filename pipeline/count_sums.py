@@ -185,7 +185,11 @@ class CountSums:
             deviation = points[:, k] - centre[:, None]
             sums = []
             for power in (1, 2):
-                table = self._moment_table(k, centre, power) if np.any(self.step > 1.0) else deviation**power * self.tables[:, k]
+                table = (
+                    self._moment_table(k, centre, power)
+                    if np.any(self.step > 1.0)
+                    else deviation**power * self.tables[:, k]
+                )
                 sums.append(irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link)
             concentration = self.counts.concentration[k]
             reference = (concentration + centre) / (self.counts.total_concentration + mean_n[:, 0])
@@ -247,7 +251,9 @@ class CountSums:
         if not isinstance(self.counts.n_prior, Fixed):
             low, high = self.counts.support[cells].T
             inside = np.clip(total, low, high)
-            link = log_factor_of_n(self.counts, inside) + self.weights.tilt[cells * self.mean.shape[1]] * inside
+            link = (
+                log_factor_of_n(self.counts, inside) + self.weights.tilt[cells * self.mean.shape[1]] * inside
+            )
             return np.where(inside == total, link, -np.inf)
         rows = take_rows(self.weights, cells * self.mean.shape[1] + closing[cells])
         rest = rows.n - total

@@ -188,7 +188,9 @@ class CountWeights:
         with np.errstate(divide="ignore", invalid="ignore"):
             inflection = np.floor(self.n / (1.0 + np.sqrt(np.abs(rest / own))))
         low = np.where(own < 0.0, np.where(rest < 0.0, self.n, inflection), 0.0)
-        high = np.where((own > 0.0) & (rest < 0.0), inflection, np.where((own == 0.0) & (rest < 0.0), 0.0, self.n))
+        high = np.where(
+            (own > 0.0) & (rest < 0.0), inflection, np.where((own == 0.0) & (rest < 0.0), 0.0, self.n)
+        )
         return low, high
 
     def _own(self, count: Floats) -> Floats:
@@ -242,11 +244,11 @@ class CountSampler:
             return first, block
         return np.minimum(first + np.floor(rng.random(rows.shape) * (after - first)), after - 1.0), block
 
-    def _accept(
-        self, rows: Rows, block: Rows, counts: Floats, rng: np.random.Generator
-    ) -> NDArray[np.bool_]:
+    def _accept(self, rows: Rows, block: Rows, counts: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
         log_weight = take_rows(self.weights, rows).log_weight(counts[:, None])[:, 0]
-        accepted: NDArray[np.bool_] = np.log1p(-rng.random(rows.shape)) < log_weight - self.bounds[rows, block]
+        accepted: NDArray[np.bool_] = (
+            np.log1p(-rng.random(rows.shape)) < log_weight - self.bounds[rows, block]
+        )
         return accepted
 
 

@@ -136,7 +136,9 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
             beyond.append((cell[above], np.stack([last + 1.0, high], axis=1)[above]))
         todo = np.concatenate([cells for cells, _ in beyond])
         support = np.concatenate([ranges for _, ranges in beyond])
-    message = "this prior leaves an N too uncertain to be resolved: give a narrower --n-prior or a weaker prior"
+    message = (
+        "this prior leaves an N too uncertain to be resolved: give a narrower --n-prior or a weaker prior"
+    )
     raise PriorError(message)
 
 

@@ -1,0 +1,242 @@
+"""Joint laws of parameters over many cells: exact moments, marginal quantiles, independent draws.
+
+Every law answers for all cells at once. ``quantiles`` has the quantiles along a last axis of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.latent_counts import CountPosterior, sample_dirichlet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.priors import NormalInverseGamma
+    from suffice.pipeline.projection import NormalSums
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class Law(Protocol):
+    """What a posterior needs of the law of its parameters."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters' names."""
+
+    def mean(self, parameter: str) -> Floats:
+        """Means, (n_cells,) or (n_cells, n_categories)."""
+
+    def sd(self, parameter: str) -> Floats:
+        """Standard deviations, shaped as the means."""
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles, shaped as the means with len(q) as a last axis."""
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws, each shaped as the means with draws as a first axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirichletLaw:
+    """Dirichlet probabilities; ``shown`` is the only category of interest, or None for all.
+
+    Attributes
+    ----------
+    concentration : ndarray of shape (n_cells, n_categories), float64
+        Of every cell's Dirichlet.
+    """
+
+    concentration: Floats
+    shown: int | None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters\' names."""
+        return ("probability",)
+
+    def mean(self, parameter: str) -> Floats:  # noqa: ARG002 - there is only one
+        """Means."""
+        return _shown(self.concentration / self._total(), self.shown)
+
+    def sd(self, parameter: str) -> Floats:  # noqa: ARG002
+        """Posterior standard deviations."""
+        share = self.concentration / self._total()
+        return _shown(np.sqrt(share * (1.0 - share) / (self._total() + 1.0)), self.shown)
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+        from scipy.special import betaincinv
+
+        own = _shown(self.concentration, self.shown)[..., None]
+        rest = _shown(self._total() - self.concentration, self.shown)[..., None]
+        quantiles: Floats = betaincinv(own, rest, np.asarray(q))
+        return quantiles
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        size = (draws, *self.concentration.shape)
+        drawn = sample_dirichlet(np.broadcast_to(self.concentration, size), rng)
+        return {"probability": _shown(drawn, self.shown)}
+
+    def _total(self) -> Floats:
+        total: Floats = np.sum(self.concentration, axis=1, keepdims=True)
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountLaw:
+    """Probabilities behind latent counts; ``shown`` as in ``DirichletLaw``."""
+
+    posterior: CountPosterior
+    shown: int | None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters\' names."""
+        return ("probability",)
+
+    def mean(self, parameter: str) -> Floats:  # noqa: ARG002
+        """Means."""
+        return _shown(self.posterior.mean, self.shown)
+
+    def sd(self, parameter: str) -> Floats:  # noqa: ARG002
+        """Posterior standard deviations."""
+        return _shown(self.posterior.sd, self.shown)
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        return {"probability": _shown(self.posterior.sample(draws, rng), self.shown)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GammaLaw:
+    """Gamma rates.
+
+    Attributes
+    ----------
+    concentration, rate : ndarray of shape (n_cells,), float64
+        As in ``Gamma``.
+    """
+
+    concentration: Floats
+    rate: Floats
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters\' names."""
+        return ("rate",)
+
+    def mean(self, parameter: str) -> Floats:  # noqa: ARG002
+        """Means."""
+        return self.concentration / self.rate
+
+    def sd(self, parameter: str) -> Floats:  # noqa: ARG002
+        """Posterior standard deviations."""
+        return np.sqrt(self.concentration) / self.rate
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+        from scipy.special import gammaincinv
+
+        quantiles: Floats = gammaincinv(self.concentration[:, None], np.asarray(q)) / self.rate[:, None]
+        return quantiles
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        size = (draws, len(self.rate))
+        return {"rate": rng.standard_gamma(self.concentration, size) / self.rate}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalInverseGammaLaw:
+    """Means and variances; the mean's marginal is Student's t, the variance's an inverse gamma.
+
+    Attributes
+    ----------
+    loc, precision, concentration, scale : ndarray of shape (n_cells,), float64
+        As in ``NormalInverseGamma``, in the column's unit.
+    """
+
+    loc: Floats
+    precision: Floats
+    concentration: Floats
+    scale: Floats
+
+    @classmethod
+    def updated(cls, prior: NormalInverseGamma, sums: NormalSums) -> Self:
+        r"""Conjugate update, worked out in half ranges about the centre.
+
+        .. math::
+            \kappa_N = \kappa_0 + n, \quad m_N = \frac{\kappa_0 m_0 + t}{\kappa_N}, \quad a_N = a_0 + \frac n 2,
+            \quad s_N = s_0 + \frac 1 2 \left(q - \frac{t^2} n\right)
+                + \frac{\kappa_0 n (t / n - m_0)^2}{2 \kappa_N}
+        """
+        n, total = sums.n, sums.total
+        loc = (prior.loc - sums.centre) / sums.half_range
+        precision = prior.precision + n
+        average = np.divide(total, n, out=np.zeros_like(n), where=n > 0.0)
+        within = np.maximum(sums.total_of_squares - total * average, 0.0) / 2.0
+        between = prior.precision * n * (average - loc) ** 2 / (2.0 * precision)
+        square = sums.half_range**2
+        return cls(
+            loc=sums.centre + sums.half_range * (prior.precision * loc + total) / precision,
+            precision=precision,
+            concentration=prior.concentration + n / 2.0,
+            scale=prior.scale + square * (within + between),
+        )
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters\' names."""
+        return ("mean", "variance")
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        if parameter == "mean":
+            return np.where(self.concentration > 0.5, self.loc, np.nan)
+        return _above(self.concentration, 1.0, self.scale / np.maximum(self.concentration - 1.0, 1e-300))
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        over = np.maximum(self.concentration - 1.0, 1e-300)
+        if parameter == "mean":
+            return _above(self.concentration, 1.0, np.sqrt(self.scale / over / self.precision))
+        twice = np.sqrt(np.maximum(self.concentration - 2.0, 1e-300))
+        return _above(self.concentration, 2.0, self.scale / over / twice)
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+        from scipy.special import gammainccinv, stdtrit
+
+        levels = np.asarray(q)
+        concentration, scale = self.concentration[:, None], self.scale[:, None]
+        if parameter == "variance":
+            variance: Floats = scale / gammainccinv(concentration, levels)
+            return variance
+        width = np.sqrt(scale / concentration / self.precision[:, None])
+        location: Floats = self.loc[:, None] + width * stdtrit(2.0 * concentration, levels)
+        return location
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        size = (draws, len(self.loc))
+        variance = self.scale / rng.standard_gamma(self.concentration, size)
+        mean = self.loc + np.sqrt(variance / self.precision) * rng.standard_normal(size)
+        return {"mean": mean, "variance": variance}
+
+
+def _shown(values: Floats, shown: int | None) -> Floats:
+    """One category's entries along the last axis, or all of them."""
+    return values if shown is None else values[..., shown]
+
+
+def _above(concentration: Floats, least: float, moment: Floats) -> Floats:
+    """A moment where it exists; infinity elsewhere."""
+    return np.where(concentration > least, moment, np.inf)

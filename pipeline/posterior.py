@@ -1,0 +1,445 @@
+"""Posteriors of a release's parameters: pure post-processing, vectorised over cells.
+
+``noise-aware`` is the exact posterior given the noisy statistics and the law of their noise; it is calibrated.
+``plug-in`` projects the noisy statistics onto what is possible and then takes them for exact, as in Foulds et
+al.; it ignores the noise and is not calibrated. One is never silently used for the other.
+
+References
+----------
+Foulds, Geumlek, Welling, Chaudhuri. On the theory and practice of privacy-preserving Bayesian data analysis.
+UAI 2016.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.errors import MissingExtraError, PriorError, UsageError
+from suffice.pipeline.laws import CountLaw, DirichletLaw, GammaLaw, Law, NormalInverseGammaLaw
+from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.priors import Beta, Dirichlet, Gamma, NormalInverseGamma, Prior, parse_prior
+from suffice.pipeline.projection import (
+    project_bernoulli,
+    project_categorical,
+    project_normal,
+    project_poisson,
+)
+from suffice.pipeline.sensitivity import Design
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+NOISE_AWARE = "noise-aware"
+PLUG_IN = "plug-in"
+METHODS = (NOISE_AWARE, PLUG_IN)
+DRAWS = 4000
+MASS = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posterior:
+    """The posterior of one statistic's parameters in every selected cell; made by ``posterior_of``.
+
+    Attributes
+    ----------
+    statistic, family : str
+        Which statistic of the release, and its family.
+    method : {"noise-aware", "plug-in"}
+        How the noise is treated.
+    prior : Prior
+        The prior of the parameters, the same for every cell.
+    n_prior : NPrior or None
+        The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
+    groups : dict of str to list
+        The key of every cell, by group column.
+    categories : tuple of str
+        The categories, for ``categorical`` statistics.
+    law : Law
+        The parameters' joint law.
+    """
+
+    statistic: str
+    family: str
+    method: str
+    prior: Prior
+    n_prior: NPrior | None
+    groups: Mapping[str, list[str | int]]
+    categories: tuple[str, ...]
+    law: Law
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return self.law.parameters
+
+    @property
+    def n_groups(self) -> int:
+        """The number of selected cells."""
+        return len(self.law.mean(self.parameters[0]))
+
+    def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:
+        """Draw the parameters jointly and independently.
+
+        Parameters
+        ----------
+        draws : int, > 0
+            How many.
+        rng : numpy.random.Generator or int, optional
+            A generator or the seed of one; a fresh one otherwise.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (draws, n_groups), float64
+            By parameter, in the column's unit; (draws, n_groups, n_categories) where there are categories.
+        """
+        if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
+            message = f"draws must be an integer above 0, not {draws!r}"
+            raise UsageError(message)
+        return self.law.sample(int(draws), generator(rng))
+
+    def mean(self, parameter: str) -> Floats:
+        """Posterior means, (n_groups,) or (n_groups, n_categories), in the column's unit."""
+        return self.law.mean(self._known(parameter))
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations, shaped and measured as ``mean``; infinite where there is none."""
+        return self.law.sd(self._known(parameter))
+
+    def quantile(
+        self,
+        parameter: str,
+        q: float,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior quantiles, shaped as ``mean``.
+
+        Exact under ``plug-in``. Under ``noise-aware`` the quantiles of a mixture: one Beta for each of ``draws``
+        exact draws of the latent counts.
+
+        Raises
+        ------
+        UsageError
+            Where q is not between 0 and 1, or the parameter is unknown.
+        """
+        if not 0.0 < q < 1.0:
+            message = f"q must lie between 0 and 1, not {q!r}"
+            raise UsageError(message)
+        return self.law.quantiles(self._known(parameter), (q,), draws, generator(rng))[..., 0]
+
+    def credible_interval(
+        self,
+        parameter: str,
+        mass: float = MASS,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Central credible intervals, (n_groups, 2) or (n_groups, n_categories, 2); see ``quantile``.
+
+        Raises
+        ------
+        UsageError
+            Where the mass is not between 0 and 1, or the parameter is unknown.
+        """
+        if not 0.0 < mass < 1.0:
+            message = f"mass must lie between 0 and 1, not {mass!r}"
+            raise UsageError(message)
+        ends = ((1.0 - mass) / 2.0, (1.0 + mass) / 2.0)
+        return self.law.quantiles(self._known(parameter), ends, draws, generator(rng))
+
+    def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
+        """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            The former with ArviZ below 1.0.
+
+        Raises
+        ------
+        MissingExtraError
+            Where ArviZ is not installed.
+        """
+        try:
+            import arviz
+            import xarray
+        except ImportError:
+            raise MissingExtraError("to_arviz()", "arviz") from None
+        dims = ["chain", "draw", "group", "category"]
+        data = {
+            parameter: (dims[: values.ndim + 1], values[None])
+            for parameter, values in self.sample(draws, rng).items()
+        }
+        coordinates: dict[str, Any] = {
+            "chain": [0],
+            "draw": np.arange(draws),
+            "group": np.arange(self.n_groups),
+        }
+        if self.categories:
+            coordinates["category"] = list(self.categories)
+        for column, keys in self.groups.items():
+            # ArviZ owns the name of the chain.
+            coordinates[f"{column}_" if column == "chain" else column] = ("group", keys)
+        attributes = {"method": self.method, "prior": str(self.prior), "statistic": self.statistic}
+        dataset = xarray.Dataset(data, coordinates, attributes)
+        if int(arviz.__version__.split(".")[0]) < 1:
+            return arviz.InferenceData(posterior=dataset)
+        return xarray.DataTree.from_dict({"posterior": dataset})
+
+    def _known(self, parameter: str) -> str:
+        if parameter not in self.parameters:
+            known = ", ".join(self.parameters)
+            message = f"{self.statistic} has no parameter {parameter!r}: it has {known}"
+            raise UsageError(message)
+        return parameter
+
+
+def posterior_of(
+    statistic: NoisyStatistic,
+    *,
+    method: str = NOISE_AWARE,
+    prior: Prior | str | None = None,
+    n_prior: NPrior | int | str | None = None,
+) -> Posterior:
+    """Compute the posterior of a released statistic's parameters.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+        The selected cells of a release's statistic.
+    method : {"noise-aware", "plug-in"}
+        The exact posterior given the noise, or the one that takes projected statistics for exact and is not
+        calibrated.
+    prior : Prior or str, optional
+        Of the parameters; the family's default otherwise.
+    n_prior : NPrior, int or str, optional
+        Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
+
+    Raises
+    ------
+    UsageError
+        Where the method does not exist, for this family or at all, or a prior of N has no use.
+    PriorError
+        Where the prior is not of the family's conjugate kind.
+    """
+    if method == NOISE_AWARE:
+        return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior)
+    if method != PLUG_IN:
+        message = (
+            f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
+        )
+        raise UsageError(message)
+    if n_prior is not None:
+        message = f"{PLUG_IN} takes the noisy N for exact and has no use for a prior of N: leave it out"
+        raise UsageError(message)
+    return plug_in_posterior(statistic, prior=prior)
+
+
+def noise_aware_posterior(
+    statistic: NoisyStatistic,
+    *,
+    prior: Prior | str | None = None,
+    n_prior: NPrior | int | str | None = None,
+) -> Posterior:
+    """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
+    from suffice.pipeline.latent_counts import count_posterior
+    from suffice.pipeline.noisy_counts import NoisyCounts
+
+    plan = statistic.plan
+    if plan.family not in {"bernoulli", "categorical"}:
+        message = (
+            f"{plan.name} is {plan.family}, which has no {NOISE_AWARE} posterior yet: only method {PLUG_IN}, "
+            "which ignores the noise and is not calibrated, exists so far"
+        )
+        raise UsageError(message)
+    chosen = _prior_for(statistic, prior)
+    latent_n = _n_prior_for(statistic, n_prior)
+    values = statistic.values.astype(np.float64)
+    concentration = _concentration(statistic, chosen)
+    observed = np.ones(len(concentration), dtype=bool)
+    if plan.family == "bernoulli" and plan.design is Design.MINIMAL:
+        values = np.concatenate([np.zeros_like(values), values], axis=1)
+        observed[0] = False
+    counts = NoisyCounts.of(
+        values, observed=observed, scale=plan.scale, concentration=concentration, n_prior=latent_n
+    )
+    law = CountLaw(posterior=count_posterior(counts), shown=_shown(statistic))
+    return _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)
+
+
+def plug_in_posterior(statistic: NoisyStatistic, *, prior: Prior | str | None = None) -> Posterior:
+    """Compute the conjugate posterior that takes projected noisy statistics for exact; see ``posterior_of``.
+
+    It ignores the noise, so its intervals are too narrow: it is not calibrated.
+    """
+    family = statistic.plan.family
+    chosen = _prior_for(statistic, prior)
+    law: Law
+    if isinstance(chosen, Gamma):
+        n, total = project_poisson(statistic)
+        law = GammaLaw(concentration=chosen.concentration + total, rate=chosen.rate + n)
+    elif isinstance(chosen, NormalInverseGamma):
+        law = NormalInverseGammaLaw.updated(chosen, project_normal(statistic))
+    else:
+        counts = project_bernoulli(statistic) if family == "bernoulli" else project_categorical(statistic)
+        law = DirichletLaw(concentration=_concentration(statistic, chosen) + counts, shown=_shown(statistic))
+    return _posterior(statistic, PLUG_IN, chosen, law, None)
+
+
+def summarise(
+    posterior: Posterior,
+    mass: float = MASS,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+) -> list[dict[str, Any]]:
+    """One row for every cell, parameter and category: keys, parameter, mean, sd, lower, upper.
+
+    Numbers that do not exist (the mean of a heavy-tailed posterior) are None.
+    """
+    source = generator(rng)
+    columns = [
+        (
+            parameter,
+            posterior.mean(parameter),
+            posterior.sd(parameter),
+            posterior.credible_interval(parameter, mass, draws=draws, rng=source),
+        )
+        for parameter in posterior.parameters
+    ]
+    rows: list[dict[str, Any]] = []
+    for cell in range(posterior.n_groups):
+        keys = {column: values[cell] for column, values in posterior.groups.items()}
+        for parameter, mean, sd, interval in columns:
+            places: list[tuple[dict[str, str], tuple[int, ...]]] = [({}, (cell,))]
+            if posterior.categories:
+                places = [({"category": name}, (cell, k)) for k, name in enumerate(posterior.categories)]
+            rows.extend(
+                {
+                    **keys,
+                    "parameter": parameter,
+                    **category,
+                    "mean": _number(mean[place]),
+                    "sd": _number(sd[place]),
+                    "lower": _number(interval[place][0]),
+                    "upper": _number(interval[place][1]),
+                }
+                for category, place in places
+            )
+    return rows
+
+
+def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Return the generator itself, one made from a seed, or a fresh one."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is not None and (isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0):
+        message = f"rng must be a numpy Generator or an integer of at least 0, not {rng!r}"
+        raise UsageError(message)
+    return np.random.default_rng(rng)
+
+
+def default_prior(statistic: NoisyStatistic) -> Prior:
+    """Return the family's default prior, from public constants only."""
+    parameters = statistic.plan.parameters
+    family = statistic.plan.family
+    if family == "bernoulli":
+        return Beta(1, 1)
+    if family == "categorical":
+        return Dirichlet(1)
+    upper = float(parameters.upper or 0)
+    if family == "poisson":
+        return Gamma(1, 2 / upper)
+    lower = float(parameters.lower or 0)
+    return NormalInverseGamma((lower + upper) / 2, 1, 3, (upper - lower) ** 2 / 8)
+
+
+_KINDS: dict[str, type[Beta | Dirichlet | Gamma | NormalInverseGamma]] = {
+    "bernoulli": Beta,
+    "categorical": Dirichlet,
+    "poisson": Gamma,
+    "normal": NormalInverseGamma,
+}
+
+
+def _prior_for(statistic: NoisyStatistic, prior: Prior | str | None) -> Prior:
+    """Read the prior and check that it is of the family's conjugate kind."""
+    plan = statistic.plan
+    if prior is None:
+        return default_prior(statistic)
+    chosen = parse_prior(prior) if isinstance(prior, str) else prior
+    kind = _KINDS[plan.family]
+    if not isinstance(chosen, kind):
+        message = f"{plan.name} is {plan.family}: its prior must be {kind.__name__}, not {chosen}"
+        raise PriorError(message)
+    if isinstance(chosen, Dirichlet):
+        given, needed = len(chosen.concentration), len(plan.parameters.categories)
+        if given not in {1, needed}:
+            message = (
+                f"{plan.name} has {needed} categories: Dirichlet needs 1 or {needed} numbers, not {given}"
+            )
+            raise PriorError(message)
+    return chosen
+
+
+def _n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:
+    """Take the public N where the statistic rests on it, else the given or the default prior."""
+    if statistic.plan.design is Design.MINIMAL:
+        if statistic.public_n is None:
+            message = f"{statistic.plan.name} rests on a public N, which this release does not state"
+            raise UsageError(message)
+        if n_prior is not None:
+            message = f"N is public in this release ({statistic.public_n}): leave the prior of N out"
+            raise UsageError(message)
+        return Fixed(statistic.public_n)
+    if n_prior is None:
+        return Reciprocal(statistic.max_total_rows)
+    if isinstance(n_prior, str):
+        return parse_n_prior(n_prior)
+    if isinstance(n_prior, Reciprocal | Uniform | Fixed):
+        return n_prior
+    return Fixed(n_prior)
+
+
+def _concentration(statistic: NoisyStatistic, prior: Prior) -> Floats:
+    """Concentrations (n_categories,) of the counts, in the components' order; false before true."""
+    if isinstance(prior, Beta):
+        return np.array([prior.concentration0, prior.concentration1], dtype=np.float64)
+    categories = len(statistic.plan.parameters.categories)
+    given = np.array(prior.concentration, dtype=np.float64) if isinstance(prior, Dirichlet) else np.ones(1)
+    return np.broadcast_to(given, (categories,)).copy()
+
+
+def _shown(statistic: NoisyStatistic) -> int | None:
+    """Which of the probabilities is the parameter: that of true, or all of them."""
+    return 1 if statistic.plan.family == "bernoulli" else None
+
+
+def _posterior(
+    statistic: NoisyStatistic, method: str, prior: Prior, law: Law, n_prior: NPrior | None
+) -> Posterior:
+    plan = statistic.plan
+    return Posterior(
+        statistic=plan.name,
+        family=plan.family,
+        method=method,
+        prior=prior,
+        n_prior=n_prior,
+        groups=statistic.groups,
+        categories=plan.parameters.categories if plan.family == "categorical" else (),
+        law=law,
+    )
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
