@@ -35,14 +35,16 @@ class Document:
         The file's name, for messages.
     """
 
-    def __init__(self, content: Any, origin: str, lines: Mapping[Path, int]) -> None:  # noqa: ANN401
+    def __init__(self, content: Any, origin: str, lines: Mapping[Path, int]) -> None:
         self.content = content
         self.origin = origin
         self._lines = lines
 
     def place(self, path: Path) -> str:
         """Name a place: file, line where known, and the path of keys."""
-        line = next((self._lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self._lines), None)
+        line = next(
+            (self._lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self._lines), None
+        )
         where = self.origin + (f":{line}" if line else "")
         return f"{where}: {'.'.join(map(str, path))}" if path else where
 
@@ -69,6 +71,10 @@ def read_yaml(text: str, origin: str) -> Document:
     return Document(content, origin, reader.lines)
 
 
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
 class _YamlReader:
     """Build nested text from YAML events, keeping lines."""
 
@@ -76,7 +82,7 @@ class _YamlReader:
         self.origin = origin
         self.lines: dict[Path, int] = {}
 
-    def read(self, events: Iterator[yaml.Event]) -> Any:  # noqa: ANN401
+    def read(self, events: Iterator[yaml.Event]) -> Any:
         content: Any = None
         documents = 0
         for event in events:
@@ -90,11 +96,11 @@ class _YamlReader:
         return content
 
     def _refuse(self, event: yaml.Event, path: Path, rule: str, hint: str = "") -> NoReturn:
-        place = f"{self.origin}:{event.start_mark.line + 1}"
+        place = f"{self.origin}:{_line(event)}"
         raise SpecError(f"{place}: {'.'.join(map(str, path))}" if path else place, rule, hint)
 
-    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], path: Path) -> Any:  # noqa: ANN401
-        self.lines[path] = event.start_mark.line + 1
+    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], path: Path) -> Any:
+        self.lines[path] = _line(event)
         if len(path) > _DEEPEST:
             self._refuse(event, (), f"nested deeper than {_DEEPEST} levels")
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
@@ -128,7 +134,7 @@ class _YamlReader:
             if key in mapping:
                 self._refuse(event, (*path, key), "the key stands twice", "delete one")
             mapping[key] = self._node(next(events), events, (*path, key))
-            self.lines[(*path, key)] = event.start_mark.line + 1
+            self.lines[(*path, key)] = _line(event)
         return mapping
 
 
@@ -166,7 +172,7 @@ def read_mapping(mapping: Mapping[str, Any], origin: str = "spec") -> Document:
     return Document(_as_text(mapping, origin, ()), origin, {})
 
 
-def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: ANN401, PLR0911
+def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: PLR0911
     if len(path) > _DEEPEST:
         raise SpecError(origin, f"nested deeper than {_DEEPEST} levels")
     if isinstance(value, bool):
@@ -184,7 +190,9 @@ def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: ANN401, PLR09
     if isinstance(value, list | tuple | range):
         return [_as_text(entry, origin, (*path, index)) for index, entry in enumerate(value)]
     place = Document(None, origin, {}).place(path)
-    raise SpecError(place, "the value is missing" if value is None else f"a {type(value).__name__} is no value here")
+    raise SpecError(
+        place, "the value is missing" if value is None else f"a {type(value).__name__} is no value here"
+    )
 
 
 def read_file(path: str, text: bytes) -> Document:

@@ -61,7 +61,7 @@ class Domain(Sequence[str | int]):
     def __iter__(self) -> Iterator[str | int]:
         return iter(self.keys)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]  # noqa: ANN001, ANN204
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
         return self.keys[index]
 
     def canonical(self) -> object:
@@ -90,7 +90,9 @@ def period_start(label: str, every: Every) -> dt.date:
     if len(label) != every.label_length:
         raise ValueError(message)
     try:
-        start = dt.date.fromisoformat(label + "-01-01"[every.label_length - 4 :] if len(label) < 10 else label)
+        start = dt.date.fromisoformat(
+            label + "-01-01"[every.label_length - 4 :] if len(label) < 10 else label
+        )
     except ValueError:
         raise ValueError(message) from None
     if start.isoformat()[: every.label_length] != label:

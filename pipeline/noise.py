@@ -55,7 +55,7 @@ def discrete_laplace(size: int, *, scale: float, l1_sensitivity: int, epsilon: F
         message = "the noise scale is out of range"
         raise ValueError(message)
     measurement = _measurement(scale)
-    if Fraction(measurement.map(l1_sensitivity)) > epsilon:
+    if Fraction(_loss(measurement, l1_sensitivity)) > epsilon:
         message = "OpenDP's privacy map exceeds epsilon"
         raise ValueError(message)
     # proof: discrete-laplace
@@ -64,7 +64,11 @@ def discrete_laplace(size: int, *, scale: float, l1_sensitivity: int, epsilon: F
 
 def privacy_map(l1_sensitivity: int, scale: float) -> float:
     """Return OpenDP's bound on the privacy loss of noise of this scale, in nats."""
-    return float(_measurement(scale).map(l1_sensitivity))
+    return _loss(_measurement(scale), l1_sensitivity)
+
+
+def _loss(measurement: Measurement, l1_sensitivity: int) -> float:
+    return float(measurement.map(l1_sensitivity))  # type: ignore[no-untyped-call]
 
 
 def _measurement(scale: float) -> Measurement:

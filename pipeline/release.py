@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from numpy.typing import NDArray
+    from suffice.pipeline.posterior import Posterior
 
     from suffice.pipeline.families.contract import Quantity
     from suffice.pipeline.plan import StatisticPlan
-    from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.sensitivity import NeighboringRelation
 
@@ -99,7 +99,9 @@ class NoisyStatistic:
                 raise UsageError(message)
             keep &= np.array([str(entry) == str(key) for entry in self.groups[column]], dtype=bool)
         if not keep.any():
-            message = "no cell of the release has " + ", ".join(f"{column}={key}" for column, key in where.items())
+            message = "no cell of the release has " + ", ".join(
+                f"{column}={key}" for column, key in where.items()
+            )
             raise UsageError(message)
         chosen = np.flatnonzero(keep)
         return dataclasses.replace(
@@ -167,6 +169,14 @@ class Release:
     statistics: Mapping[str, NoisyStatistic]
     manifest: Mapping[str, Any]
 
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """The data files: statistic, path beside the manifest, sha256, rows."""
+        return [
+            {field: file[field] for field in ("statistic", "path", "sha256", "rows")}
+            for file in self.manifest["files"]
+        ]
+
     def statistic(self, name: str) -> NoisyStatistic:
         """Return one statistic.
 
@@ -216,4 +226,6 @@ class Release:
         """
         from suffice.pipeline.posterior import posterior_of  # noqa: PLC0415 - scipy is slow to import
 
-        return posterior_of(self.statistic(statistic).where(where), method=method, prior=prior, n_prior=n_prior)
+        return posterior_of(
+            self.statistic(statistic).where(where), method=method, prior=prior, n_prior=n_prior
+        )

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from suffice.pipeline.sources.parquet import read_schema
+import pyarrow.parquet as pq
+
+from suffice.errors import UsageError
+from suffice.pipeline.sources.parquet import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,10 +50,15 @@ def skeleton(data: str, *, relative_to: Path) -> str:
 
     Raises
     ------
-    SchemaError, UsageError
-        Where there is no such source.
+    UsageError
+        Where there is no Parquet file.
     """
-    schema = read_schema(data)
+    first = list_files(os.path.abspath(data))[0]  # noqa: PTH100 - no link is followed
+    try:
+        schema = pq.read_schema(first)
+    except (OSError, pa.ArrowException):
+        message = f"{first} is no Parquet file"
+        raise UsageError(message) from None
     stem = re.sub(r"[^a-z0-9_.-]+", "-", Path(data.rstrip("/*")).stem.lower()).strip("-._") or "release"
     source = os.path.relpath(data, relative_to)
     head = _HEAD.format(name=stem[:63], source=_quoted(source + ("/" if data.endswith("/") else "")))

@@ -26,7 +26,11 @@ from suffice.storage.ledger import Account, create_ledger
 from suffice.storage.release_store import open_release
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.pipeline.release import Release
+
+    Say = Callable[..., None]
 
 N_FILES = 6
 GRANT = "2"
@@ -75,7 +79,11 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
     MissingExtraError
         Where the flights are not installed.
     """
-    say = (lambda *_lines: None) if quiet else (lambda *lines: print(*lines, sep="\n", flush=True))
+
+    def say(*lines: str) -> None:
+        if not quiet:
+            print(*lines, sep="\n", flush=True)
+
     directory.mkdir(parents=True, exist_ok=True)
     n_rows = _write_flights(directory / "flights")
     spec_path = directory / "release.yaml"
@@ -125,7 +133,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
     return summary
 
 
-def _posteriors(release: Release, directory: Path, say: Any) -> list[dict[str, Any]]:
+def _posteriors(release: Release, directory: Path, say: Say) -> list[dict[str, Any]]:
     """Print a table, four posteriors and a plot, all from the one release."""
     where = dict(CELL)
     say(f"4. Unbiased estimates of cancelled flights from {where['origin']} in February:", "")
@@ -151,7 +159,7 @@ def _posteriors(release: Release, directory: Path, say: Any) -> list[dict[str, A
     return documents
 
 
-def _close(say: Any, directory: Path, spec: Spec, release: Release, account: Account) -> None:
+def _close(say: Say, directory: Path, spec: Spec, release: Release, account: Account) -> None:
     """Say what was spent, where the release lies, and what to try next."""
     store, ledger = directory / "releases", directory / "ledger.db"
     say(

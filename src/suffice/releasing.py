@@ -42,7 +42,7 @@ from suffice.storage.ledger import (
     open_ledger,
     spent_error,
 )
-from suffice.storage.manifest import compose_manifest
+from suffice.storage.manifest import compose_manifest, is_tombstone
 from suffice.storage.parquet import encode_statistic
 from suffice.storage.release_store import ReleaseStore, open_release, open_store
 
@@ -219,7 +219,8 @@ class _Run:
         """Reserve, read, draw once, write, stage and publish."""
         from suffice.pipeline.chunk import chunk_job  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.cluster import open_cluster  # noqa: PLC0415
-        from suffice.pipeline.sources.parquet import check_schema, open_source  # noqa: PLC0415
+        from suffice.pipeline.schema import check_schema  # noqa: PLC0415
+        from suffice.pipeline.sources.parquet import open_source  # noqa: PLC0415
 
         with open_cluster(address) as cluster:
             source = open_source(self.spec)
@@ -287,6 +288,9 @@ class _Run:
 
     def _write(self, charge: Charge, noisy: dict[str, NDArray[np.object_]], source: ParquetSource) -> bytes:
         """Write the data files, and return the manifest's bytes."""
+        if charge.drawing_sequence is None or charge.drawing_hash is None:
+            message = "the ledger gave a drawing charge without its entry"
+            raise LedgerError(message)
         files = [
             self.store.write_data(
                 charge.name,
@@ -312,6 +316,9 @@ class _Run:
 
     def _publish(self, charge: Charge) -> Charge:
         """Put the staged bytes at the manifest's key, unless they stand there already."""
+        if charge.manifest is None:
+            message = "the ledger gave a staged charge without its manifest"
+            raise LedgerError(message)
         try:
             self.store.put_manifest(charge.name, charge.window, charge.release_id, charge.manifest)
         except ObjectExistsError:
@@ -355,9 +362,14 @@ class _Run:
         )
 
     def _abandon(self, charge: Charge, *, reason: str) -> Charge:
-        """Put the tombstone where the manifest would stand, then abandon."""
+        """Put the tombstone where the manifest would stand, then abandon; a manifest cannot follow it."""
         if charge.drew:
-            self.store.put_tombstone(charge.name, charge.window, charge.release_id)
+            try:
+                self.store.put_tombstone(charge.name, charge.window, charge.release_id)
+            except ObjectExistsError:
+                standing = self.store.read_manifest(charge.name, charge.window, charge.release_id)
+                if standing is None or not is_tombstone(standing):
+                    raise
         return self.ledger.abandon(charge, reason=reason)
 
 

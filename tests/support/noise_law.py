@@ -60,6 +60,9 @@ def miss_probability(true_scale: float, claimed_scale: float, size: int) -> floa
 def sample_size(scale: float, factor: float) -> int:
     """Return a size at which scales `factor` times too small and too large are missed with chance <= MISS."""
     size = 64
-    while max(miss_probability(scale, scale * factor, size), miss_probability(scale, scale / factor, size)) > MISS:
+    while (
+        max(miss_probability(scale, scale * factor, size), miss_probability(scale, scale / factor, size))
+        > MISS
+    ):
         size = size * 5 // 4
     return size

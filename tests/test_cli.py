@@ -1,0 +1,280 @@
+"""The command line: fields of its JSON, exit statuses, and what reaches standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from suffice import cli
+from support.making import Place, make_place, mapping
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    place = make_place(tmp_path)
+    monkeypatch.setenv("SUFFICE_STORE", place.store)
+    monkeypatch.setenv("SUFFICE_LEDGER", place.ledger)
+    return place
+
+
+def spec_file(place: Place, **changes: Any) -> str:
+    path = place.directory / "release.json"
+    path.write_text(json.dumps(mapping(place.data, **changes)), encoding="utf-8")
+    return str(path)
+
+
+class Runner:
+    """Runs commands in this process and returns their JSON, their text or their status."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def text(self, *words: str, status: int = 0) -> str:
+        with pytest.raises(SystemExit) as caught:
+            cli.main(words)
+        captured = self.capsys.readouterr()
+        assert caught.value.code == status, captured
+        return captured.out if status == 0 else captured.out + captured.err
+
+    def json(self, *words: str, status: int = 0) -> Any:
+        with pytest.raises(SystemExit) as caught:
+            cli.main([*words, "--json"])
+        captured = self.capsys.readouterr()
+        assert caught.value.code == status, captured
+        assert captured.err == ""
+        return json.loads(captured.out)
+
+
+@pytest.fixture
+def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(capsys)
+
+
+def test_the_whole_road(place: Place, suffice: Runner) -> None:
+    spec = spec_file(place)
+    plan = suffice.json("plan", spec)
+    assert plan["cells"] == 3
+    released = suffice.json("release", spec)
+    assert released["status"] == "published"
+    assert released["remaining_epsilon"] == "9"
+    assert {entry["statistic"] for entry in released["files"]} == {
+        "carrier",
+        "cancelled",
+        "stops",
+        "arr_delay",
+    }
+    for entry in released["files"]:
+        assert Path(entry["path"]).is_file()
+        assert pq.read_metadata(entry["path"]).num_rows == entry["rows"]
+    again = suffice.json("release", spec)
+    assert (again["status"], again["release_id"]) == ("already_published", released["release_id"])
+    shown = suffice.json("show", "flights")
+    assert {key: shown[key] for key in ("name", "dataset", "window", "release_id", "uri", "epsilon")} == {
+        "name": "flights",
+        "dataset": "passengers",
+        "window": "all",
+        "release_id": released["release_id"],
+        "uri": released["uri"],
+        "epsilon": "1",
+    }
+    assert suffice.json("show", released["uri"]) == shown
+    verified = suffice.json("verify", "flights", "--ledger", place.ledger)
+    assert verified == {"ok": True, "problems": verified["problems"], "ledger": "checked"}
+    assert suffice.json("verify", released["uri"])["ledger"] == "not_checked"
+
+
+def test_tables_filter_and_never_sum(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(place))
+    table = suffice.json("table", "flights", "arr_delay")
+    assert (table["statistic"], table["family"]) == ("arr_delay", "normal")
+    assert len(table["rows"]) == 9
+    jfk = suffice.json("table", "flights", "arr_delay", "--where", "origin=JFK")["rows"]
+    assert [row for row in table["rows"] if row["origin"] == "JFK"] == jfk
+    assert set(jfk[0]) == {"origin", "quantity", "estimate", "noise_sd"}
+    counts = suffice.json("table", "flights", "carrier", "--where", "origin=JFK")["rows"]
+    assert [(row["quantity"], row["category"]) for row in counts] == [
+        ("count", "UA"),
+        ("count", "DL"),
+        ("count", "other"),
+    ]
+    for name in ("t.csv", "t.parquet"):
+        suffice.text("table", "flights", "carrier", "--out", str(tmp_path / name))
+        assert (tmp_path / name).stat().st_size > 0
+    assert pq.read_table(tmp_path / "t.parquet").num_rows == 9
+    assert "x.txt" in suffice.text("table", "flights", "carrier", "--out", "x.txt", status=2)
+    assert "no group" in suffice.text("table", "flights", "carrier", "--where", "month=1", status=2)
+    assert "origin=ZZZ" in suffice.text("table", "flights", "carrier", "--where", "origin=ZZZ", status=2)
+    assert "no statistic" in suffice.text("table", "flights", "absent", status=2)
+
+
+def test_posteriors_state_method_prior_and_rows(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(place))
+    document = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(1, 9)", "--seed", "7")
+    assert (document["method"], document["prior"], document["mass"]) == ("noise-aware", "Beta(1, 9)", 0.95)
+    assert [row["origin"] for row in document["rows"]] == ["EWR", "JFK", "LGA"]
+    for row in document["rows"]:
+        assert set(row) == {"origin", "parameter", "mean", "sd", "lower", "upper"}
+        assert 0 <= row["lower"] < row["mean"] < row["upper"] <= 1
+    same = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(1, 9)", "--seed", "7")
+    assert same == document
+    other = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(50, 50)")
+    assert all(a["mean"] < b["mean"] for a, b in zip(document["rows"], other["rows"], strict=True))
+    shares = suffice.json("posterior", "flights", "carrier", "--where", "origin=JFK")["rows"]
+    assert [row["category"] for row in shares] == ["UA", "DL", "other"]
+    assert sum(row["mean"] for row in shares) == pytest.approx(1, abs=1e-6)
+    for family, parameters in (("stops", {"rate"}), ("arr_delay", {"mean", "variance"})):
+        refusal = suffice.json("posterior", "flights", family, status=2)["error"]
+        assert "plug-in" in refusal["message"]
+        assert "not calibrated" in refusal["message"]
+        plug_in = suffice.json("posterior", "flights", family, "--method", "plug-in")
+        assert plug_in["method"] == "plug-in"
+        assert {row["parameter"] for row in plug_in["rows"]} == parameters
+    out, plot = tmp_path / "draws.parquet", tmp_path / "plot.svg"
+    suffice.text("posterior", "flights", "carrier", "--draws", "50", "--out", str(out), "--plot", str(plot))
+    draws = pq.read_table(out)
+    assert draws.column_names == ["origin", "category", "draw", "parameter", "value"]
+    assert draws.num_rows == 3 * 3 * 50
+    assert "<svg" in plot.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--prior", "Beta(1"),
+        ("--prior", "Beta(-1, 1)"),
+        ("--prior", "Gamma(1, 1)"),
+        ("--prior", "__import__('os')"),
+        ("--n-prior", "Beta(1, 1)"),
+        ("--method", "magic"),
+        ("--mass", "1.5"),
+        ("--draws", "0"),
+        ("--where", "origin"),
+        ("--plot", "p.pdf"),
+        ("--unknown", "1"),
+    ],
+)
+def test_bad_arguments_are_exit_2(place: Place, suffice: Runner, words: tuple[str, str]) -> None:
+    suffice.json("release", spec_file(place))
+    error = suffice.json("posterior", "flights", "cancelled", *words, status=2)["error"]
+    assert error["exit_status"] == 2
+    assert error["message"]
+
+
+def test_every_refusal_has_its_status_and_its_json(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    spec = spec_file(place)
+    assert suffice.json("plan", str(tmp_path / "absent.yaml"), status=2)["error"]["type"] == "SpecError"
+    assert suffice.json("show", "absent", status=5)["error"]["exit_status"] == 5
+    over = spec_file(place, privacy={"epsilon": "11", "neighboring": "add_or_remove_one"})
+    assert suffice.json("release", over, status=3)["error"]["type"] == "BudgetExceededError"
+    schema = spec_file(place, statistics={"x": {"family": "bernoulli", "column": "absent"}})
+    assert suffice.json("release", schema, status=4)["error"]["type"] == "SchemaError"
+    spec = spec_file(place)
+    missing = f"sqlite:///{tmp_path / 'none.db'}"
+    assert "ledger grant" in suffice.json("release", spec, "--ledger", missing, status=5)["error"]["message"]
+    assert suffice.json("release", spec, "--window", "2013-01", status=2)["error"]["exit_status"] == 2
+    assert suffice.json("release", spec, "--cluster", "nonsense", status=2)["error"]["exit_status"] == 2
+    assert "release" in suffice.text("unknown", status=2)
+    assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "0"
+
+
+def test_the_ledger_commands(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(place))
+    (account,) = suffice.json("ledger", "show", "passengers")["accounts"]
+    assert {
+        key: account[key] for key in ("dataset", "neighboring", "unit", "granted", "spent", "remaining")
+    } == {
+        "dataset": "passengers",
+        "neighboring": "add_or_remove_one",
+        "unit": "row",
+        "granted": "10",
+        "spent": "1",
+        "remaining": "9",
+    }
+    (charge,) = account["charges"]
+    assert (charge["name"], charge["window"], charge["epsilon"], charge["state"]) == (
+        "flights",
+        "all",
+        "1",
+        "published",
+    )
+    assert suffice.json("ledger", "verify") == {"ok": True, "problems": []}
+    grant = ("ledger", "grant", "passengers", "--reason", "more")
+    assert suffice.json(*grant, "--epsilon", "12")["granted"] == "12"
+    assert suffice.json(*grant, "--epsilon", "0.5", status=3)["error"]["exit_status"] == 3
+    assert suffice.json(*grant, "--epsilon", "12", "--neighboring", "replace_one", status=3)["error"][
+        "message"
+    ]
+    assert suffice.json(*grant, "--epsilon", "-1", status=2)["error"]["exit_status"] == 2
+    fresh = ("--ledger", f"sqlite:///{tmp_path / 'fresh.db'}")
+    assert suffice.json(*grant, "--epsilon", "1", *fresh, status=5)["error"]["exit_status"] == 5
+    assert suffice.json(*grant, "--epsilon", "1", *fresh, "--create")["granted"] == "1"
+    assert "remaining 11" in suffice.text("ledger", "show")
+
+
+def test_init_writes_what_a_person_must_complete(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    out = tmp_path / "skeleton.yaml"
+    suffice.text("init", str(place.data), "--out", str(out))
+    text = out.read_text(encoding="utf-8")
+    assert "stops" in text
+    assert "is missing" in suffice.text("plan", str(out), status=2), (
+        "nothing may be left for the data to decide"
+    )
+    stated = (
+        text.replace("dataset: ", "dataset: passengers ", 1)
+        .replace("epsilon: ", 'epsilon: "1" ', 1)
+        .replace("lower: , upper: ", "lower: 0, upper: 10")
+        .replace("categories: ", "categories: [UA, DL]")
+    )
+    out.write_text(stated, encoding="utf-8")
+    assert suffice.json("plan", str(out))["dataset"] == "passengers"
+    assert "exists" in suffice.text("init", str(place.data), "--out", str(out), status=2)
+    assert "no Parquet file" in suffice.text("init", str(tmp_path / "absent"), status=2)
+
+
+def test_tampering_is_exit_5(place: Place, suffice: Runner) -> None:
+    released = suffice.json("release", spec_file(place))
+    path = Path(released["files"][0]["path"])
+    path.chmod(0o644)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+    assert (
+        suffice.json("table", "flights", released["files"][0]["statistic"], status=5)["error"]["exit_status"]
+        == 5
+    )
+    verified = suffice.json("verify", "flights", status=5)
+    assert not verified["ok"]
+    assert verified["problems"]
+
+
+def test_help_and_plan_import_nothing_heavy(place: Place) -> None:
+    for words in (["--help"], ["plan", spec_file(place)]):
+        script = (
+            "import sys; from suffice.cli import main\n"
+            "heavy = {'dask', 'distributed', 'prefect', 'sqlalchemy', 'scipy', 'numba', 'opendp', 'pyarrow'}\n"
+            "try: main(sys.argv[1:])\n"
+            "finally: print(sorted(heavy & set(sys.modules)))"
+        )
+        finished = subprocess.run(
+            [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True, env=os.environ
+        )
+        assert finished.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_unexpected_error_says_nothing_of_the_data(
+    place: Place, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object, **_kwargs: object) -> None:
+        raise RuntimeError("secret 4242")
+
+    monkeypatch.setattr("suffice.releasing.carry_out", fail)
+    text = suffice.text("release", spec_file(place), status=1)
+    assert "4242" not in text
+    assert "RuntimeError" in text
