@@ -1,0 +1,153 @@
+r"""One task: a partition of rows in, exact integer sums out.
+
+.. math:: S_{jck} = \sum_{i \in \text{partition}} [\text{cell}(i) = c] \; T_{jk}(x_{ij})
+
+over every statistic j, cell c and sum k. The sums are integers, so neither the order of the rows nor the
+way they are partitioned changes a bit of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline import kernels
+from suffice.pipeline.columns import as_float64, validity
+from suffice.pipeline.domains import Domain, DomainKind
+from suffice.pipeline.encoding import Encoder
+from suffice.pipeline.exact import cell_count, normalise, zeros
+from suffice.pipeline.plan import measures
+from suffice.pipeline.sources.parquet import read_batches
+from suffice.pipeline.spec import ALL
+from suffice.pipeline.sums import CodeCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.exact import Sums, Table
+    from suffice.pipeline.sources.parquet import Partition
+    from suffice.pipeline.spec import Spec
+    from suffice.pipeline.sums import Measure, PowerSums
+
+BLOCK_ROWS = 1 << 16
+"""Rows read and summed at a time: their codes fit the second-level cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkJob:
+    """What every task computes; made from the public spec alone.
+
+    Parameters
+    ----------
+    measures : dict of str to Measure
+        What is summed, by statistic.
+    groups : dict of str to Domain
+        The group columns, in declared order; the cells are the product of their keys.
+    window : (str, Domain) or None
+        The window's column, and a domain whose one key is the window: other rows enter nothing.
+    """
+
+    measures: dict[str, Measure]
+    groups: dict[str, Domain]
+    window: tuple[str, Domain] | None = None
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return cell_count(self.groups.values())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns read, each once."""
+        window = (self.window[0],) if self.window else ()
+        statistics = (measure.column for measure in self.measures.values())
+        return tuple(dict.fromkeys((*window, *self.groups, *statistics)))
+
+
+def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
+    """Return the job of one release.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    window : str
+        A canonical window label, or ``all`` where the spec has no window.
+    """
+    selected = None
+    if spec.window is not None:
+        period = Domain(kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every)
+        selected = (spec.window.column, period)
+    return ChunkJob(measures=measures(spec), groups=dict(spec.groups), window=selected)
+
+
+def chunk(partition: Partition, job: ChunkJob) -> Sums:
+    """Read one partition's columns in blocks, and sum them.
+
+    Memory is bounded by a block and the tables, whatever the number of rows.
+
+    Raises
+    ------
+    StageFailedError
+        Where a file cannot be read, or is not the one that was pinned; the text is fixed.
+    """
+    return sum_batches(read_batches(partition, job.columns, BLOCK_ROWS), job)
+
+
+def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
+    """Sum batches of rows, each with at least the job's columns, of types that serve them."""
+    sums = zeros(job.measures, job.n_cells)
+    window = [job.window] if job.window else []
+    cells = [(column, len(domain), Encoder(domain)) for column, domain in (*window, *job.groups.items())]
+    codes = {
+        name: Encoder(measure.domain, -1 if measure.fallback is None else measure.fallback)
+        for name, measure in job.measures.items()
+        if isinstance(measure, CodeCounts)
+    }
+    for batch in batches:
+        block_cells = np.zeros(batch.num_rows, np.int32)
+        for column, size, encoder in cells:
+            kernels.combine_codes(block_cells, encoder.codes(batch.column(column)), size)
+        for name, measure in job.measures.items():
+            values = batch.column(measure.column)
+            if isinstance(measure, CodeCounts):
+                kernels.count_codes(block_cells, codes[name].codes(values), sums[name].low)
+            else:
+                _add_powers(sums[name], block_cells, _lattice(values, measure))
+    for table in sums.values():
+        normalise(table)
+    return sums
+
+
+def _lattice(column: pa.Array, measure: PowerSums) -> NDArray[np.int32]:
+    """Return the lattice value of every row; `NOTHING` where it does not enter."""
+    missing = kernels.NOTHING if measure.fallback is None else measure.fallback
+    quantiser = measure.quantiser
+    numbers = as_float64(column)
+    if numbers is None:
+        return np.full(len(column), missing, np.int32)
+    values, source = numbers
+    lattice = np.empty(len(values), np.int32)
+    kernels.quantise(
+        values,
+        quantiser.centre,
+        quantiser.half_range,
+        quantiser.steps,
+        quantiser.lowest,
+        quantiser.highest,
+        missing,
+        lattice,
+    )
+    if source.null_count:
+        kernels.fill_nulls(lattice, *validity(source), missing)
+    return lattice
+
+
+def _add_powers(table: Table, cells: NDArray[np.int32], lattice: NDArray[np.int32]) -> None:
+    if table.high is not None:
+        kernels.add_powers(cells, lattice, table.low, table.high)

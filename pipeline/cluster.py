@@ -1,0 +1,302 @@
+"""Where the tasks run: threads of this process, processes of this machine, or a cluster given by address.
+
+Exact statistics live in the memory of whatever runs here and on its links. So links beyond the loopback
+are encrypted and authenticated, and a cluster whose workers may write their memory to disk is refused.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Progress = Callable[[int, int], None]
+
+THREADS, LOCAL = "threads", "local"
+
+MAY_SPILL = (
+    "a worker of the cluster may write its memory to disk, where exact statistics must not go: start all "
+    "workers with DASK_DISTRIBUTED__WORKER__MEMORY__TARGET=False and DASK_DISTRIBUTED__WORKER__MEMORY__SPILL=False"
+)
+_NOT_ENCRYPTED = (
+    "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with the certificates "
+    "in Dask's configuration (distributed.comm.tls)"
+)
+_UNREACHABLE = "the cluster cannot be reached, or its certificates and this client's do not fit each other"
+_NO_WORKER = "the cluster has no worker: start one, then run again"
+_STRANGERS = "the cluster's workers cannot run this suffice: install suffice[pipeline] {} on each of them"
+_LOST = "the connection to the cluster was lost, or it dropped the run: look at its logs, then run again"
+_WORKERS_DIED = (
+    "the workers that read one partition died again and again: they may lack memory, or be stopped by someone"
+)
+
+_CONNECT_SECONDS = 30
+_POLL_SECONDS = 5
+_WITHOUT_WORKERS_SECONDS = 60
+_NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCluster:
+    """Dask's threaded scheduler in this process: no socket, nothing to start."""
+
+    pool: ThreadPoolExecutor
+    is_distributed: ClassVar[bool] = False
+
+    def compute(
+        self, graph: Mapping[str, Any], keys: Sequence[str], watched: Watched | None = None
+    ) -> list[Any]:
+        """Return the results of some keys of a Dask graph, in their order."""
+        import dask.threaded  # noqa: PLC0415 - takes half a second
+
+        def finished(key: str, *_: object) -> None:
+            if watched is not None:
+                watched.finished(key)
+
+        callbacks = [(None, None, None, finished, None)]
+        return list(dask.threaded.get(graph, list(keys), pool=self.pool, callbacks=callbacks))
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedCluster:
+    """A Dask cluster of processes, here or elsewhere."""
+
+    client: Any
+    is_distributed: ClassVar[bool] = True
+
+    def compute(
+        self, graph: Mapping[str, Any], keys: Sequence[str], watched: Watched | None = None
+    ) -> list[Any]:
+        """Return the results of some keys of a Dask graph, in their order.
+
+        Raises
+        ------
+        StageFailedError
+            Where the workers that run one task die again and again.
+        ClusterError
+            Where the cluster is lost.
+        """
+        dask = _distributed()
+        futures: list[Any] = []
+        failure: StageFailedError | ClusterError
+        try:
+            if watched is not None:
+                self.client.subscribe_topic(watched.topic, lambda event: watched.finished(event[1]))
+            futures = self.client.get(dict(graph), list(keys), sync=False)
+            self._wait(futures)
+            return list(self.client.gather(futures))
+        except dask.KilledWorker:
+            failure = StageFailedError("reading", _WORKERS_DIED)
+        except ClusterError as error:
+            failure = error
+        except Exception:  # noqa: BLE001 - Dask has many, and their texts are not ours to pass on
+            failure = ClusterError(_LOST)
+        finally:
+            if watched is not None and self.client.status == "running":
+                self.client.unsubscribe_topic(watched.topic)
+            for future in futures:
+                future.release()
+        raise failure
+
+    def _wait(self, futures: Sequence[Any]) -> None:
+        """Wait until all are done, but not for a cluster that stays without workers."""
+        last_seen = time.monotonic()
+        while True:
+            try:
+                with self.client.as_current():
+                    _distributed().wait(futures, timeout=_POLL_SECONDS)
+            except TimeoutError:
+                if self.client.status != "running":
+                    raise ClusterError(_LOST) from None
+                if self.client.scheduler_info()["workers"]:
+                    last_seen = time.monotonic()
+                elif time.monotonic() - last_seen > _WITHOUT_WORKERS_SECONDS:
+                    raise ClusterError(_NO_WORKER) from None
+            else:
+                return
+
+
+Cluster = ThreadCluster | DistributedCluster
+
+
+class Watched:
+    """Some keys of a running graph, and whom to tell when one is done; a task that runs twice counts once.
+
+    Parameters
+    ----------
+    topic : str
+        Where tasks of a distributed cluster report their keys.
+    keys : sequence of str
+        The keys that count.
+    progress : callable
+        Gets the number done, and the number in all.
+    """
+
+    def __init__(self, topic: str, keys: Sequence[str], progress: Progress) -> None:
+        self.topic = topic
+        self._left = set(keys)
+        self._total = len(keys)
+        self._progress = progress
+
+    def finished(self, key: str) -> None:
+        """Take note that a key is done."""
+        if key in self._left:
+            self._left.remove(key)
+            self._progress(self._total - len(self._left), self._total)
+
+
+@contextmanager
+def open_cluster(cluster: str) -> Iterator[Cluster]:
+    """Open what `cluster` names, check it, and close it at the end.
+
+    Parameters
+    ----------
+    cluster : str
+        ``threads``; ``local``: a process per processor, with TLS on the loopback and no dashboard; or the
+        address of a scheduler, ``tls://HOST:PORT``, with TLS from Dask's own configuration. ``tcp://`` is
+        for the loopback only.
+
+    Raises
+    ------
+    UsageError
+        Where `cluster` is none of these.
+    ClusterError
+        Where the cluster cannot be reached, its links are open to others, its workers may spill to disk, or
+        they cannot run this version of suffice.
+    MissingExtraError
+        Where Dask is not installed.
+    """
+    try:
+        import dask.system  # noqa: PLC0415 - takes half a second, and an extra
+    except ImportError:
+        raise MissingExtraError("reading data", "pipeline") from None
+    if cluster == THREADS:
+        with ThreadPoolExecutor(dask.system.CPU_COUNT, thread_name_prefix="suffice") as pool:
+            yield ThreadCluster(pool)
+    elif cluster == LOCAL:
+        with _local_client() as client:
+            yield _checked(client)
+    else:
+        with _remote_client(cluster) as client:
+            yield _checked(client)
+
+
+def _distributed() -> Any:
+    """Import what runs a cluster: it takes a second, and is mostly untyped."""
+    import distributed  # noqa: PLC0415
+
+    return distributed
+
+
+@contextmanager
+def _local_client() -> Iterator[Any]:
+    import dask.config  # noqa: PLC0415
+
+    distributed = _distributed()
+    with tempfile.TemporaryDirectory(prefix="suffice-") as directory:  # mode 0700
+        security = distributed.Security.temporary()
+        with dask.config.set(_NO_SPILLING):
+            processes = distributed.LocalCluster(
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                protocol="tls://",
+                security=security,
+                dashboard_address=None,
+                local_directory=directory,
+                silence_logs=logging.ERROR,
+            )
+        with processes, distributed.Client(processes, security=security, set_as_default=False) as client:
+            yield client
+
+
+@contextmanager
+def _remote_client(address: str) -> Iterator[Any]:
+    scheme, host = _scheme_and_host(address)
+    if scheme == "tcp" and not _is_loopback(host):
+        raise ClusterError(_NOT_ENCRYPTED)
+    distributed = _distributed()
+    try:
+        security = distributed.Security(require_encryption=scheme == "tls")
+        client = distributed.Client(
+            address, security=security, set_as_default=False, timeout=_CONNECT_SECONDS
+        )
+    except Exception:  # noqa: BLE001 - wrong certificates alone raise four types
+        raise ClusterError(_UNREACHABLE) from None
+    with client:
+        yield client
+
+
+def _scheme_and_host(address: str) -> tuple[str, str]:
+    """Split a scheduler's address; its text is not repeated in errors, as it might hold a password."""
+    try:
+        parts = urlsplit(address)
+        well_formed = parts.scheme in {"tls", "tcp"} and parts.hostname and parts.port and "@" not in address
+    except ValueError:
+        well_formed = False
+    if not well_formed:
+        message = "--cluster is threads, local, or the address of a Dask scheduler, as tls://HOST:8786"
+        raise UsageError(message)
+    return parts.scheme, str(parts.hostname)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _checked(client: Any) -> DistributedCluster:
+    """Refuse a cluster without workers, with open links, that may spill, or of another version."""
+    try:
+        client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+    except (OSError, TimeoutError):
+        raise ClusterError(_NO_WORKER) from None
+    for address in client.scheduler_info()["workers"]:
+        parts = urlsplit(address)
+        if parts.scheme != "tls" and not _is_loopback(parts.hostname or ""):
+            raise ClusterError(_NOT_ENCRYPTED)
+    here = version("suffice")
+    try:
+        answers = client.run(_describe_worker)
+    except Exception:  # noqa: BLE001 - whatever an unfit worker raises
+        raise ClusterError(_STRANGERS.format(here)) from None
+    if any(spills for spills, _ in answers.values()):
+        raise ClusterError(MAY_SPILL)
+    if any(there != here for _, there in answers.values()):
+        raise ClusterError(_STRANGERS.format(here))
+    return DistributedCluster(client)
+
+
+def _describe_worker(dask_worker: Any) -> tuple[bool, str]:
+    """Tell, on a worker, whether it may spill, and its version of suffice."""
+    return _may_spill(dask_worker), version("suffice")
+
+
+def this_worker_may_spill() -> bool:
+    """Tell, inside a task of a distributed cluster, whether its worker may write its memory to disk."""
+    return _may_spill(_distributed().get_worker())
+
+
+def report_finished(topic: str) -> None:
+    """Report, inside a task of a distributed cluster, that its key is done."""
+    worker = _distributed().get_worker()
+    worker.log_event(topic, worker.get_current_task())
+
+
+def _may_spill(worker: Any) -> bool:
+    # A worker that never spills holds its data in a plain dict, any other in a buffer that writes to disk.
+    return type(worker.data) is not dict

@@ -1,0 +1,175 @@
+"""The inner loops, compiled: one block of rows that fits the processor's cache, one column at a time.
+
+Every loop releases the interpreter lock, allocates nothing and touches no Python object. A code of -1
+means that the row does not enter. Codes are checked where they are combined or used as an index, so a
+wrong one can only be left out; it never reaches another cell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numba import types
+
+from suffice.pipeline.exact import LIMB_BITS, LIMB_MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+NOTHING = -(2**31)
+"""The lattice value of a row that does not enter a sum; lattice values are at most 2**30 in magnitude."""
+
+_CARRY_AT = 1 << 62
+
+
+def _input(scalar: types.Type) -> types.Array:
+    return types.Array(scalar, 1, "C", readonly=True)
+
+
+def _table(scalar: types.Type) -> types.Array:
+    return types.Array(scalar, 2, "C")
+
+
+def _compiled(*arguments: types.Type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Compile for exactly these arguments; keep the machine code on disk where that can be written."""
+
+    def compile_function(function: Callable[..., None]) -> Callable[..., None]:
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+        signature = types.void(*arguments)
+        try:
+            return numba.njit(signature, cache=True, **options)(function)
+        except (RuntimeError, OSError):
+            return numba.njit(signature, **options)(function)
+
+    return compile_function
+
+
+_codes_out = types.Array(types.int32, 1, "C")
+
+
+@_compiled(_input(types.int32), _input(types.int32), _codes_out)
+def gather(indices: NDArray[np.int32], codes: NDArray[np.int32], out: NDArray[np.int32]) -> None:
+    """Look dictionary indices up; the last entry of `codes` stands for every index out of range."""
+    last = np.uint32(len(codes) - 1)
+    for row in range(len(indices)):
+        out[row] = codes[min(np.uint32(indices[row]), last)]
+
+
+@_compiled(_input(types.int64), types.int64, _input(types.int32), types.int32, _codes_out)
+def look_up(
+    values: NDArray[np.int64], first: int, codes: NDArray[np.int32], missing: int, out: NDArray[np.int32]
+) -> None:
+    """Look integers up in a table that begins at `first`; others, and codes of -1, get `missing`."""
+    size = np.uint64(len(codes))
+    for row in range(len(values)):
+        # Unsigned differences wrap, so that one comparison checks both ends.
+        index = np.uint64(values[row]) - np.uint64(first)
+        code = codes[index] if index < size else np.int32(-1)
+        out[row] = code if code >= 0 else missing
+
+
+@_compiled(_input(types.int64), _input(types.int64), _input(types.int32), types.int32, _codes_out)
+def search(
+    values: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    missing: int,
+    out: NDArray[np.int32],
+) -> None:
+    """Search for integers among sorted keys; the others get `missing`."""
+    for row in range(len(values)):
+        value, low, high = values[row], 0, len(keys)
+        while low < high:
+            middle = (low + high) >> 1
+            if keys[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        out[row] = codes[low] if low < len(keys) and keys[low] == value else missing
+
+
+@_compiled(_codes_out, _input(types.uint8), types.int64, types.int32)
+def fill_nulls(out: NDArray[np.int32], validity: NDArray[np.uint8], offset: int, missing: int) -> None:
+    """Overwrite the rows whose bit in an Arrow validity bitmap, from bit `offset` on, is 0."""
+    for row in range(len(out)):
+        bit = offset + row
+        if not (validity[bit >> 3] >> (bit & 7)) & 1:
+            out[row] = missing
+
+
+@_compiled(_codes_out, _input(types.int32), types.int32)
+def combine_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], size: int) -> None:
+    """Refine cells by one more dimension of `size` keys: ``cell * size + code``, or -1 for ever."""
+    for row in range(len(cells)):
+        cell, code = cells[row], codes[row]
+        cells[row] = cell * size + code if (cell >= 0) & (code >= 0) & (code < size) else -1
+
+
+@_compiled(_input(types.int32), _input(types.int32), _table(types.int64))
+def count_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], table: NDArray[np.int64]) -> None:
+    """Count the rows of each (cell, code)."""
+    n_cells, n_codes = np.uint32(table.shape[0]), np.uint32(table.shape[1])
+    for row in range(len(cells)):
+        cell, code = np.uint32(cells[row]), np.uint32(codes[row])
+        if cell < n_cells and code < n_codes:
+            table[cell, code] += 1
+
+
+@_compiled(
+    _input(types.float64),
+    types.float64,
+    types.float64,
+    types.float64,
+    types.float64,
+    types.float64,
+    types.int32,
+    _codes_out,
+)
+def quantise(
+    values: NDArray[np.float64],
+    centre: float,
+    half_range: float,
+    steps: float,
+    lowest: float,
+    highest: float,
+    missing: int,
+    out: NDArray[np.int32],
+) -> None:
+    """Map values to the lattice as `Quantiser.quantise` does, bit for bit; NaN becomes `missing`."""
+    for row in range(len(values)):
+        value = values[row]
+        scaled = np.rint(((value - centre) / half_range) * steps)
+        clipped = min(max(scaled, lowest), highest)
+        out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
+
+
+@_compiled(_input(types.int32), _input(types.int32), _table(types.int64), _table(types.int64))
+def add_powers(
+    cells: NDArray[np.int32], lattice: NDArray[np.int32], low: NDArray[np.int64], high: NDArray[np.int64]
+) -> None:
+    """Add 1, X and, where the tables have three columns, X^2 in each row's cell.
+
+    A term is below 2**62 in magnitude and a low limb is carried as soon as it reaches 2**62: the sum of
+    the two fits int64, whatever the number of rows.
+    """
+    n_cells, squares = np.uint32(low.shape[0]), low.shape[1] == 3
+    for row in range(len(cells)):
+        cell, value = np.uint32(cells[row]), np.int64(lattice[row])
+        if cell >= n_cells or value == NOTHING:
+            continue
+        low[cell, 0] += 1
+        total = low[cell, 1] + value
+        if abs(total) >= _CARRY_AT:
+            high[cell, 1] += total >> LIMB_BITS
+            total &= LIMB_MASK
+        low[cell, 1] = total
+        if squares:
+            total = low[cell, 2] + value * value
+            if total >= _CARRY_AT:
+                high[cell, 2] += total >> LIMB_BITS
+                total &= LIMB_MASK
+            low[cell, 2] = total

@@ -1,0 +1,137 @@
+"""From partitions to the exact sums: one graph of tasks, whatever runs it; the last addition is made here.
+
+A task never raises: what goes wrong in it comes back as a fixed text, so that neither Dask nor a worker's
+log ever holds an exception whose text quotes data.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import ClusterError, StageFailedError
+from suffice.pipeline.chunk import chunk
+from suffice.pipeline.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
+from suffice.pipeline.exact import Sums, combine, zeros
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.chunk import ChunkJob
+    from suffice.pipeline.cluster import Cluster, Progress
+    from suffice.pipeline.sources.parquet import Partition
+
+SPLIT_EVERY = 8
+"""Partial sums that one task adds, and at most this many are left for the calling process."""
+
+_READING_FAILED = "a task failed while it read the data; more is not said, as it might quote them"
+_ADDING_FAILED = "a task failed while it added partial sums: its worker may lack memory"
+_NO_MEMORY = "a worker ran out of memory while it read the data: give it more, or fewer threads"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task has no sums: a fixed text."""
+
+    message: str
+
+
+def exact_sums(
+    job: ChunkJob,
+    partitions: Sequence[Partition],
+    cluster: Cluster,
+    *,
+    progress: Progress | None = None,
+) -> Sums:
+    """Sum all partitions.
+
+    The result is the same, bit for bit, on every kind of cluster, for any partitioning and any order.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        What to sum.
+    partitions : sequence of Partition
+        All rows, each once; none gives zeros.
+    cluster : Cluster
+        An open cluster.
+    progress : callable, optional
+        Called with the number of partitions read and their total, perhaps from another thread.
+
+    Returns
+    -------
+    Sums
+
+    Raises
+    ------
+    StageFailedError
+        Where a partition could not be read; a fixed text.
+    ClusterError
+        Where the cluster was lost, or one of its workers may spill to disk.
+    """
+    if not partitions:
+        return zero_sums(job)
+    # Keys are unique to the run: a shared scheduler never hands out what another run computed.
+    run = f"suffice-{uuid.uuid4().hex}"
+    topic = run if cluster.is_distributed else None
+    graph: dict[str, Any] = {f"job-{run}": job}
+    reads = [f"read-{run}-{number}" for number in range(len(partitions))]
+    for key, partition in zip(reads, partitions, strict=True):
+        graph[key] = (_read, partition, f"job-{run}", topic)
+    last = _add_tree(graph, reads, f"add-{run}", topic)
+    results = cluster.compute(graph, last, Watched(run, reads, progress) if progress else None)
+    failure = next((result for result in results if isinstance(result, Failure)), None)
+    if failure is None:
+        return combine_sums(results)
+    if failure.message == MAY_SPILL:
+        raise ClusterError(MAY_SPILL)
+    raise StageFailedError("reading", failure.message)
+
+
+def zero_sums(job: ChunkJob) -> Sums:
+    """Return the sums of no rows."""
+    return zeros(job.measures, job.n_cells)
+
+
+combine_sums = combine
+
+
+def _add_tree(graph: dict[str, Any], keys: list[str], prefix: str, topic: str | None) -> list[str]:
+    """Add tasks to a graph until at most `SPLIT_EVERY` partial sums are left; return their keys."""
+    depth = 0
+    while len(keys) > SPLIT_EVERY:
+        above = []
+        for start in range(0, len(keys), SPLIT_EVERY):
+            above.append(f"{prefix}-{depth}-{start}")
+            graph[above[-1]] = (_add, keys[start : start + SPLIT_EVERY], topic)
+        keys, depth = above, depth + 1
+    return keys
+
+
+def _read(partition: Partition, job: ChunkJob, topic: str | None) -> Sums | Failure:
+    """Sum one partition, in a task; on a distributed cluster there is a topic to report to."""
+    try:
+        if topic is not None and this_worker_may_spill():
+            return Failure(MAY_SPILL)
+        sums = chunk(partition, job)
+        if topic is not None:
+            report_finished(topic)
+    except StageFailedError as error:
+        return Failure(str(error))
+    except MemoryError:
+        return Failure(_NO_MEMORY)
+    except Exception:  # noqa: BLE001 - whatever it is, its text may quote data
+        return Failure(_READING_FAILED)
+    return sums
+
+
+def _add(parts: Sequence[Sums | Failure], topic: str | None) -> Sums | Failure:
+    """Add partial sums, in a task; the first failure wins."""
+    try:
+        if topic is not None and this_worker_may_spill():
+            return Failure(MAY_SPILL)
+        failure = next((part for part in parts if isinstance(part, Failure)), None)
+        return failure or combine([part for part in parts if not isinstance(part, Failure)])
+    except Exception:  # noqa: BLE001 - as above
+        return Failure(_ADDING_FAILED)

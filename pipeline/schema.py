@@ -1,0 +1,137 @@
+"""The schema check: column names and type families against the spec, before anything is charged."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from suffice.errors import SchemaError
+from suffice.pipeline.domains import DomainKind
+from suffice.pipeline.plan import measures
+from suffice.pipeline.sums import CodeCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.pipeline.domains import Domain
+    from suffice.pipeline.sources.parquet import ParquetSource
+    from suffice.pipeline.spec import Spec
+
+_MOST_NAMES = 20
+
+
+class TypeFamily(StrEnum):
+    """What a column is to the schema check.
+
+    ``numeric``: integers, floating-point numbers and decimals. ``null``: a column without a value in its
+    file, which serves wherever another family does.
+    """
+
+    NUMERIC = "numeric"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    NULL = "null"
+
+
+_DATES = frozenset({TypeFamily.DATE, TypeFamily.TIMESTAMP})
+_BY_DOMAIN = {
+    DomainKind.LIST: frozenset(TypeFamily),
+    DomainKind.RANGE: frozenset({TypeFamily.NUMERIC, TypeFamily.TEXT}),
+    DomainKind.PERIOD: _DATES,
+    DomainKind.BOOLEAN: frozenset({TypeFamily.BOOLEAN, TypeFamily.NUMERIC}),
+}
+_NUMBERS = frozenset({TypeFamily.NUMERIC})
+
+
+def type_family(kind: pa.DataType) -> TypeFamily | None:
+    """Return the family of an Arrow type; None for what no statistic reads: nested, binary, times of day."""
+    if pa.types.is_dictionary(kind):
+        return type_family(kind.value_type)
+    families = {
+        TypeFamily.NUMERIC: (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+        TypeFamily.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        TypeFamily.BOOLEAN: (pa.types.is_boolean,),
+        TypeFamily.DATE: (pa.types.is_date,),
+        TypeFamily.TIMESTAMP: (pa.types.is_timestamp,),
+        TypeFamily.NULL: (pa.types.is_null,),
+    }
+    return next((family for family, tests in families.items() if any(test(kind) for test in tests)), None)
+
+
+def check_schema(spec: Spec, source: ParquetSource) -> None:
+    """Check every file's columns against the spec: their names and type families, nothing else.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    source : ParquetSource
+        The pinned files.
+
+    Raises
+    ------
+    SchemaError
+        Naming the place in the spec, the column, what was found, what is needed, and the file.
+    """
+    for place, column, needed in _uses(spec):
+        first: tuple[TypeFamily, str] | None = None
+        for file, schema in zip(source.files, source.schemas, strict=True):
+            family = _column_family(schema, column, f"{place}: {file.path}")
+            if family is not None and family is not TypeFamily.NULL and first is None:
+                first = family, file.path
+            if family is TypeFamily.NULL:
+                continue
+            if family not in needed:
+                found = family or _describe(schema.field(column).type)
+                message = (
+                    f"{place}: {file.path}: the column {column!r} is {found}; "
+                    f"{' or '.join(sorted(needed - {TypeFamily.NULL}))} is needed"
+                )
+                raise SchemaError(message)
+            if first is not None and family is not first[0]:
+                message = (
+                    f"{place}: the column {column!r} is {first[0]} in {first[1]}, but {family} in "
+                    f"{file.path}: write all files with one type"
+                )
+                raise SchemaError(message)
+
+
+def _uses(spec: Spec) -> Iterator[tuple[str, str, frozenset[TypeFamily]]]:
+    """List what the spec needs: place, column, type families that serve."""
+    if spec.window is not None:
+        yield "window.column", spec.window.column, _DATES
+    for column, domain in spec.groups.items():
+        yield f"groups.{column}", column, _serving(domain)
+    for name, measure in measures(spec).items():
+        needed = _serving(measure.domain) if isinstance(measure, CodeCounts) else _NUMBERS
+        yield f"statistics.{name}.column", measure.column, needed
+
+
+def _serving(domain: Domain) -> frozenset[TypeFamily]:
+    return _BY_DOMAIN[domain.kind]
+
+
+def _column_family(schema: pa.Schema, column: str, where: str) -> TypeFamily | None:
+    places = schema.get_all_field_indices(column)
+    if not places:
+        names = schema.names[:_MOST_NAMES]
+        more = ", ..." if len(schema.names) > _MOST_NAMES else ""
+        message = f"{where}: no column {column!r}; its columns are {', '.join(names)}{more}"
+        raise SchemaError(message)
+    if len(places) > 1:
+        message = f"{where}: the column {column!r} stands there {len(places)} times: rename all but one"
+        raise SchemaError(message)
+    return type_family(schema.field(places[0]).type)
+
+
+def _describe(kind: pa.DataType) -> str:
+    """Name a type that no statistic reads, without its parameters."""
+    if pa.types.is_nested(kind):
+        return "nested"
+    types = pa.types
+    binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
+    return "binary" if any(test(kind) for test in binary) else "of a type that is not read"
