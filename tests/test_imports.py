@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
@@ -94,51 +93,3 @@ def test_a_plan_needs_no_engine_no_ledger_and_no_reader_of_data(directory: Path)
 def test_the_ledger_needs_no_engine(directory: Path) -> None:
     loaded = modules_after("import suffice.storage.sqlite", directory)
     assert not loaded & (ENGINE | ORCHESTRATOR | HEAVY | {"pyarrow", "scipy"})
-
-
-# The trusted side: what reads data, adds noise or charges for it.
-TRUSTED = (
-    "pipeline/chunk.py",
-    "pipeline/cluster.py",
-    "pipeline/mechanism.py",
-    "pipeline/noise.py",
-    "pipeline/plan.py",
-    "pipeline/reduce.py",
-    "pipeline/sources/parquet.py",
-    "src/suffice/releasing.py",
-)
-
-
-@pytest.mark.parametrize("path", TRUSTED)
-def test_the_trusted_side_has_no_seed_and_no_other_generator(path: str, repository: Path) -> None:
-    assert not names_of_generators((repository / path).read_text())
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "import random",
-        "from numpy.random import default_rng",
-        "noise = np.random.laplace(0.0, 1.0)",
-        "def draw(n, seed=None): ...",
-        "draw(3, rng=generator)",
-    ],
-)
-def test_the_look_for_generators_finds_them(wrong: str) -> None:
-    assert names_of_generators(wrong)
-
-
-def names_of_generators(code: str) -> set[str]:
-    """Return the names in `code` that belong to generators other than the mechanism's own."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
-        match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.alias(name=name):
-                names |= set(name.split("."))
-            case ast.ImportFrom(module=str(name)):
-                names |= set(name.split("."))
-            case ast.keyword(arg=str(name)):
-                names.add(name)
-            case _:
-                pass
-    return names & {"random", "default_rng", "seed", "rng", "random_state"}
