@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from suffice.errors import ReleaseCorruptError, StoreError
+from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.domains import Domain, DomainKind
 from suffice.pipeline.numbers import format_number
 from suffice.storage import canonical_json
@@ -138,9 +138,7 @@ def parse_manifest(data: bytes) -> Manifest:
     Raises
     ------
     ReleaseCorruptError
-        Where a byte of it was changed, or it contradicts itself.
-    StoreError
-        Where its format is newer than this version of suffice.
+        Where a byte of it was changed, it contradicts itself, or is of a newer format.
     """
     try:
         content = canonical_json.decode(data)
@@ -149,11 +147,8 @@ def parse_manifest(data: bytes) -> Manifest:
     if not isinstance(content, dict):
         raise _corrupt("it is no JSON object")
     version = content.get("format_version")
-    if version != FORMAT_VERSION:
-        message = (
-            f"the manifest has format version {version!r}; this suffice reads {FORMAT_VERSION}: upgrade it"
-        )
-        raise StoreError(message)
+    if isinstance(version, bool) or version != FORMAT_VERSION:
+        raise _corrupt(f"it is damaged, or of another format than {FORMAT_VERSION}, which this suffice reads")
     if content.get("checksum") != checksum(content):
         raise _corrupt("its checksum does not fit")
     try:

@@ -117,14 +117,14 @@ class ReleaseStore:
         return self.objects.get(f"{name}/{window}/{release_id}/{MANIFEST}", at_most=LARGEST_MANIFEST)
 
     def releases(self, name: str | None = None) -> tuple[ListedRelease, ...]:
-        """Return the published releases, of `name` or of all; tombstones are none."""
+        """Return the published releases of `name`, or of all, by name and window; tombstones are none."""
         listed = []
         for key in self.objects.keys(f"{name}/" if name else ""):
             parts = key.split("/")
             if len(parts) == 4 and parts[3] == MANIFEST and not self._is_tombstone(key):
                 uri = self.release_uri(*parts[:3])
                 listed.append(ListedRelease(name=parts[0], window=parts[1], release_id=parts[2], uri=uri))
-        return tuple(listed)
+        return tuple(sorted(listed, key=lambda release: (release.name, release.window)))
 
     def windows(self, name: str) -> tuple[str, ...]:
         """Return the windows that have a release of `name`, in window order."""

@@ -109,6 +109,7 @@ def _check_ledger(ledger: Ledger, place: Place, manifest: Manifest, data: bytes)
             (manifest.drawing_sequence, manifest.drawing_hash),
             (charge.drawing_sequence, charge.drawing_hash),
         ),
+        "hash of that entry": (manifest.drawing_hash, ledger.entry_hash(manifest.drawing_sequence)),
         "manifest": (data, charge.manifest),
     }
     problems = [

@@ -1,0 +1,167 @@
+"""Local objects: created once, whole and durable, or not at all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suffice.errors import ObjectExistsError, StoreError, UsageError
+from suffice.storage.local_files import LocalFiles, local_path
+from support.racing import race
+
+N_WRITERS, N_ROUNDS = 6, 20
+
+
+def test_what_is_put_is_got_and_listed(tmp_path: Path) -> None:
+    files = LocalFiles(tmp_path / "deep" / "root")
+    assert files.keys("") == []
+    assert files.keys("name/") == []
+    assert files.get("name/one", at_most=10) is None
+    files.put_new("name/one", b"first")
+    files.put_new("name/sub/two", b"second")
+    files.put_new("name-2/three", b"")
+    assert files.get("name/one", at_most=10) == b"first"
+    assert files.get("name/one", at_most=3) == b"fir"
+    assert files.get("name/sub", at_most=10) is None
+    assert files.get("name/one/below", at_most=10) is None
+    assert files.keys("") == ["name-2/three", "name/one", "name/sub/two"]
+    assert files.keys("name/") == ["name/one", "name/sub/two"]
+
+
+def test_an_object_is_never_replaced(tmp_path: Path) -> None:
+    files = LocalFiles(tmp_path)
+    files.put_new("key", b"first")
+    with pytest.raises(ObjectExistsError, match="never overwritten"):
+        files.put_new("key", b"second")
+    assert files.get("key", at_most=10) == b"first"
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_of_six_racing_writers_exactly_one_wins_every_round(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, won = context.Barrier(N_WRITERS), context.Queue()
+    writers = [
+        context.Process(target=race, args=(str(tmp_path), N_ROUNDS, writer, barrier, won))
+        for writer in range(N_WRITERS)
+    ]
+    for process in writers:
+        process.start()
+    for process in writers:
+        process.join(timeout=90)
+    assert [process.exitcode for process in writers] == [0] * N_WRITERS
+    winners = dict(won.get(timeout=10) for _ in range(N_ROUNDS))
+    assert won.empty()
+    assert sorted(winners) == list(range(N_ROUNDS))
+    for number, writer in winners.items():
+        path = tmp_path / "name" / "all" / f"round-{number}" / "manifest.json"
+        assert path.read_bytes() == f"{writer}".encode() * 100_000
+        assert len(list(path.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("moment", ["os.fsync", "os.link"])
+def test_a_writer_killed_on_the_way_leaves_nothing_that_a_reader_sees(tmp_path: Path, moment: str) -> None:
+    script = (
+        "import os, pathlib\n"
+        "from suffice.storage.local_files import LocalFiles\n"
+        f"files = LocalFiles(pathlib.Path({str(tmp_path)!r}))\n"
+        "files.put_new('name/before', b'x')\n"
+        f"{moment} = lambda *_: os._exit(9)\n"
+        "files.put_new('name/key', b'half')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == 9
+    files = LocalFiles(tmp_path)
+    assert files.keys("") == ["name/before"]
+    assert files.get("name/key", at_most=10) is None
+    files.put_new("name/key", b"whole")
+    assert files.get("name/key", at_most=10) == b"whole"
+
+
+def test_bytes_are_durable_before_their_name_and_names_before_the_call_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    synchronise, link = os.fsync, os.link
+
+    def record_fsync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        events.append("bytes" if path.is_file() else str(path.relative_to(tmp_path)))
+        synchronise(descriptor)
+
+    def record_link(source: Path, target: Path) -> None:
+        events.append("link")
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(os, "link", record_link)
+    files = LocalFiles(tmp_path / "store")
+    files.put_new("name/key", b"x")
+    assert sorted(events[:2]) == [".", "store"]
+    assert events[2:] == ["bytes", "link", "store/name"]
+    events.clear()
+    with pytest.raises(ObjectExistsError):
+        files.put_new("name/key", b"y")
+    assert events[-2:] == ["link", "store/name"]
+
+
+def test_files_are_as_readable_as_the_umask_says(tmp_path: Path) -> None:
+    earlier = os.umask(0o022)
+    try:
+        LocalFiles(tmp_path / "store").put_new("name/key", b"x")
+    finally:
+        os.umask(earlier)
+    assert (tmp_path / "store/name/key").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "store/name").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(
+    "key", ["", "/etc/passwd", "a//b", "../up", "a/../../b", "a/.hidden", "a/b\0", "a\\b", "ä"]
+)
+def test_keys_stay_below_the_root(tmp_path: Path, key: str) -> None:
+    files = LocalFiles(tmp_path / "store")
+    with pytest.raises(StoreError, match="no key of a store"):
+        files.put_new(key, b"x")
+    with pytest.raises(StoreError, match="no key of a store"):
+        files.get(key, at_most=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_system_refuses_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    files = LocalFiles(tmp_path)
+    with pytest.raises(StoreError, match=r"cannot be written: (Not a directory|File exists)"):
+        files.put_new("file/below", b"x")
+    with pytest.raises(StoreError, match="File name too long"):
+        files.put_new("x" * 300, b"x")
+
+
+def test_local_paths_and_file_uris_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert local_path("a b") == tmp_path.resolve() / "a b"
+    assert local_path(f"file://{tmp_path}/a%20b") == tmp_path.resolve() / "a b"
+    assert local_path(f"file://localhost{tmp_path}/./a b/") == tmp_path.resolve() / "a b"
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert local_path("link") == tmp_path.resolve() / "target"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "\0",
+        "file://",
+        "file://host/path",
+        "file:///path?secret=1",
+        "s3://key:secret@bucket/x",
+        "https://x:secret@y",
+    ],
+)
+def test_other_places_are_refused_without_repeating_what_may_be_secret(uri: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        local_path(uri)
+    assert "secret" not in str(caught.value)
