@@ -260,7 +260,7 @@ def posterior(
     rng = np.random.default_rng(seed)
     rows = summarise(drawn_from, mass, draws, rng)
     if out is not None:
-        rendering.write_table(drawn_from.draws_table(draws, rng), out)
+        rendering.write_table(rendering.draw_columns(drawn_from, draws, rng), out)
     if plot is not None:
         from suffice.plotting import plot_posterior  # noqa: PLC0415
 

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.posterior import Posterior
+
 
 def print_json(document: object) -> None:
     """Print one JSON document on standard output."""
@@ -64,6 +69,23 @@ def write_table(columns: Mapping[str, Any], path: Path) -> None:
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Turn rows into columns."""
     return {column: [row[column] for row in rows] for column in rows[0]}
+
+
+def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return posterior draws as tidy columns: group columns, category if any, draw, parameter, value."""
+    import numpy as np  # noqa: PLC0415 - only writing draws needs it
+
+    parts: list[dict[str, NDArray[Any]]] = []
+    for parameter, sample in posterior.sample(draws, rng).items():
+        draw, cell, *category = np.indices(sample.shape).reshape(sample.ndim, -1)
+        part = {column: np.array(keys)[cell] for column, keys in posterior.groups.items()}
+        if category:
+            part["category"] = np.array(posterior.categories)[category[0]]
+        part["draw"] = draw
+        part["parameter"] = np.full(draw.size, parameter)
+        part["value"] = sample.ravel()
+        parts.append(part)
+    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
 
 class Progress:

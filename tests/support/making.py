@@ -50,12 +50,12 @@ def write_parts(table: pa.Table, directory: Path, n_files: int = 3) -> Path:
     return directory
 
 
-def mapping(source: Path | str, **changes: Any) -> dict[str, Any]:
+def mapping(source: Path | str | dict[str, str], **changes: Any) -> dict[str, Any]:
     """Return a spec with one statistic of each family, keys of `changes` replaced; None deletes one."""
     spec: dict[str, Any] = {
         "name": "flights",
         "dataset": "passengers",
-        "source": {"parquet": str(source)},
+        "source": source if isinstance(source, dict) else {"parquet": str(source)},
         "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": "row"},
         "groups": {"origin": ORIGINS},
         "statistics": {
@@ -85,7 +85,7 @@ class Place:
 
     def spec(self, **changes: Any) -> Spec:
         """Return the spec of :func:`mapping` over this place's data."""
-        return load_spec(mapping(self.data, **changes))
+        return load_spec(mapping(**{"source": self.data, **changes}))
 
 
 def make_place(directory: Path, *, granted: str = "10", table: pa.Table | None = None, **terms: Any) -> Place:
