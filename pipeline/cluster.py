@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 THREADS, LOCAL = "threads", "local"
 
 MAY_SPILL = (
-    "a worker of the cluster may write its memory to disk, where exact statistics must not go: start all "
-    "workers with DASK_DISTRIBUTED__WORKER__MEMORY__TARGET=False and DASK_DISTRIBUTED__WORKER__MEMORY__SPILL=False"
+    "a worker of the cluster may write its memory to disk, where exact statistics must not go: set "
+    "distributed.worker.memory.target and distributed.worker.memory.spill to False in every worker's Dask "
+    "configuration"
 )
 _NOT_ENCRYPTED = (
     "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with the certificates "

@@ -1,0 +1,187 @@
+"""Totals before noise against an independent DuckDB query, in every cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.duckdb_sums import duckdb_sums
+from support.hostile import TEXTS, make_spec, write_hostile
+
+from suffice.pipeline.chunk import chunk_job
+from suffice.pipeline.cluster import open_cluster
+from suffice.pipeline.exact import to_python
+from suffice.pipeline.reduce import exact_sums
+from suffice.pipeline.schema import check_schema
+from suffice.pipeline.sources.parquet import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.pipeline.cluster import Cluster
+    from suffice.pipeline.spec import Spec
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+MONTHS = {"from": "2012-12", "to": "2013-03", "every": "month"}
+YEARS = {"from": "1969", "to": "2013", "every": "year"}
+LAST_YEARS = {"from": "9998", "to": "9999", "every": "year"}
+DAYS = {"from": "1969-12-31", "to": "1970-01-02", "every": "day"}
+
+KEYS: dict[str, list[Any]] = {
+    "text": [["a", "b", "", "é", "x" * 300, "nul\0l", "unseen"]],
+    "wide_text": [["a", "b", "1"]],
+    "view": [["A", "a ", "e\u0301"]],
+    "dictionary": [["null", "a", "01", "1x"], [text for text in TEXTS if text != "01"]],
+    "digits": [["0", "1", "2"], {"range": ["-1", "2"]}],
+    "tiny": [["0", "1", "-128", "128", "1.5", "x"], {"range": ["-1", "300"]}],
+    "integer": [["0", "12", "9223372036854775807", "-9223372036854775808"], {"range": ["0", "2"]}],
+    "unsigned": [["0", "7", "18446744073709551615", "9223372036854775808", "-1"], {"range": ["-5", "7"]}],
+    "float": [["0", "2.5", "0.1", "0.30"], ["0", "1", "12"], {"range": ["-3", "2"]}],
+    "single": [["0", "2.5", "0.1"], {"range": ["0", "12"]}],
+    "price": [["0", "1", "2.5", "-3.00", "0.001", "99999999.99"], {"range": ["-3", "1"]}],
+    "precise": [["0", "1", "2.5"], {"range": ["0", "12"]}],
+    "flag": [["true", "false", "1"]],
+    "day": [["2013-01-31", "1970-01-01", "x"], MONTHS, YEARS, LAST_YEARS, DAYS],
+    "instant": [["2013-01-31", "2013-02-01T12:30:00"], MONTHS, YEARS, DAYS],
+    "zoned": [MONTHS, DAYS],
+}
+CASES = [(column, domain) for column, domains in KEYS.items() for domain in domains]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("hostile")
+    write_hostile(directory, seed=7)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[Cluster]:
+    with open_cluster("threads") as cluster:
+        yield cluster
+
+
+def assert_equals_duckdb(spec: Spec, files: list[Path], cluster: Cluster, window: str | None = None) -> None:
+    source = open_source(spec)
+    check_schema(spec, source)
+    job = chunk_job(spec, window) if window else chunk_job(spec)
+    ours = to_python(exact_sums(job, source.partitions, cluster))
+    theirs = duckdb_sums(spec, files, window)
+    assert ours.keys() == theirs.keys()
+    entered = 0
+    for name, sums in theirs.items():
+        assert ours[name].tolist() == sums.tolist(), name
+        entered += sums[:, 0].sum()
+    assert entered > 0
+
+
+@pytest.mark.parametrize(
+    ("column", "domain"), CASES, ids=[f"{column}-{n}" for n, (column, _) in enumerate(CASES)]
+)
+def test_keys_and_categories_of_every_type(hostile: Path, threads: Cluster, column: str, domain: Any) -> None:
+    spec = make_spec(
+        hostile,
+        {
+            "with_other": {"family": "categorical", "column": column, "categories": domain, "other": "true"},
+            "without": {"family": "categorical", "column": column, "categories": domain},
+            "measure": {"family": "normal", "column": "measure", "lower": "-60", "upper": "60"},
+            "dropped": {"family": "bernoulli", "column": "flag"},
+        },
+        groups={column: domain} if column != "flag" else {"tiny": ["0", "1"]},
+    )
+    assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
+
+
+@pytest.mark.parametrize(
+    "column", ["tiny", "integer", "unsigned", "float", "single", "price", "precise", "measure", "whole"]
+)
+@pytest.mark.parametrize("nulls", ["drop", {"value": "1"}], ids=["drop", "value"])
+def test_numbers_of_every_type(hostile: Path, threads: Cluster, column: str, nulls: Any) -> None:
+    spec = make_spec(
+        hostile,
+        {
+            "normal": {"family": "normal", "column": column, "lower": "-3", "upper": "100", "nulls": nulls},
+            "fine": {
+                "family": "normal", "column": column, "lower": "0.1", "upper": "0.3", "lattice_bits": "24", "nulls": nulls
+            },
+            "coarse": {
+                "family": "normal", "column": column, "lower": "-2", "upper": "2", "lattice_bits": "2", "nulls": nulls
+            },
+            "poisson": {"family": "poisson", "column": column, "upper": "12", "nulls": nulls},
+            "many": {"family": "poisson", "column": column, "upper": "1000000000", "nulls": nulls},
+            "bernoulli": {"family": "bernoulli", "column": column, "nulls": nulls},
+        },
+        groups={"dictionary": ["a", "b", "01"], "tiny": {"range": ["-1", "3"]}},
+    )  # fmt: skip
+    assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
+
+
+@pytest.mark.parametrize("column", ["day", "instant", "zoned"])
+@pytest.mark.parametrize(("every", "window"), [("month", "2013-01"), ("year", "2013"), ("day", "1970-01-01")])
+def test_windows(hostile: Path, threads: Cluster, column: str, every: str, window: str) -> None:
+    spec = make_spec(
+        hostile,
+        {
+            "measure": {"family": "normal", "column": "measure", "lower": "-60", "upper": "60"},
+            "flag": {"family": "bernoulli", "column": "flag", "nulls": {"value": "true"}},
+        },
+        window={"column": column, "every": every},
+        groups={"text": ["a", "b"]},
+    )
+    assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads, window)
+
+
+def test_without_groups_every_row_counts(hostile: Path, threads: Cluster) -> None:
+    spec = make_spec(
+        hostile,
+        {
+            "text": {"family": "categorical", "column": "text", "categories": ["a"], "other": "true"},
+            "float": {
+                "family": "normal",
+                "column": "float",
+                "lower": "0",
+                "upper": "1",
+                "nulls": {"value": "0"},
+            },
+        },
+    )
+    assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
+    source = open_source(spec)
+    sums = to_python(exact_sums(chunk_job(spec), source.partitions, threads))
+    assert sums["text"].sum() == sums["float"][0, 0] == source.n_rows == 4000
+
+
+REAL: dict[str, dict[str, Any]] = {
+    "flights_3m/flights_3m.parquet": {
+        "groups": {"origin": ["ATL", "ORD", "DFW", "JFK", "nowhere"], "date": {"from": "2001-01", "to": "2001-04", "every": "month"}},
+        "statistics": {
+            "delay": {"family": "normal", "column": "delay", "lower": "-60", "upper": "180"},
+            "late": {"family": "poisson", "column": "delay", "upper": "240", "nulls": {"value": "0"}},
+            "destination": {"family": "categorical", "column": "destination", "categories": ["LAX", "ATL", "SEA"], "other": "true"},
+        },
+    },
+    "nycflights13/flights.parquet": {
+        "groups": {"origin": ["EWR", "JFK", "LGA"], "month": {"range": ["1", "12"]}},
+        "statistics": {
+            "carrier": {"family": "categorical", "column": "carrier", "categories": ["UA", "B6", "EV", "DL"], "other": "true"},
+            "arr_delay": {"family": "normal", "column": "arr_delay", "lower": "-60", "upper": "180"},
+            "air_time": {"family": "normal", "column": "air_time", "lower": "0", "upper": "400", "nulls": {"value": "150"}},
+        },
+    },
+    "adult/adult.parquet": {
+        "groups": {"sex": ["Male", "Female"], "education-num": {"range": ["1", "16"]}},
+        "statistics": {
+            "income": {"family": "categorical", "column": "income", "categories": ["<=50K", ">50K"]},
+            "age": {"family": "normal", "column": "age", "lower": "17", "upper": "90"},
+            "capital-gain": {"family": "poisson", "column": "capital-gain", "upper": "99999"},
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in REAL if (SHARED / name).exists()])
+def test_real_data(threads: Cluster, name: str) -> None:
+    spec = make_spec(SHARED / name, REAL[name]["statistics"], groups=REAL[name]["groups"])
+    assert_equals_duckdb(spec, [SHARED / name], threads)

@@ -1,0 +1,126 @@
+"""The compiled loops: equal to their NumPy references, and safe on codes that should not exist."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from suffice.pipeline import kernels
+from suffice.pipeline.lattice import Quantiser
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+QUANTISERS = [
+    Quantiser.centred(Fraction(-60), Fraction(180), 16),
+    Quantiser.centred(Fraction("0.1"), Fraction("0.3"), 24),
+    Quantiser.centred(Fraction(-1), Fraction(1), 2),
+    Quantiser.centred(-(Fraction(10) ** 150), Fraction(10) ** 150, 16),
+    Quantiser.counting(1),
+    Quantiser.counting(10**9),
+]
+
+
+def quantised(values: np.ndarray, quantiser: Quantiser, missing: int = kernels.NOTHING) -> np.ndarray:
+    out = np.empty(len(values), np.int32)
+    kernels.quantise(
+        values,
+        quantiser.centre,
+        quantiser.half_range,
+        quantiser.steps,
+        quantiser.lowest,
+        quantiser.highest,
+        missing,
+        out,
+    )
+    return out
+
+
+@pytest.mark.parametrize("quantiser", QUANTISERS)
+def test_quantise_equals_the_reference_bit_for_bit(quantiser: Quantiser) -> None:
+    rng = np.random.default_rng(3)
+    bits = rng.integers(0, 2**64, 200_000, dtype=np.uint64).view(np.float64)
+    near = quantiser.centre + quantiser.half_range * rng.uniform(-1.1, 1.1, 200_000)
+    steps = rng.integers(-quantiser.steps, quantiser.steps + 1, 200_000)
+    ties = quantiser.centre + quantiser.half_range * ((steps + 0.5) / quantiser.steps)
+    special = np.array([np.inf, -np.inf, 0.0, -0.0, 5e-324, 1.7e308, -1.7e308, 0.5, 1.5, 2.5])
+    values = np.concatenate([bits[~np.isnan(bits)], near, ties, special])
+    assert np.array_equal(quantised(values, quantiser), quantiser.quantise(values))
+
+
+def test_ties_go_to_the_even_step() -> None:
+    halves = np.array([0.5, 1.5, 2.5, 3.5])
+    assert quantised(halves, Quantiser.counting(10)).tolist() == [0, 2, 2, 4]
+
+
+def test_nan_is_missing() -> None:
+    values = np.array([np.nan, -np.nan, 1.0])
+    assert quantised(values, Quantiser.counting(10), missing=7).tolist() == [7, 7, 1]
+
+
+def test_a_wrong_code_reaches_no_cell() -> None:
+    strange = np.array([-1, 3, 2**31 - 1, -(2**31), 0], np.int32)
+    table = np.zeros((3, 3), np.int64)
+    kernels.count_codes(np.zeros(5, np.int32), strange, table)
+    kernels.count_codes(strange, np.zeros(5, np.int32), table)
+    assert table.tolist() == [[2, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+    cells = np.zeros(5, np.int32)
+    kernels.combine_codes(cells, strange, 3)
+    assert cells.tolist() == [-1, -1, -1, -1, 0]
+    kernels.combine_codes(cells, np.zeros(5, np.int32), 3)
+    assert cells.tolist() == [-1, -1, -1, -1, 0]
+
+    low, high = np.zeros((3, 3), np.int64), np.zeros((3, 3), np.int64)
+    kernels.add_powers(strange, np.ones(5, np.int32), low, high)
+    assert low.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_an_index_beyond_its_dictionary_is_missing() -> None:
+    out = np.empty(4, np.int32)
+    indices = np.array([0, 2, -1, 2**31 - 1], np.int32)
+    kernels.gather(indices, np.array([5, 6, 9], np.int32), out)
+    assert out.tolist() == [5, 9, 9, 9]
+
+
+def test_a_lookup_at_the_ends_of_int64_does_not_wrap() -> None:
+    values = np.array([-(2**63), 2**63 - 1, -(2**63) + 1, 0], np.int64)
+    out = np.empty(4, np.int32)
+    kernels.look_up(values, -(2**63), np.array([0, 1], np.int32), -1, out)
+    assert out.tolist() == [0, -1, 1, -1]
+    kernels.look_up(values, 2**63 - 2, np.array([0, 1], np.int32), -1, out)
+    assert out.tolist() == [-1, 1, -1, -1]
+
+
+def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        # For root every directory can be written: leave no directory instead.
+        environment = {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}
+    else:
+        environment = {}
+    copy = tmp_path / "pipeline"
+    shutil.copytree(
+        REPOSITORY / "pipeline", copy, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True
+    )
+    copy.chmod(0o500)
+    code = (
+        "import sys, types; import suffice; package = types.ModuleType('suffice.pipeline');"
+        f"package.__path__ = [{str(copy)!r}]; sys.modules['suffice.pipeline'] = package;"
+        "import suffice.pipeline.kernels as kernels; import numpy as np; out = np.empty(1, np.int32);"
+        "kernels.gather(np.zeros(1, np.int32), np.array([4], np.int32), out); print(out[0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment, "HOME": str(tmp_path / "nowhere"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "4"
+    assert not list(copy.rglob("*.nbi"))
