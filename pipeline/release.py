@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from numpy.typing import NDArray
-    from suffice.pipeline.posterior import Posterior
 
     from suffice.pipeline.families.contract import Quantity
+    from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.plan import StatisticPlan
+    from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.sensitivity import NeighboringRelation
 
@@ -200,7 +201,7 @@ class Release:
         prior: Prior | str | None = None,
         where: Mapping[str, object] | None = None,
         method: str = "noise-aware",
-        n_prior: object = None,
+        n_prior: NPrior | int | str | None = None,
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
 

@@ -258,7 +258,7 @@ def test_help_and_plan_import_nothing_heavy(place: Place) -> None:
     for words in (["--help"], ["plan", spec_file(place)]):
         script = (
             "import sys; from suffice.cli import main\n"
-            "heavy = {'dask', 'distributed', 'prefect', 'sqlalchemy', 'scipy', 'numba', 'opendp', 'pyarrow'}\n"
+            "heavy = {'dask', 'distributed', 'prefect', 'sqlalchemy', 'scipy', 'numba', 'pyarrow'}\n"
             "try: main(sys.argv[1:])\n"
             "finally: print(sorted(heavy & set(sys.modules)))"
         )

@@ -17,6 +17,7 @@ from suffice.errors import StorageError, SufficeError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import Release
 
 app = typer.Typer(
@@ -325,7 +326,7 @@ def _parse_where(pairs: Sequence[str] | None) -> dict[str, str]:
     return where
 
 
-def _parse_n_prior(text: str | None) -> object:
+def _parse_n_prior(text: str | None) -> NPrior | None:
     if text is None:
         return None
     from suffice.pipeline.n_prior import parse_n_prior  # noqa: PLC0415

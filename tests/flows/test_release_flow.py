@@ -197,7 +197,7 @@ def test_a_deployments_schema_refuses_passwords() -> None:
         env={**os.environ, "DO_NOT_TRACK": "1", "PREFECT_SERVER_ANALYTICS_ENABLED": "false"},
     )
     schema = json.loads(finished.stdout.splitlines()[-1])
-    import jsonschema
+    import jsonschema  # type: ignore[import-untyped]
 
     validator = jsonschema.Draft202012Validator(schema)
     assert validator.is_valid({"spec": "release.yaml"})

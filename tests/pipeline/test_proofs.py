@@ -17,7 +17,9 @@ def headings(path: Path) -> set[str]:
 
 def labels(paths: list[Path]) -> set[str]:
     return {
-        label for path in paths for label in re.findall(r"# proof: ([a-z0-9-]+)$", path.read_text("utf-8"), re.MULTILINE)
+        label
+        for path in paths
+        for label in re.findall(r"# proof: ([a-z0-9-]+)$", path.read_text("utf-8"), re.MULTILINE)
     }
 
 
@@ -35,5 +37,5 @@ def test_every_claim_has_a_proof(repository: Path, name: str) -> None:
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         assert "**Claim.**" in section
         label = section.splitlines()[0]
-        if label not in {"privacy-map", "draw-once"}:  # statements about the order of the code, which tests check
+        if label not in {"privacy-map", "draw-once"}:  # about the order of the code, which tests check
             assert "**Proof.**" in section

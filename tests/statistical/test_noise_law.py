@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from support.noise_law import FALSE_ALARM, acceptance, accepts, law_of_sum, miss_probability, sample_size
 
 from suffice.pipeline.noise import discrete_laplace
 from suffice.pipeline.numbers import scale_rounded_up
+from support.noise_law import FALSE_ALARM, acceptance, accepts, law_of_sum, miss_probability, sample_size
 
 FACTOR = 1.5
 CASES = [(1, Fraction(1, 2)), (1, Fraction(1, 10)), (7, Fraction(1)), (64, Fraction(3, 2))]
