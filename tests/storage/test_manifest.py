@@ -202,6 +202,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], object]] = {
     "a window that was not charged": lambda c: c.update(window="2013-01"),
     "an n that is private": lambda c: c.update(n=5),
     "another plan": lambda c: c["plan"].update(name="others"),
+    "another column in the plan": lambda c: c["plan"]["statistics"]["carrier"].update(column="x"),
     "another number of cells": lambda c: c.update(cells=4),
     "a key more": lambda c: c["groups"][0]["keys"].append("XXX"),
     "a key twice": lambda c: c["groups"][0].update(keys=["EWR", "EWR", "JFK"]),
