@@ -11,12 +11,13 @@ import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from suffice.errors import (
     BudgetExceededError,
@@ -30,10 +31,15 @@ from suffice.storage.ledger import LEASE, Charge, ChargeRequest, create_ledger, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EPSILON = {"a": Fraction(1), "b": Fraction(3, 4), "c": Fraction(1, 10**6)}
+EPSILON = {"a": Fraction(1), "b": Fraction(750_001, 10**6)}
+TOTALS = (Fraction(1), Fraction(3, 2), Fraction(2))
 GRIDS = {"whole": None, "monthly": "day:month"}
 WINDOWS = ("all", "2013-01", "2013-02")
 KEYS = st.tuples(st.sampled_from(sorted(GRIDS)), st.sampled_from(sorted(EPSILON)), st.sampled_from(WINDOWS))
+NEXT = {"reserved": "enter_drawing", "drawing": "stage", "staged": "publish"}
+MOVES = ("next", "next", "next", "abandon", "enter_drawing", "stage", "publish", "renew")
+AGES = st.integers(0, 3)
+SECONDS = (1, 119, 120, 240)
 RUNS = st.sampled_from([0, 1])
 
 
@@ -59,18 +65,23 @@ class Attempt:
 class LedgerMachine(RuleBasedStateMachine):
     """The ledger beside its model."""
 
-    charges = Bundle("charges")
-
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.mkdtemp()
         url = f"sqlite:///{self.directory}/ledger.db"
         self.time = datetime(2026, 1, 31, tzinfo=UTC)
         self.runs = [create_ledger(url, clock=self.now), open_ledger(url, clock=self.now)]
-        self.granted = dict.fromkeys(GRIDS, Fraction(2))
+        self.granted = dict.fromkeys(GRIDS, TOTALS[1])
         self.attempts: dict[tuple[str, str, str], list[Attempt]] = {}
+        self.charges: list[Charge] = []
+        """Every charge that a call returned, the outdated ones too."""
         for dataset, grid in GRIDS.items():
-            self.runs[0].grant(dataset, epsilon=Fraction(2), per_window=grid, reason="x")
+            self.runs[0].grant(dataset, epsilon=TOTALS[1], per_window=grid, reason="x")
+
+    @initialize(keys=st.lists(KEYS, min_size=3, max_size=3, unique=True))
+    def begin(self, keys: list[tuple[str, str, str]]) -> None:
+        for key in keys:
+            self.reserve(key, run=0, new_attempt=False)
 
     def now(self) -> datetime:
         return self.time
@@ -96,9 +107,7 @@ class LedgerMachine(RuleBasedStateMachine):
             charge.attempt - 1
         ]
 
-    @rule(
-        dataset=st.sampled_from(sorted(GRIDS)), total=st.sampled_from([Fraction(1), Fraction(2), Fraction(3)])
-    )
+    @rule(dataset=st.sampled_from(sorted(GRIDS)), total=st.sampled_from(TOTALS))
     def grant(self, dataset: str, total: Fraction) -> None:
         if total < self.most_taken(dataset):
             with pytest.raises(BudgetExceededError):
@@ -107,8 +116,8 @@ class LedgerMachine(RuleBasedStateMachine):
             self.runs[0].grant(dataset, epsilon=total, reason="x")
             self.granted[dataset] = total
 
-    @rule(target=charges, key=KEYS, run=RUNS, new_attempt=st.booleans())
-    def reserve(self, key: tuple[str, str, str], run: int, new_attempt: bool) -> object:
+    @rule(key=KEYS, run=RUNS, new_attempt=st.booleans())
+    def reserve(self, key: tuple[str, str, str], run: int, new_attempt: bool) -> None:
         dataset, name, window = key
         request = request_for(*key)
         attempts = self.attempts.setdefault(key, [])
@@ -128,7 +137,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if error is not None:
             with pytest.raises(error):
                 self.runs[run].reserve(request, new_attempt=new_attempt)
-            return multiple()
+            return
         charge = self.runs[run].reserve(request, new_attempt=new_attempt)
         if last is None or last.state == "abandoned":
             attempts.append(
@@ -147,15 +156,16 @@ class LedgerMachine(RuleBasedStateMachine):
             attempts[-1].state,
             attempts[-1].epoch,
         )
-        return charge
+        self.charges.append(charge)
 
-    @rule(
-        charge=charges,
-        run=RUNS,
-        move=st.sampled_from(["enter_drawing", "stage", "publish", "abandon", "renew"]),
-    )
-    def move(self, charge: Charge, run: int, move: str) -> None:
-        ledger, attempt = self.runs[run], self.attempt_of(charge)
+    @precondition(lambda self: self.charges)
+    @rule(age=AGES, by_another=st.sampled_from([False, False, False, True]), move=st.sampled_from(MOVES))
+    def move(self, age: int, by_another: bool, move: str) -> None:
+        charge = self.charges[-1 - age % len(self.charges)]
+        attempt = self.attempt_of(charge)
+        move = NEXT.get(attempt.state, "renew") if move == "next" else move
+        run = attempt.holder ^ by_another
+        ledger = self.runs[run]
         calls: dict[str, Callable[[], object]] = {
             "enter_drawing": lambda: ledger.enter_drawing(charge),
             "stage": lambda: ledger.stage(charge, b"manifest"),
@@ -175,34 +185,57 @@ class LedgerMachine(RuleBasedStateMachine):
         if move == "publish" and attempt.state == "published":
             calls[move]()
         elif held and attempt.state in before:
-            calls[move]()
+            moved = calls[move]()
             attempt.state = after
             attempt.drew = attempt.drew or after == "drawing"
-            if move == "renew":
+            if isinstance(moved, Charge):
+                assert (moved.state, moved.drew, moved.epoch) == (after, attempt.drew, attempt.epoch)
+            else:
                 attempt.expires = self.time + LEASE
         else:
             with pytest.raises(ChargeLostError):
                 calls[move]()
 
-    @rule(target=charges, charge=charges, run=RUNS)
-    def take_over(self, charge: Charge, run: int) -> object:
+    @precondition(lambda self: self.charges)
+    @rule(age=AGES, run=RUNS)
+    def take_over(self, age: int, run: int) -> None:
+        charge = self.charges[-1 - age % len(self.charges)]
         attempt = self.attempt_of(charge)
+        error: type[SufficeError] | None = None
         if attempt.epoch != charge.epoch or attempt.state in {"published", "abandoned"}:
-            error: type[SufficeError] = ChargeLostError
+            error = ChargeLostError
         elif attempt.state != "staged" and attempt.expires > self.time:
             error = ChargeInProgressError
-        else:
-            attempt.epoch, attempt.holder, attempt.expires = attempt.epoch + 1, run, self.time + LEASE
-            taken = self.runs[run].take_over(charge)
-            assert (taken.state, taken.epoch) == (attempt.state, attempt.epoch)
-            return taken
-        with pytest.raises(error):
-            self.runs[run].take_over(charge)
-        return multiple()
+        if error is not None:
+            with pytest.raises(error):
+                self.runs[run].take_over(charge)
+            return
+        attempt.epoch, attempt.holder, attempt.expires = attempt.epoch + 1, run, self.time + LEASE
+        taken = self.runs[run].take_over(charge)
+        assert (taken.state, taken.epoch) == (attempt.state, attempt.epoch)
+        self.charges.append(taken)
 
-    @rule(seconds=st.sampled_from([1, 119, 120]))
+    @rule(seconds=st.sampled_from(SECONDS))
     def wait(self, seconds: int) -> None:
         self.time += timedelta(seconds=seconds)
+
+    @rule(seed=st.integers(0, 2**64 - 1))
+    def wander(self, seed: int) -> None:
+        """Take ten steps of even odds: rules alone repeat themselves more than runs do."""
+        choice = Random(seed).choice  # noqa: S311
+        for _ in range(10):
+            step = choice(["reserve", "reserve", "move", "move", "move", "take_over", "wait"])
+            if step == "reserve":
+                key = (choice(list(GRIDS)), choice(list(EPSILON)), choice(WINDOWS))
+                self.reserve(key, run=choice([0, 1]), new_attempt=choice([True, False]))
+            elif step == "wait":
+                self.wait(choice(SECONDS))
+            elif self.charges and step == "move":
+                self.move(
+                    choice(range(4)), by_another=choice([False, False, False, True]), move=choice(MOVES)
+                )
+            elif self.charges:
+                self.take_over(choice(range(4)), run=choice([0, 1]))
 
     @invariant()
     def the_accounts_are_the_models(self) -> None:
@@ -241,8 +274,9 @@ def request_for(dataset: str, name: str, window: str) -> ChargeRequest:
 
 TestLedger = LedgerMachine.TestCase
 TestLedger.settings = settings(
-    max_examples=30,
-    stateful_step_count=40,
+    max_examples=40,
+    stateful_step_count=20,
     deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes of database
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -384,6 +384,24 @@ def test_an_expired_reservation_is_taken_over_with_its_epsilon(
     assert ledger.verify() == ()
 
 
+def test_a_run_that_takes_over_from_itself_goes_on_only_with_the_new_epoch(
+    ledger: Ledger, make_request: MakeRequest, clock: Any
+) -> None:
+    stalled = ledger.reserve(make_request())
+    clock.advance(minutes=2)
+    taken = ledger.reserve(make_request())
+    for call in (ledger.enter_drawing, ledger.renew, ledger.take_over):
+        with pytest.raises(ChargeLostError, match="at epoch 2"):
+            call(stalled)
+    stalled_draw = ledger.enter_drawing(taken)
+    clock.advance(minutes=2)
+    ledger.take_over(stalled_draw)
+    with pytest.raises(ChargeLostError):
+        ledger.stage(stalled_draw, MANIFEST)
+    with pytest.raises(ChargeLostError):
+        ledger.abandon(stalled_draw, reason="x")
+
+
 def test_an_expired_draw_is_fenced_abandoned_and_stays_spent(
     ledger: Ledger, ledger_factory: MakeLedger, make_request: MakeRequest, clock: Any
 ) -> None:
