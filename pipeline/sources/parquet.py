@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _TASK_VALUES = 8_000_000
 """Values (rows times columns) that make a task: some 0.1 s of one processor, against 2 ms to schedule it."""
 
+_DAMAGED = "cannot be read: it is damaged, or access to it was lost"
 _MOST_TASKS = 8192
 _FOOTER_READERS = 8
 
@@ -62,11 +63,14 @@ class Piece:
         Their numbers.
     dictionaries : tuple of str
         Text columns that are worth reading as dictionaries: stored as such.
+    n_rows : int
+        Physical rows in them.
     """
 
     file: PinnedFile
     row_groups: tuple[int, ...]
     dictionaries: tuple[str, ...]
+    n_rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,17 +213,22 @@ def read_batches(partition: Partition, columns: Sequence[str], block_rows: int) 
     """
     for piece in partition.pieces:
         _check_pinned(piece.file)
+        n_rows = 0
         try:
             with pq.ParquetFile(
                 piece.file.path, read_dictionary=list(piece.dictionaries), page_checksum_verification=True
             ) as file:
-                yield from file.iter_batches(
+                for batch in file.iter_batches(
                     block_rows, row_groups=list(piece.row_groups), columns=list(columns), use_threads=False
-                )
+                ):
+                    n_rows += batch.num_rows
+                    yield batch
         except (pa.ArrowException, OSError):
             # Arrow's texts may quote what it failed to read.
-            raise _failure(piece.file, "cannot be read: it is damaged, or access to it was lost") from None
+            raise _failure(piece.file, _DAMAGED) from None
         _check_pinned(piece.file)
+        if n_rows != piece.n_rows:
+            raise _failure(piece.file, _DAMAGED)
 
 
 def _check_pinned(file: PinnedFile) -> None:
@@ -291,13 +300,18 @@ def _partitions(groups: Iterable[_RowGroup], enough: int) -> Iterator[Partition]
 
 def _partition(groups: Iterable[_RowGroup]) -> Partition:
     filled = [group for group in groups if group.n_rows]
-    alike = groupby(filled, key=lambda group: (group.file, group.dictionaries))
-    return Partition(
-        pieces=tuple(
-            Piece(file=file, row_groups=tuple(group.number for group in members), dictionaries=dictionaries)
-            for (file, dictionaries), members in alike
-        ),
-        n_rows=sum(group.n_rows for group in filled),
+    pieces = [
+        _piece(list(alike)) for _, alike in groupby(filled, lambda group: (group.file, group.dictionaries))
+    ]
+    return Partition(pieces=tuple(pieces), n_rows=sum(piece.n_rows for piece in pieces))
+
+
+def _piece(groups: Sequence[_RowGroup]) -> Piece:
+    return Piece(
+        file=groups[0].file,
+        row_groups=tuple(group.number for group in groups),
+        dictionaries=groups[0].dictionaries,
+        n_rows=sum(group.n_rows for group in groups),
     )
 
 

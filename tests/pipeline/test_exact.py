@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 
 import numpy as np
@@ -54,14 +53,14 @@ def test_the_largest_number_of_parts_carries_in_time() -> None:
 
 
 def test_any_order_and_grouping_gives_the_same_bits() -> None:
-    generator = random.Random(5)
+    rng = np.random.default_rng(5)
     parts: list[Sums] = [
-        {"x": limbs(generator.randrange(-(2**90), 2**90), generator.randrange(2**20))} for _ in range(20)
+        {"x": limbs(int(rng.integers(-(2**62), 2**62)) << 28, int(rng.integers(2**20)))} for _ in range(20)
     ]
     whole = combine(parts)
     for _ in range(20):
-        generator.shuffle(parts)
-        cut = generator.randrange(1, 20)
+        parts = [parts[place] for place in rng.permutation(20)]
+        cut = int(rng.integers(1, 20))
         again = combine([combine(parts[:cut]), combine(parts[cut:])])
         assert np.array_equal(again["x"].low, whole["x"].low)
         assert again["x"].high is not None

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.duckdb_sums import duckdb_sums
-from support.hostile import TEXTS, make_spec, write_hostile
 
 from suffice.pipeline.chunk import chunk_job
 from suffice.pipeline.cluster import open_cluster
@@ -15,6 +13,8 @@ from suffice.pipeline.exact import to_python
 from suffice.pipeline.reduce import exact_sums
 from suffice.pipeline.schema import check_schema
 from suffice.pipeline.sources.parquet import open_source
+from support.duckdb_sums import duckdb_sums
+from support.hostile import TEXTS, bernoulli, categorical, make_spec, normal, poisson, write_hostile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,10 +84,10 @@ def test_keys_and_categories_of_every_type(hostile: Path, threads: Cluster, colu
     spec = make_spec(
         hostile,
         {
-            "with_other": {"family": "categorical", "column": column, "categories": domain, "other": "true"},
-            "without": {"family": "categorical", "column": column, "categories": domain},
-            "measure": {"family": "normal", "column": "measure", "lower": "-60", "upper": "60"},
-            "dropped": {"family": "bernoulli", "column": "flag"},
+            "with_other": categorical(column, domain, other="true"),
+            "without": categorical(column, domain),
+            "measure": normal("measure", "-60", "60"),
+            "dropped": bernoulli("flag"),
         },
         groups={column: domain} if column != "flag" else {"tiny": ["0", "1"]},
     )
@@ -102,19 +102,15 @@ def test_numbers_of_every_type(hostile: Path, threads: Cluster, column: str, nul
     spec = make_spec(
         hostile,
         {
-            "normal": {"family": "normal", "column": column, "lower": "-3", "upper": "100", "nulls": nulls},
-            "fine": {
-                "family": "normal", "column": column, "lower": "0.1", "upper": "0.3", "lattice_bits": "24", "nulls": nulls
-            },
-            "coarse": {
-                "family": "normal", "column": column, "lower": "-2", "upper": "2", "lattice_bits": "2", "nulls": nulls
-            },
-            "poisson": {"family": "poisson", "column": column, "upper": "12", "nulls": nulls},
-            "many": {"family": "poisson", "column": column, "upper": "1000000000", "nulls": nulls},
-            "bernoulli": {"family": "bernoulli", "column": column, "nulls": nulls},
+            "normal": normal(column, "-3", "100", nulls=nulls),
+            "fine": normal(column, "0.1", "0.3", lattice_bits="24", nulls=nulls),
+            "coarse": normal(column, "-2", "2", lattice_bits="2", nulls=nulls),
+            "poisson": poisson(column, "12", nulls=nulls),
+            "many": poisson(column, "1000000000", nulls=nulls),
+            "bernoulli": bernoulli(column, nulls=nulls),
         },
         groups={"dictionary": ["a", "b", "01"], "tiny": {"range": ["-1", "3"]}},
-    )  # fmt: skip
+    )
     assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
 
 
@@ -124,8 +120,8 @@ def test_windows(hostile: Path, threads: Cluster, column: str, every: str, windo
     spec = make_spec(
         hostile,
         {
-            "measure": {"family": "normal", "column": "measure", "lower": "-60", "upper": "60"},
-            "flag": {"family": "bernoulli", "column": "flag", "nulls": {"value": "true"}},
+            "measure": normal("measure", "-60", "60"),
+            "flag": bernoulli("flag", nulls={"value": "true"}),
         },
         window={"column": column, "every": every},
         groups={"text": ["a", "b"]},
@@ -153,35 +149,39 @@ def test_without_groups_every_row_counts(hostile: Path, threads: Cluster) -> Non
     assert sums["text"].sum() == sums["float"][0, 0] == source.n_rows == 4000
 
 
-REAL: dict[str, dict[str, Any]] = {
-    "flights_3m/flights_3m.parquet": {
-        "groups": {"origin": ["ATL", "ORD", "DFW", "JFK", "nowhere"], "date": {"from": "2001-01", "to": "2001-04", "every": "month"}},
-        "statistics": {
-            "delay": {"family": "normal", "column": "delay", "lower": "-60", "upper": "180"},
-            "late": {"family": "poisson", "column": "delay", "upper": "240", "nulls": {"value": "0"}},
-            "destination": {"family": "categorical", "column": "destination", "categories": ["LAX", "ATL", "SEA"], "other": "true"},
+REAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "flights_3m/flights_3m.parquet": (
+        {
+            "origin": ["ATL", "ORD", "DFW", "JFK", "nowhere"],
+            "date": {"from": "2001-01", "to": "2001-04", "every": "month"},
         },
-    },
-    "nycflights13/flights.parquet": {
-        "groups": {"origin": ["EWR", "JFK", "LGA"], "month": {"range": ["1", "12"]}},
-        "statistics": {
-            "carrier": {"family": "categorical", "column": "carrier", "categories": ["UA", "B6", "EV", "DL"], "other": "true"},
-            "arr_delay": {"family": "normal", "column": "arr_delay", "lower": "-60", "upper": "180"},
-            "air_time": {"family": "normal", "column": "air_time", "lower": "0", "upper": "400", "nulls": {"value": "150"}},
+        {
+            "delay": normal("delay", "-60", "180"),
+            "late": poisson("delay", "240", nulls={"value": "0"}),
+            "destination": categorical("destination", ["LAX", "ATL", "SEA"], other="true"),
         },
-    },
-    "adult/adult.parquet": {
-        "groups": {"sex": ["Male", "Female"], "education-num": {"range": ["1", "16"]}},
-        "statistics": {
-            "income": {"family": "categorical", "column": "income", "categories": ["<=50K", ">50K"]},
-            "age": {"family": "normal", "column": "age", "lower": "17", "upper": "90"},
-            "capital-gain": {"family": "poisson", "column": "capital-gain", "upper": "99999"},
+    ),
+    "nycflights13/flights.parquet": (
+        {"origin": ["EWR", "JFK", "LGA"], "month": {"range": ["1", "12"]}},
+        {
+            "carrier": categorical("carrier", ["UA", "B6", "EV", "DL"], other="true"),
+            "arr_delay": normal("arr_delay", "-60", "180"),
+            "air_time": normal("air_time", "0", "400", nulls={"value": "150"}),
         },
-    },
-}  # fmt: skip
+    ),
+    "adult/adult.parquet": (
+        {"sex": ["Male", "Female"], "education-num": {"range": ["1", "16"]}},
+        {
+            "income": categorical("income", ["<=50K", ">50K"]),
+            "age": normal("age", "17", "90"),
+            "capital-gain": poisson("capital-gain", "99999"),
+        },
+    ),
+}
 
 
 @pytest.mark.parametrize("name", [name for name in REAL if (SHARED / name).exists()])
 def test_real_data(threads: Cluster, name: str) -> None:
-    spec = make_spec(SHARED / name, REAL[name]["statistics"], groups=REAL[name]["groups"])
+    groups, statistics = REAL[name]
+    spec = make_spec(SHARED / name, statistics, groups=groups)
     assert_equals_duckdb(spec, [SHARED / name], threads)

@@ -99,11 +99,8 @@ def test_a_lookup_at_the_ends_of_int64_does_not_wrap() -> None:
 
 
 def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        # For root every directory can be written: leave no directory instead.
-        environment = {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}
-    else:
-        environment = {}
+    # For root every directory can be written: leave numba no directory instead.
+    environment = {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"} if os.geteuid() == 0 else {}
     copy = tmp_path / "pipeline"
     shutil.copytree(
         REPOSITORY / "pipeline", copy, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True

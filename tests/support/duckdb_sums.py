@@ -26,7 +26,7 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
     connection.execute("SET TimeZone = 'UTC'")
     names = ", ".join(f"'{file}'" for file in files)
     source = f"read_parquet([{names}])"
-    described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    described = connection.execute(f"DESCRIBE FROM {source}").fetchall()
     types = {row[0]: row[1] for row in described}
     sizes = [len(domain) for domain in spec.groups.values()]
     cell = "0"
@@ -39,8 +39,8 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
     result = {}
     for name, measure in measures(spec).items():
         rows = connection.execute(
-            f"SELECT cell, {_aggregates(measure)} FROM (SELECT {cell} AS cell, {_value(measure, types)} AS v "
-            f"FROM {source} WHERE {where}) WHERE cell IS NOT NULL AND v IS NOT NULL GROUP BY cell"
+            f"FROM (FROM {source} SELECT {cell} AS cell, {_value(measure, types)} AS v WHERE {where}) "
+            f"SELECT cell, {_aggregates(measure)} WHERE cell IS NOT NULL AND v IS NOT NULL GROUP BY cell"
         ).fetchall()
         width = measure.n_codes if isinstance(measure, CodeCounts) else measure.degree + 1
         sums = np.zeros((math.prod(sizes), width), object)

@@ -92,3 +92,23 @@ def make_spec(source: Path | str, statistics: dict[str, Any], **others: Any) -> 
         "statistics": statistics,
     }
     return load_spec({**content, **others})
+
+
+def normal(column: str, lower: str, upper: str, **others: Any) -> dict[str, Any]:
+    """Return the entry of a normal statistic."""
+    return {"family": "normal", "column": column, "lower": lower, "upper": upper, **others}
+
+
+def poisson(column: str, upper: str, **others: Any) -> dict[str, Any]:
+    """Return the entry of a poisson statistic."""
+    return {"family": "poisson", "column": column, "upper": upper, **others}
+
+
+def categorical(column: str, categories: Any, **others: Any) -> dict[str, Any]:
+    """Return the entry of a categorical statistic."""
+    return {"family": "categorical", "column": column, "categories": categories, **others}
+
+
+def bernoulli(column: str, **others: Any) -> dict[str, Any]:
+    """Return the entry of a bernoulli statistic."""
+    return {"family": "bernoulli", "column": column, **others}

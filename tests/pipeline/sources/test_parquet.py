@@ -1,0 +1,208 @@
+"""The pinned list of Parquet files, its division into tasks, and reading that notices what changed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.sources import parquet
+from suffice.pipeline.sources.parquet import open_source, read_batches, read_schema
+from support.hostile import categorical, make_spec, normal
+
+if TYPE_CHECKING:
+    from suffice.pipeline.spec import Spec
+
+CANARY = "CANARY-7d1f"
+
+
+def write(path: Path, n_rows: int = 100, *, row_group_size: int = 30) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table(
+        {"x": np.arange(n_rows) * 1.0, "k": ["a", "b"] * (n_rows // 2), "unused": [CANARY] * n_rows}
+    )
+    pq.write_table(table, path, row_group_size=row_group_size)
+    return path
+
+
+def spec_of(source: Path | str, **others: Any) -> Spec:
+    return make_spec(source, {"x": normal("x", "0", "1"), "k": categorical("k", ["a"])}, **others)
+
+
+def rows_read(source: parquet.ParquetSource) -> list[float]:
+    batches = [batch for part in source.partitions for batch in read_batches(part, ("x",), 16)]
+    assert all(batch.num_rows <= 16 for batch in batches)
+    return [value for batch in batches for value in batch.column("x").to_pylist()]
+
+
+def test_a_file_a_directory_and_a_pattern(tmp_path: Path) -> None:
+    write(tmp_path / "data" / "b.parquet", 10)
+    write(tmp_path / "data" / "a.parquet", 20)
+    write(tmp_path / "data" / ".hidden.parquet")
+    write(tmp_path / "data" / "below" / "c.parquet")
+    (tmp_path / "data" / "notes.txt").write_text("no data")
+    names = {
+        "data/a.parquet": ["a.parquet"],
+        "data": ["a.parquet", "b.parquet"],
+        "data/": ["a.parquet", "b.parquet"],
+        "data/[b]*.parquet": ["b.parquet"],
+        "data/**/*.parquet": ["a.parquet", "b.parquet", "c.parquet"],
+    }
+    for pattern, expected in names.items():
+        source = open_source(spec_of(tmp_path / pattern if pattern[-1] != "/" else f"{tmp_path}/{pattern}"))
+        assert [Path(file.path).name for file in source.files] == expected
+        assert all(Path(file.path).is_absolute() for file in source.files)
+    assert open_source(spec_of(tmp_path / "data")).n_rows == 30
+    assert read_schema(str(tmp_path / "data")).names == ["x", "k", "unused"]
+
+
+def test_a_name_with_brackets_is_a_name_where_it_exists(tmp_path: Path) -> None:
+    path = write(tmp_path / "part[1].parquet", 10)
+    assert open_source(spec_of(path)).n_rows == 10
+
+
+@pytest.mark.parametrize("name", ["missing.parquet", "empty", "empty/*.parquet"])
+def test_no_file_is_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"^source\.parquet: no Parquet file at "):
+        open_source(spec_of(tmp_path / name))
+
+
+def test_what_is_no_parquet_file_is_an_error_that_quotes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    path.write_text(CANARY * 100)
+    with pytest.raises(UsageError, match="cannot be read as a Parquet file") as caught:
+        open_source(spec_of(path))
+    assert CANARY not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").symlink_to(path)
+    with pytest.raises(UsageError, match="same file"):
+        open_source(spec_of(tmp_path))
+    (tmp_path / "b.parquet").unlink()
+    os.link(path, tmp_path / "c.parquet")
+    with pytest.raises(UsageError, match="same file"):
+        open_source(spec_of(tmp_path))
+
+
+@pytest.mark.parametrize("task_values", [1, 60, 200, 10**9])
+def test_every_row_is_in_one_task_whatever_the_task_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task_values: int
+) -> None:
+    for number in range(4):
+        write(tmp_path / f"{number}.parquet", 70)
+    write(tmp_path / "9.parquet", 0)
+    monkeypatch.setattr(parquet, "_TASK_VALUES", task_values)
+    source = open_source(spec_of(tmp_path))
+    assert sorted(rows_read(source)) == sorted(list(np.arange(70.0)) * 4)
+    assert sum(part.n_rows for part in source.partitions) == source.n_rows == 280
+    expected = {1: 12, 60: 9, 200: 3, 10**9: 1}
+    assert len(source.partitions) == expected[task_values]
+    assert all(part.n_rows for part in source.partitions)
+    assert pickle.loads(pickle.dumps(source.partitions)) == source.partitions  # noqa: S301
+
+
+def test_no_rows_give_no_tasks(tmp_path: Path) -> None:
+    source = open_source(spec_of(write(tmp_path / "a.parquet", 0)))
+    assert source.partitions == ()
+    assert source.n_rows == 0
+
+
+def test_a_task_is_worth_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_TASK_VALUES", 1)
+    path = write(tmp_path / "a.parquet", 1000, row_group_size=10)
+    assert len(open_source(spec_of(path)).partitions) == 100
+    many = open_source(spec_of(path, groups={"x": {"range": ["1", "500"]}}))
+    assert len(many.partitions) < 10
+
+
+def test_only_columns_stored_as_dictionaries_are_read_as_such(tmp_path: Path) -> None:
+    n_rows = 50_000
+    table = pa.table(
+        {
+            "few": ["a", "b"] * (n_rows // 2),
+            "many": [f"{number:030}" for number in range(n_rows)],
+            "plain": ["a", "b"] * (n_rows // 2),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=["few", "many"])
+    statistics = {column: categorical(column, ["a"]) for column in table.column_names}
+    source = open_source(make_spec(tmp_path, statistics))
+    assert [piece.dictionaries for part in source.partitions for piece in part.pieces] == [("few",)]
+
+
+def test_columns_whose_names_hold_dots(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1.0, 2.0], "a.b": [3.0, 4.0]}), tmp_path / "a.parquet")
+    source = open_source(make_spec(tmp_path, {"x": normal("a.b", "0", "1"), "y": normal("a", "0", "1")}))
+    batch = next(read_batches(source.partitions[0], ("a.b", "a"), 10))
+    assert batch.column("a.b").to_pylist() == [3.0, 4.0]
+    assert batch.column("a").to_pylist() == [1.0, 2.0]
+
+
+def test_a_file_that_changed_is_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet")
+    source = open_source(spec_of(path))
+    assert len(rows_read(source)) == 100
+    status = path.stat()
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    with pytest.raises(StageFailedError, match=r"has changed since its size and time were taken$"):
+        rows_read(source)
+    path.unlink()
+    with pytest.raises(StageFailedError, match=r"it is gone, or access to it was lost$"):
+        rows_read(source)
+
+
+def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet")
+    source = open_source(spec_of(path))
+    batches = read_batches(source.partitions[0], ("x",), 16)
+    next(batches)
+    write(tmp_path / "new.parquet").rename(path)
+    with pytest.raises(StageFailedError, match="has changed"):
+        list(batches)
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd", "snappy"])
+def test_damaged_files_fail_with_a_fixed_text(tmp_path: Path, compression: str) -> None:
+    path = tmp_path / "a.parquet"
+    rng = np.random.default_rng(4)
+    table = pa.table({"x": rng.normal(size=500), "k": [f"{CANARY}{number % 7}" for number in range(500)]})
+    pq.write_table(table, path, compression=compression, write_page_checksum=True)
+    healthy = path.read_bytes()
+    footer = len(healthy) - 8 - int.from_bytes(healthy[-8:-4], "little")
+    outcomes = []
+    for place in rng.integers(4, footer, 60):
+        damaged = bytearray(healthy)
+        damaged[place] ^= 0xFF
+        path.write_bytes(damaged)
+        source = open_source(spec_of(path))
+        try:
+            read = pa.Table.from_batches(read_batches(source.partitions[0], ("x", "k"), 100))
+        except StageFailedError as error:
+            outcomes.append((str(error), error.__suppress_context__))
+        else:  # what was hit is no data, as the statistics in a page's header
+            assert read.column("x").to_pylist() == table.column("x").to_pylist()
+            assert read.column("k").to_pylist() == table.column("k").to_pylist()
+    text = f"the data file {path} cannot be read: it is damaged, or access to it was lost"
+    assert set(outcomes) == {(text, True)}
+    assert len(outcomes) > 50
+
+
+def test_truncated_files_are_refused_before_anything_is_charged(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet")
+    healthy = path.read_bytes()
+    for length in (0, 3, 11, len(healthy) // 2, len(healthy) - 1):
+        path.write_bytes(healthy[:length])
+        with pytest.raises(UsageError, match="cannot be read as a Parquet file"):
+            open_source(spec_of(path))
