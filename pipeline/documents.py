@@ -178,6 +178,8 @@ def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: PLR0911
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise SpecError(Document(None, origin, {}).place(path), "a lone surrogate is no text")
         return str(value)
     if isinstance(value, int | Decimal):
         return str(value)

@@ -48,12 +48,6 @@ def parse_decimal(text: str) -> Fraction:
     return Fraction(text)
 
 
-def parse_fraction(text: str) -> Fraction:
-    """Read a number that :func:`format_number` wrote: decimal text, or ``p/q``."""
-    numerator, slash, denominator = text.partition("/")
-    return Fraction(int(numerator), int(denominator)) if slash else parse_decimal(text)
-
-
 def format_number(number: Fraction | int) -> str:
     """Write an exact number: without trailing zeros where it has a finite decimal, else as ``p/q``.
 

@@ -75,7 +75,7 @@ class StatisticPlan:
 
         The components' noises are independent, so the covariances of the basis are in the map.
         """
-        squares = sum((coefficient**2 for coefficient in quantity.coefficients), Fraction(0))
+        squares = sum((coefficient**2 for coefficient in quantity.coefficients.values()), Fraction(0))
         return self.component_noise_sd * math.sqrt(squares)
 
 

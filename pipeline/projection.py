@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.families.contract import Quantity
+from suffice.pipeline.families.contract import combination
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -84,14 +84,17 @@ def project_normal(statistic: NoisyStatistic) -> NormalSums:
     maps = {quantity.name: quantity for quantity in statistic.plan.quantities}
     n_map, total_map, squares_map = maps["n"], maps["total"], maps["total_of_squares"]
     # Combined in exact fractions: far from zero, a difference of rounded sums would lose its digits.
-    total = statistic.estimates(_combined({total_map: 1 / half_range, n_map: -centre / half_range}))
+    total = statistic.estimates(
+        combination("total", [(1 / half_range, total_map), (-centre / half_range, n_map)])
+    )
     squares = statistic.estimates(
-        _combined(
-            {
-                squares_map: 1 / half_range**2,
-                total_map: -2 * centre / half_range**2,
-                n_map: centre**2 / half_range**2,
-            }
+        combination(
+            "total_of_squares",
+            [
+                (1 / half_range**2, squares_map),
+                (-2 * centre / half_range**2, total_map),
+                (centre**2 / half_range**2, n_map),
+            ],
         )
     )
     n = np.maximum(statistic.estimates(n_map), 0.0)
@@ -103,21 +106,6 @@ def project_normal(statistic: NoisyStatistic) -> NormalSums:
         total_of_squares=np.clip(squares, least, np.maximum(n, least)),
         centre=float(centre),
         half_range=float(half_range),
-    )
-
-
-def _combined(parts: dict[Quantity, Fraction]) -> Quantity:
-    """Weighted sum of quantities, as a quantity."""
-    columns = zip(*(quantity.coefficients for quantity in parts), strict=True)
-    return Quantity(
-        name="combination",
-        coefficients=tuple(
-            sum((weight * entry for weight, entry in zip(parts.values(), column, strict=True)), Fraction(0))
-            for column in columns
-        ),
-        public_n_coefficient=sum(
-            (weight * quantity.public_n_coefficient for quantity, weight in parts.items()), Fraction(0)
-        ),
     )
 
 

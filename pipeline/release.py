@@ -54,11 +54,11 @@ class NoisyStatistic:
 
         The map is carried out in integers and rounded once, so nothing cancels.
         """
-        coefficients = (*quantity.coefficients, quantity.public_n_coefficient)
+        coefficients = (*quantity.coefficients.values(), quantity.public_n_coefficient)
         denominator = math.lcm(*(coefficient.denominator for coefficient in coefficients))
         *weights, public = (int(coefficient * denominator) for coefficient in coefficients)
         numerator = np.full(len(self.values), public * (self.public_n or 0), dtype=object)
-        for component, weight in enumerate(weights):
+        for component, weight in zip(quantity.coefficients, weights, strict=True):
             numerator = numerator + self.values[:, component] * weight
         return np.array([entry / denominator for entry in numerator], dtype=np.float64)
 

@@ -21,5 +21,6 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     lines = [columns, ["-" * width for width in widths], *rows]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
     )

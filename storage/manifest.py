@@ -220,11 +220,13 @@ def _statistic(statistic: StatisticPlan) -> dict[str, Any]:
 
 
 def _quantity(quantity: Quantity, components: Sequence[str]) -> dict[str, Any]:
-    coefficients = zip(components, quantity.coefficients, strict=True)
     return {
         "name": quantity.name,
         "category": quantity.category,
-        "coefficients": {name: format_number(weight) for name, weight in coefficients if weight},
+        "coefficients": {
+            components[component]: format_number(weight)
+            for component, weight in quantity.coefficients.items()
+        },
         "public_n_coefficient": format_number(quantity.public_n_coefficient),
     }
 

@@ -149,14 +149,15 @@ class StatisticEntry(_Model):
         _require(0 < self.scale <= LARGEST_SCALE, "the scale lies within 0..2^57")
         _require(Fraction(float(self.scale)) == self.scale, "the scale is no float64")
         _require(self.scale * self.epsilon >= self.l1_sensitivity, "the scale is too small for its epsilon")
+        components = set(self.components)
         for quantity in self.quantities:
-            _require(quantity.coefficients.keys() <= set(self.components), "a map names no component")
+            _require(quantity.coefficients.keys() <= components, "a map names no component")
             _require(all(quantity.coefficients.values()), "a map states a coefficient of 0")
         return self
 
     def plan(self) -> StatisticPlan:
         """Return the block as the plan that it was released by."""
-        none = Fraction(0)
+        position = {name: component for component, name in enumerate(self.components)}
         return StatisticPlan(
             name=self.name,
             family=self.family,
@@ -172,7 +173,9 @@ class StatisticEntry(_Model):
                 Quantity(
                     name=quantity.name,
                     category=quantity.category,
-                    coefficients=tuple(quantity.coefficients.get(name, none) for name in self.components),
+                    coefficients={
+                        position[name]: weight for name, weight in quantity.coefficients.items()
+                    },
                     public_n_coefficient=quantity.public_n_coefficient,
                 )
                 for quantity in self.quantities

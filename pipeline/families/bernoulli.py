@@ -21,7 +21,7 @@ from suffice.pipeline.sums import CodeCounts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ONE, NONE = Fraction(1), Fraction(0)
+ONE = Fraction(1)
 
 
 class BernoulliSpec(StatisticSpec):
@@ -31,7 +31,7 @@ class BernoulliSpec(StatisticSpec):
 
     @model_validator(mode="after")
     def _nulls_are_zero_or_one(self) -> Self:
-        if self.nulls.value not in {None, NONE, ONE}:
+        if self.nulls.value not in {None, Fraction(0), ONE}:
             message = "nulls of a bernoulli statistic count as 0 or 1, or drop"
             raise ValueError(message)
         return self
@@ -56,8 +56,8 @@ def block(spec: BernoulliSpec, n_is_public: bool) -> Block:
             largest_value=1,
             minimal_sensitivity=minimal_sum(0, 1),
             quantities=(
-                Quantity(name="n", coefficients=(NONE,), public_n_coefficient=ONE),
-                Quantity(name="total", coefficients=(ONE,)),
+                Quantity(name="n", coefficients={}, public_n_coefficient=ONE),
+                Quantity(name="total", coefficients={0: ONE}),
             ),
         )
     return Block(
@@ -66,8 +66,8 @@ def block(spec: BernoulliSpec, n_is_public: bool) -> Block:
         largest_value=1,
         partition_total=1,
         quantities=(
-            Quantity(name="n", coefficients=(ONE, ONE)),
-            Quantity(name="total", coefficients=(NONE, ONE)),
+            Quantity(name="n", coefficients={0: ONE, 1: ONE}),
+            Quantity(name="total", coefficients={1: ONE}),
         ),
     )
 

@@ -60,9 +60,9 @@ def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
         Quantity(
             name="count",
             category=category,
-            coefficients=tuple(Fraction(int(other == category)) for other in categories),
+            coefficients={position: Fraction(1)},
         )
-        for category in categories
+        for position, category in enumerate(categories)
     )
     if n_is_public and spec.other:
         return Block(

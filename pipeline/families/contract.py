@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.pipeline.sensitivity import Design, NeighboringRelation, partition_of_unity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,16 +30,31 @@ class Quantity:
         ``n``, ``total``, ``total_of_squares``, or ``count`` of a category.
     category : str or None
         The category that a ``count`` is of.
-    coefficients : tuple of Fraction
-        ``a_j``, one per component, in the column's unit per lattice unit.
+    coefficients : dict of int to Fraction
+        ``a_j`` by the component's position, in the column's unit per lattice unit; 0 is left out.
     public_n_coefficient : Fraction
         ``a_N``, of the public number of records; 0 in a partition of unity.
     """
 
     name: str
     category: str | None = None
-    coefficients: tuple[Fraction, ...]
+    coefficients: Mapping[int, Fraction]
     public_n_coefficient: Fraction = Fraction(0)
+
+
+def combination(name: str, parts: Sequence[tuple[Fraction, Quantity]]) -> Quantity:
+    """Return a weighted sum of quantities as a quantity."""
+    coefficients: dict[int, Fraction] = {}
+    for weight, quantity in parts:
+        for component, coefficient in quantity.coefficients.items():
+            coefficients[component] = coefficients.get(component, Fraction(0)) + weight * coefficient
+    return Quantity(
+        name=name,
+        coefficients={component: weight for component, weight in coefficients.items() if weight},
+        public_n_coefficient=sum(
+            (weight * quantity.public_n_coefficient for weight, quantity in parts), Fraction(0)
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

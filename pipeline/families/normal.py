@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
+from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity, combination
 from suffice.pipeline.fields import Bound, Integer, Nulls, NullsField, StatisticSpec
 from suffice.pipeline.lattice import DEFAULT_BITS, FEWEST_BITS, MOST_BITS, Quantiser
 from suffice.pipeline.sensitivity import Design, minimal_moments
@@ -63,42 +63,33 @@ def measure(spec: NormalSpec) -> PowerSums:
     )
 
 
-def _moments(spec: NormalSpec, sum_of: dict[str, tuple[Fraction, ...]]) -> tuple[Quantity, ...]:
-    """Map the lattice moments n, X, X^2, linear in (components..., N), to the column's unit."""
+def _in_column_units(
+    spec: NormalSpec, n: Quantity, total: Quantity, squares: Quantity
+) -> tuple[Quantity, ...]:
+    """Map the lattice moments n, sum X and sum X^2 to n, total and total_of_squares of the column."""
     centre = (spec.lower + spec.upper) / 2
     step = (spec.upper - spec.lower) / 2 / (1 << spec.lattice_bits)
-    combinations = {
-        "n": {"n": Fraction(1)},
-        "total": {"n": centre, "X": step},
-        "total_of_squares": {"n": centre**2, "X": 2 * centre * step, "X^2": step**2},
-    }
-    quantities = []
-    for name, weights in combinations.items():
-        columns = zip(
-            *([weight * entry for entry in sum_of[power]] for power, weight in weights.items()), strict=True
-        )
-        *coefficients, public = (sum(column, Fraction(0)) for column in columns)
-        quantities.append(Quantity(name=name, coefficients=tuple(coefficients), public_n_coefficient=public))
-    return tuple(quantities)
+    return (
+        n,
+        combination("total", [(centre, n), (step, total)]),
+        combination("total_of_squares", [(centre**2, n), (2 * centre * step, total), (step**2, squares)]),
+    )
 
 
 def block(spec: NormalSpec, n_is_public: bool) -> Block:
     """Release the quadratic Bernstein sums, or the weighted moments beside a public N."""
     steps = 1 << spec.lattice_bits
-    none, one = Fraction(0), Fraction(1)
     if n_is_public and spec.nulls.value is not None:
         return Block(
             design=Design.MINIMAL,
             components=("2^(m-1) sum(X)", "sum(X^2)"),
             largest_value=steps**2,
             minimal_sensitivity=minimal_moments(steps, WEIGHT),
-            quantities=_moments(
+            quantities=_in_column_units(
                 spec,
-                {
-                    "n": (none, none, one),
-                    "X": (Fraction(WEIGHT, steps), none, none),
-                    "X^2": (none, one, none),
-                },
+                n=Quantity(name="n", coefficients={}, public_n_coefficient=Fraction(1)),
+                total=Quantity(name="sum(X)", coefficients={0: Fraction(WEIGHT, steps)}),
+                squares=Quantity(name="sum(X^2)", coefficients={1: Fraction(1)}),
             ),
         )
     quarter, lattice_unit = Fraction(1, 4), Fraction(1, 4 * steps)
@@ -108,13 +99,11 @@ def block(spec: NormalSpec, n_is_public: bool) -> Block:
         components=("sum((M-X)^2)", "sum(2(M-X)(M+X))", "sum((M+X)^2)"),
         largest_value=4 * steps**2,
         partition_total=4 * steps**2,
-        quantities=_moments(
+        quantities=_in_column_units(
             spec,
-            {
-                "n": (record, record, record, none),
-                "X": (-lattice_unit, none, lattice_unit, none),
-                "X^2": (quarter, -quarter, quarter, none),
-            },
+            n=Quantity(name="n", coefficients={0: record, 1: record, 2: record}),
+            total=Quantity(name="sum(X)", coefficients={0: -lattice_unit, 2: lattice_unit}),
+            squares=Quantity(name="sum(X^2)", coefficients={0: quarter, 1: -quarter, 2: quarter}),
         ),
     )
 

@@ -60,8 +60,8 @@ def block(spec: PoissonSpec, n_is_public: bool) -> Block:
             largest_value=spec.upper,
             minimal_sensitivity=minimal_sum(0, spec.upper),
             quantities=(
-                Quantity(name="n", coefficients=(Fraction(0),), public_n_coefficient=Fraction(1)),
-                Quantity(name="total", coefficients=(Fraction(1),)),
+                Quantity(name="n", coefficients={}, public_n_coefficient=Fraction(1)),
+                Quantity(name="total", coefficients={0: Fraction(1)}),
             ),
         )
     per_record = Fraction(1, spec.upper)
@@ -71,8 +71,8 @@ def block(spec: PoissonSpec, n_is_public: bool) -> Block:
         largest_value=spec.upper,
         partition_total=spec.upper,
         quantities=(
-            Quantity(name="n", coefficients=(per_record, per_record)),
-            Quantity(name="total", coefficients=(Fraction(1), Fraction(0))),
+            Quantity(name="n", coefficients={0: per_record, 1: per_record}),
+            Quantity(name="total", coefficients={0: Fraction(1)}),
         ),
     )
 

@@ -151,8 +151,8 @@ def test_quantities_are_recovered_exactly_from_exact_totals(
     for quantity in statistic.quantities:
         recovered = sum(
             (
-                coefficient * int(value)
-                for coefficient, value in zip(quantity.coefficients, totals[0], strict=True)
+                coefficient * int(totals[0, component])
+                for component, coefficient in quantity.coefficients.items()
             ),
             quantity.public_n_coefficient * n,
         )
