@@ -22,7 +22,6 @@ from suffice.errors import (
     ChargeLostError,
     ClusterError,
     LedgerError,
-    ObjectExistsError,
     ReleaseInterruptedError,
     StageFailedError,
     StorageError,
@@ -42,9 +41,12 @@ from suffice.storage.ledger import (
     open_ledger,
     spent_error,
 )
-from suffice.storage.manifest import compose_manifest, is_tombstone
+from suffice.storage.manifest import compose_manifest
 from suffice.storage.parquet import encode_statistic
 from suffice.storage.release_store import ReleaseStore, open_release, open_store
+from suffice.storage.settling import abandon, publish, remove_orphans, settle
+from suffice.storage.signing import signer_from_environment
+from suffice.storage.verify_ledger import refuse_older_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.cluster import Cluster
     from suffice.pipeline.release import Release
     from suffice.pipeline.sources.parquet import ParquetSource
+    from suffice.storage.signing import Signer
 
     Progress = Callable[[int, int], None]
 
@@ -158,6 +161,7 @@ def carry_out(
     """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
     window = check_window(spec, window)
     plan = compile_plan(spec)
+    signer = signer_from_environment()
     with open_ledger(ledger or os.environ.get("SUFFICE_LEDGER") or DEFAULT_LEDGER) as opened:
         run = _Run(
             spec=spec,
@@ -170,7 +174,9 @@ def carry_out(
                 create=True,
             ),
             new_attempt=new_attempt,
+            signer=signer,
         )
+        refuse_older_ledger(opened, run.store)
         charge, status = run.earlier()
         if charge is None:
             opened.check(run.request)
@@ -187,7 +193,15 @@ class _Run:
     """One run for one key (dataset, name, window), with its ledger and its store."""
 
     def __init__(
-        self, *, spec: Spec, plan: Plan, window: str, ledger: Ledger, store: ReleaseStore, new_attempt: bool
+        self,
+        *,
+        spec: Spec,
+        plan: Plan,
+        window: str,
+        ledger: Ledger,
+        store: ReleaseStore,
+        new_attempt: bool,
+        signer: Signer | None,
     ) -> None:
         self.spec = spec
         self.plan = plan
@@ -195,6 +209,7 @@ class _Run:
         self.ledger = ledger
         self.store = store
         self.new_attempt = new_attempt
+        self.signer = signer
         self.request = ChargeRequest(
             dataset=spec.dataset,
             name=spec.name,
@@ -229,7 +244,9 @@ class _Run:
             charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
             if charge.state is not ChargeState.RESERVED:  # another run of the same key came first
                 settled, status = self._settle(charge)
-                return settled or charge, status
+                if settled is None:
+                    raise spent_error(charge)
+                return settled, status
             with _heartbeat(self.ledger, charge):
                 return self._release(charge, cluster, source, job, progress), PUBLISHED
 
@@ -240,11 +257,11 @@ class _Run:
             return None, ""
         if decision is Decision.ALREADY_PUBLISHED:
             return charge, ALREADY_PUBLISHED
-        charge = self.ledger.take_over(charge)
-        if charge.state is ChargeState.STAGED:
-            return self._publish(charge), PUBLISHED
-        charge = self._abandon(charge, reason="its lease passed after the draw")
-        if decision is Decision.ABANDON_AND_REFUSE:
+        charge = settle(self.ledger, self.store, charge)
+        if charge.state is ChargeState.PUBLISHED:
+            return charge, PUBLISHED
+        self._clean_up(charge)
+        if charge.drew and not self.new_attempt:
             raise spent_error(charge)
         return None, ""
 
@@ -276,9 +293,11 @@ class _Run:
                 manifest = self._write(charge, noisy, source)
                 charge = self.ledger.stage(charge, manifest)
                 stage = "publishing"
-                charge = self._publish(charge)
+                charge = publish(self.ledger, self.store, charge)
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
                 failure = self._spend(charge, stage, error)
+        if failure is None and charge.state is not ChargeState.PUBLISHED:
+            failure = spent_error(charge)
         if failure is not None:
             raise failure
         if interrupted():
@@ -312,24 +331,13 @@ class _Run:
             drawing_sequence=charge.drawing_sequence,
             drawing_hash=charge.drawing_hash,
             created=self.ledger.now(),
+            signer=self.signer,
         )
-
-    def _publish(self, charge: Charge) -> Charge:
-        """Put the staged bytes at the manifest's key, unless they stand there already."""
-        if charge.manifest is None:
-            message = "the ledger gave a staged charge without its manifest"
-            raise LedgerError(message)
-        try:
-            self.store.put_manifest(charge.name, charge.window, charge.release_id, charge.manifest)
-        except ObjectExistsError:
-            if self.store.read_manifest(charge.name, charge.window, charge.release_id) != charge.manifest:
-                raise
-        return self.ledger.publish(charge)
 
     def _give_back(self, charge: Charge, error: BaseException) -> SufficeError:
         """Abandon a charge that never drew, and say what happened in a fixed text."""
         try:
-            self.ledger.abandon(charge, reason="reading failed")
+            abandon(self.ledger, self.store, charge, reason="reading failed")
             fate = "nothing was drawn, and its epsilon was returned"
         except LedgerError:
             fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
@@ -352,25 +360,20 @@ class _Run:
                 stage, "the ledger failed: the charge counts as spent until a rerun settles it"
             )
         try:
-            self._abandon(charge, reason=f"{stage} failed")
+            charge = abandon(self.ledger, self.store, charge, reason=f"{stage} failed")
         except StorageError:
             return StageFailedError(
                 stage, "the charge counts as spent, and a rerun after its lease settles it"
             )
+        self._clean_up(charge)
         return StageFailedError(
             stage, "noise may have been drawn: the charge is abandoned, its epsilon spent"
         )
 
-    def _abandon(self, charge: Charge, *, reason: str) -> Charge:
-        """Put the tombstone where the manifest would stand, then abandon; a manifest cannot follow it."""
-        if charge.drew:
-            try:
-                self.store.put_tombstone(charge.name, charge.window, charge.release_id)
-            except ObjectExistsError:
-                standing = self.store.read_manifest(charge.name, charge.window, charge.release_id)
-                if standing is None or not is_tombstone(standing):
-                    raise
-        return self.ledger.abandon(charge, reason=reason)
+    def _clean_up(self, charge: Charge) -> None:
+        """Remove the data files of an abandoned charge, as far as that goes: recovery tries again."""
+        with contextlib.suppress(StorageError):
+            remove_orphans(self.store, charge)
 
 
 @contextlib.contextmanager
