@@ -11,7 +11,8 @@ import logging
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,6 +37,10 @@ _NOT_ENCRYPTED = (
     "in Dask's configuration (distributed.comm.tls)"
 )
 _UNREACHABLE = "the cluster cannot be reached, or its certificates and this client's do not fit each other"
+_NOT_STARTED = (
+    "the local processes could not be started; a script that asks for them needs its work to stand under "
+    "if __name__ == '__main__'"
+)
 _NO_WORKER = "the cluster has no worker: start one, then run again"
 _STRANGERS = "the cluster's workers cannot run this suffice: install suffice[pipeline] {} on each of them"
 _LOST = "the connection to the cluster was lost, or it dropped the run: look at its logs, then run again"
@@ -46,7 +51,11 @@ _WORKERS_DIED = (
 _CONNECT_SECONDS = 30
 _POLL_SECONDS = 5
 _WITHOUT_WORKERS_SECONDS = 60
-_NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
+_LOCAL_SETTINGS = {
+    **{f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")},
+    **{f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker", "nanny")},
+}
+"""Nothing spills, and the HTTP servers that Dask always starts have nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +166,12 @@ class Watched:
             self._left.remove(key)
             self._progress(self._total - len(self._left), self._total)
 
+    def all_finished(self) -> None:
+        """Take note that the graph is done, whatever reports are still on their way."""
+        if self._left:
+            self._left.clear()
+            self._progress(self._total, self._total)
+
 
 @contextmanager
 def open_cluster(cluster: str) -> Iterator[Cluster]:
@@ -208,17 +223,22 @@ def _local_client() -> Iterator[Any]:
     distributed = _distributed()
     with tempfile.TemporaryDirectory(prefix="suffice-") as directory:  # mode 0700
         security = distributed.Security.temporary()
-        with dask.config.set(_NO_SPILLING):
-            processes = distributed.LocalCluster(
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                protocol="tls://",
-                security=security,
-                dashboard_address=None,
-                local_directory=directory,
-                silence_logs=logging.ERROR,
-            )
+        try:
+            with dask.config.set(_LOCAL_SETTINGS):
+                processes = distributed.LocalCluster(
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    protocol="tls://",
+                    security=security,
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                    local_directory=directory,
+                    silence_logs=logging.ERROR,
+                    config=deepcopy(dask.config.config),  # for the workers that replace others, too
+                )
+        except (OSError, RuntimeError, TimeoutError):
+            raise ClusterError(_NOT_STARTED) from None
         with processes, distributed.Client(processes, security=security, set_as_default=False) as client:
             yield client
 
@@ -229,12 +249,15 @@ def _remote_client(address: str) -> Iterator[Any]:
     if scheme == "tcp" and not _is_loopback(host):
         raise ClusterError(_NOT_ENCRYPTED)
     distributed = _distributed()
+    # In two steps: a client that cannot connect must be closed here, and not when it happens to be
+    # collected, perhaps by the thread that its closing would wait for.
+    client = distributed.Client.__new__(distributed.Client)
     try:
         security = distributed.Security(require_encryption=scheme == "tls")
-        client = distributed.Client(
-            address, security=security, set_as_default=False, timeout=_CONNECT_SECONDS
-        )
+        client.__init__(address, security=security, set_as_default=False, timeout=_CONNECT_SECONDS)
     except Exception:  # noqa: BLE001 - wrong certificates alone raise four types
+        with suppress(Exception):
+            client.close()
         raise ClusterError(_UNREACHABLE) from None
     with client:
         yield client

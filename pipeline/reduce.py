@@ -80,9 +80,12 @@ def exact_sums(
     for key, partition in zip(reads, partitions, strict=True):
         graph[key] = (_read, partition, f"job-{run}", topic)
     last = _add_tree(graph, reads, f"add-{run}", topic)
-    results = cluster.compute(graph, last, Watched(run, reads, progress) if progress else None)
+    watched = Watched(run, reads, progress) if progress else None
+    results = cluster.compute(graph, last, watched)
     failure = next((result for result in results if isinstance(result, Failure)), None)
     if failure is None:
+        if watched is not None:
+            watched.all_finished()
         return combine_sums(results)
     if failure.message == MAY_SPILL:
         raise ClusterError(MAY_SPILL)
