@@ -1,40 +1,18 @@
-"""What a store needs of whatever keeps its bytes, and local files that keep them.
-
-An object is created once, complete and durable, or it is not there at all.
-"""
+"""Objects that local files keep: created once, complete and durable, or not there at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
 
-from suffice.errors import ObjectExistsError, StoreError, UsageError
+from suffice.errors import ObjectExistsError, StoreError
+from suffice.storage.object_store import checked_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
-_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
-"""Keys never begin a segment with a dot: what does is a file that is still being written."""
-
-
-class ObjectStore(Protocol):
-    """What a store needs of whatever keeps its bytes."""
-
-    def put_new(self, key: str, data: bytes) -> None:
-        """Create an object durably; `ObjectExistsError` where the key is taken."""
-
-    def get(self, key: str, *, at_most: int) -> bytes | None:
-        """Return an object's first `at_most` bytes, or None where there is none."""
-
-    def keys(self, prefix: str) -> list[str]:
-        """Return the sorted keys below a prefix that is empty or ends with ``/``."""
+    from pathlib import Path
 
 
 class LocalFiles:
@@ -72,10 +50,7 @@ class LocalFiles:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
-                os.link(hidden, path)
-            except FileExistsError:
-                message = f"{path} exists, and is never overwritten"
-                raise ObjectExistsError(message) from None
+                _link(hidden, path)
             finally:
                 hidden.unlink(missing_ok=True)
                 # Also when another writer won: whoever relies on its object relies on its being durable.
@@ -109,12 +84,44 @@ class LocalFiles:
                 ]
         return sorted(found)
 
+    def delete(self, key: str) -> None:
+        """Remove an object, if it is there.
+
+        Raises
+        ------
+        StoreError
+            Where it cannot be removed.
+        """
+        path = self._path(key)
+        with _store_errors("removed", path):
+            if path.is_file():
+                _remove(path)
+
+    def sweep(self, prefix: str, *, keep: str) -> list[str]:
+        """Remove what stands below `prefix` but `keep`, hidden files of dead writers too.
+
+        A hidden file of `keep` itself is left: its writer may be another run that puts the same object.
+
+        Raises
+        ------
+        StoreError
+            Where something cannot be removed.
+        """
+        start, kept = self._path(prefix.rstrip("/")), self._path(keep)
+        removed = []
+        with _store_errors("removed", start):
+            for directory, _, files in os.walk(start, onerror=_raise_unless_missing):
+                for name in files:
+                    path = self.root / directory / name
+                    if path != kept and not (
+                        path.parent == kept.parent and name.startswith(f".{kept.name}.")
+                    ):
+                        _remove(path)
+                        removed.append(path.relative_to(self.root).as_posix())
+        return sorted(removed)
+
     def _path(self, key: str) -> Path:
-        segments = key.split("/")
-        if not all(map(_SEGMENT.fullmatch, segments)):
-            message = f"{key!r} is no key of a store"
-            raise StoreError(message)
-        return self.root.joinpath(*segments)
+        return self.root.joinpath(*checked_key(key))
 
     def _make_directories(self, directory: Path) -> None:
         """Make a directory and what is missing above it, and synchronise every entry on the way."""
@@ -126,29 +133,21 @@ class LocalFiles:
             _synchronise(path.parent)
 
 
-def local_path(uri: str) -> Path:
-    """Return the absolute path, links resolved, that a path or a ``file://`` URI names.
+def _link(hidden: Path, path: Path) -> None:
+    """Give a complete file its name, create-only."""
+    try:
+        os.link(hidden, path)
+    except FileExistsError:
+        # A network file system that lost its own answer tries again, and meets the link that it made.
+        if os.path.samestat(hidden.stat(), path.lstat()):
+            return
+        message = f"{path} exists, and is never overwritten"
+        raise ObjectExistsError(message) from None
 
-    Raises
-    ------
-    UsageError
-        Where it names anything else; the text never repeats a URI, which may hold credentials.
-    """
-    scheme = _SCHEME.match(uri)
-    text = uri
-    if scheme is not None:
-        if scheme[1].lower() != "file":
-            message = f"{scheme[1].lower()}:// is not built yet: use a local path or a file:// URI"
-            raise UsageError(message)
-        parts = urlsplit(uri)
-        if parts.netloc not in {"", "localhost"} or parts.query or parts.fragment:
-            message = "a file:// URI has no host, no query and no fragment: write file:///path"
-            raise UsageError(message)
-        text = unquote(parts.path)
-    if not text or "\0" in text:
-        message = "a path is needed, and none is given"
-        raise UsageError(message)
-    return Path(os.path.realpath(text))
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    _synchronise(path.parent)
 
 
 def _synchronise(directory: Path) -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.storage.local_files import ObjectStore
     from suffice.storage.manifest_model import Manifest
+    from suffice.storage.object_store import ObjectStore
     from suffice.storage.release_store import ReleaseStore
 
 MANIFEST = "manifest.json"

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.errors import (
-    ObjectExistsError,
-    ReleaseMissingError,
-    StoreError,
-    UsageError,
-    WrongStoreError,
-)
+from suffice.errors import ReleaseMissingError, StoreError, UsageError
 from suffice.pipeline.release import NoisyStatistic, Release
 from suffice.pipeline.sensitivity import Design
-from suffice.storage import canonical_json
-from suffice.storage.local_files import LocalFiles, ObjectStore, local_path
+from suffice.storage.address import read_address
+from suffice.storage.keys import pinned_keys
 from suffice.storage.manifest import LARGEST_MANIFEST, DataFile, is_tombstone, tombstone
-from suffice.storage.manifest_model import FORMAT_VERSION
 from suffice.storage.parquet import expand_groups
 from suffice.storage.place import MANIFEST, Place
+from suffice.storage.signing import check_signature
+from suffice.storage.store_identity import claim_store, read_identity
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
+
+    from suffice.storage.address import Address
+    from suffice.storage.keys import KeyReference
+    from suffice.storage.object_store import ObjectStore
+    from suffice.storage.store_identity import StoreIdentity
 
 DEFAULT_STORE = "releases"
-STORE = "suffice.json"
 
 _SMALL = 4096
-"""Bytes that hold any ``suffice.json`` and any tombstone."""
+"""Bytes that hold any tombstone."""
 
 _NAME = re.compile(r"([a-z0-9][a-z0-9_.-]{0,62})(?:@([a-z0-9-]{1,32}))?", re.ASCII)
-_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,15 +112,27 @@ class ReleaseStore:
         """Return what stands at a manifest's key, a tombstone too, or None."""
         return self.objects.get(f"{name}/{window}/{release_id}/{MANIFEST}", at_most=LARGEST_MANIFEST)
 
+    def remove_data(self, name: str, window: str, release_id: str) -> tuple[str, ...]:
+        """Remove the data files that an abandoned charge left, and return their keys.
+
+        Raises
+        ------
+        StoreError
+            Where no tombstone stands there, so that the files belong to a release or may yet; or where
+            they cannot be removed.
+        """
+        standing = self.read_manifest(name, window, release_id)
+        if standing is None or not is_tombstone(standing):
+            message = (
+                f"no tombstone stands at {self.release_uri(name, window, release_id)}: its files are kept"
+            )
+            raise StoreError(message)
+        prefix = f"{name}/{window}/{release_id}/"
+        return tuple(self.objects.sweep(prefix, keep=prefix + MANIFEST))
+
     def releases(self, name: str | None = None) -> tuple[ListedRelease, ...]:
         """Return the published releases of `name`, or of all, by name and window; tombstones are none."""
-        listed = []
-        for key in self.objects.keys(f"{name}/" if name else ""):
-            parts = key.split("/")
-            if len(parts) == 4 and parts[3] == MANIFEST and not self._is_tombstone(key):
-                uri = self.release_uri(*parts[:3])
-                listed.append(ListedRelease(name=parts[0], window=parts[1], release_id=parts[2], uri=uri))
-        return tuple(sorted(listed, key=lambda release: (release.name, release.window)))
+        return tuple(entry for entry in self._manifests(name) if self._is_published(entry))
 
     def windows(self, name: str) -> tuple[str, ...]:
         """Return the windows that have a release of `name`, in window order."""
@@ -140,26 +148,45 @@ class ReleaseStore:
         StoreError
             Where several stand there, as after copying stores together.
         """
-        releases = self.releases(name)
-        if not releases:
-            known = ", ".join(sorted({release.name for release in self.releases()})) or "none"
-            message = f"the store {self.uri} has no release named {name}; its releases: {known}"
-            raise ReleaseMissingError(message)
-        if window is None:
-            window = max(release.window for release in releases)
-        found = [release for release in releases if release.window == window]
-        if not found:
-            windows = sorted({release.window for release in releases})
-            message = f"{name} has no release in window {window}: it has {windows[0]} to {windows[-1]}"
-            raise ReleaseMissingError(message)
-        if len(found) > 1:
-            message = f"{len(found)} releases stand at {self.uri}/{name}/{window}: name one by its path"
-            raise StoreError(message)
-        return found[0]
+        manifests = self._manifests(name)
+        windows = sorted({entry.window for entry in manifests}) if window is None else [window]
+        for candidate in reversed(windows):  # a listing may be long, and each manifest is a request
+            entries = [entry for entry in manifests if entry.window == candidate]
+            found = [entry for entry in entries if self._is_published(entry)]
+            if len(found) > 1:
+                message = (
+                    f"{len(found)} releases stand at {self.uri}/{name}/{candidate}: name one by its path"
+                )
+                raise StoreError(message)
+            if found:
+                return found[0]
+        raise self._missing(name, window)
 
-    def _is_tombstone(self, key: str) -> bool:
+    def _manifests(self, name: str | None) -> list[ListedRelease]:
+        """Return where manifests or tombstones stand, by name and window."""
+        listed = []
+        for key in self.objects.keys(f"{name}/" if name else ""):
+            parts = key.split("/")
+            if len(parts) == 4 and parts[3] == MANIFEST:
+                uri = self.release_uri(*parts[:3])
+                listed.append(ListedRelease(name=parts[0], window=parts[1], release_id=parts[2], uri=uri))
+        return sorted(listed, key=lambda entry: (entry.name, entry.window))
+
+    def _is_published(self, entry: ListedRelease) -> bool:
+        key = f"{entry.name}/{entry.window}/{entry.release_id}/{MANIFEST}"
         data = self.objects.get(key, at_most=_SMALL)
-        return data is not None and is_tombstone(data)
+        return data is None or not is_tombstone(data)
+
+    def _missing(self, name: str, window: str | None) -> ReleaseMissingError:
+        windows = self.windows(name)
+        if not windows:
+            known = ", ".join(sorted({release.name for release in self.releases()})) or "none"
+            return ReleaseMissingError(
+                f"the store {self.uri} has no release named {name}; its releases: {known}"
+            )
+        return ReleaseMissingError(
+            f"{name} has no release in window {window}: it has {windows[0]} to {windows[-1]}"
+        )
 
 
 def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) -> ReleaseStore:
@@ -168,45 +195,40 @@ def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) 
     Parameters
     ----------
     uri : str
-        A local path, or a ``file://`` URI.
+        A local path, or a URI of ``file://``, ``s3://``, ``gs://`` or ``az://`` without credentials.
     ledger_id : str, optional
-        On the trusted side: the ledger that the store must belong to.
+        For whoever will write: the ledger that the store must belong to. Then the store is also asked
+        whether it creates objects only once, by writing one and removing it.
     create : bool
         Make the store, for `ledger_id`, where none stands there.
 
     Raises
     ------
     UsageError
-        Where `uri` is of no known kind.
+        Where `uri` is of no known kind, or may hold credentials.
     WrongStoreError
         Where the store belongs to another ledger.
     StoreError
-        Where there is no store, or it cannot be read or written.
+        Where there is no store, it cannot be read or written, or it replaces objects.
     """
-    root = local_path(uri)
-    files = LocalFiles(root)
-    data = files.get(STORE, at_most=_SMALL)
-    if data is None and create:
-        if ledger_id is None:
-            message = "a store is made for a ledger: give its ledger_id"
-            raise ValueError(message)
-        data = _make_store(files, ledger_id)
-    if data is None:
-        message = f"there is no release store at {root}: suffice release makes one"
+    if create and ledger_id is None:
+        message = "a store is made for a ledger: give its ledger_id"
+        raise ValueError(message)
+    address = read_address(uri)
+    objects = address.objects()
+    if ledger_id is None:
+        identity = read_identity(objects, address.uri)
+    else:
+        identity = claim_store(objects, address.uri, ledger_id, create=create)
+    if identity is None:
+        message = f"there is no release store at {address.uri}: suffice release makes one"
         raise StoreError(message)
-    identity = _read_identity(data, root)
-    if ledger_id is not None and identity["ledger_id"] != ledger_id:
-        message = (
-            f"the store {root} belongs to ledger {identity['ledger_id']}, not to this ledger, {ledger_id}: "
-            "name another --store"
-        )
-        raise WrongStoreError(message)
-    return ReleaseStore(
-        objects=files, uri=str(root), store_id=identity["store_id"], ledger_id=identity["ledger_id"]
-    )
+    return _store(objects, address.uri, identity)
 
 
-def open_release(reference: str, *, store: str | None = None) -> Release:
+def open_release(
+    reference: str, *, store: str | None = None, public_keys: Sequence[KeyReference] | None = None
+) -> Release:
     """Open a published release; consumers start here.
 
     Every file's size and SHA-256 are checked before it is parsed.
@@ -218,18 +240,27 @@ def open_release(reference: str, *, store: str | None = None) -> Release:
         the store, the last window where none is named. A relative path has a ``/``, as ``./NAME``.
     store : str, optional
         URI of the store; ``SUFFICE_STORE`` or ``releases`` otherwise.
+    public_keys : sequence of str or path, optional
+        Demand a signature by one of these keys: files, PEM texts or raw keys in hex. Where left out,
+        by one in the files that ``SUFFICE_PUBLIC_KEYS`` names; where that is not set, by none.
 
     Raises
     ------
     UsageError
-        Where `reference` can be no release.
+        Where `reference` can be no release, or `public_keys` holds no key.
     ReleaseMissingError
         Where no release stands there.
     ReleaseCorruptError
         Where a byte of it is not what was published.
+    SignatureError
+        Where keys are demanded and none of them signed it.
     """
+    pinned = pinned_keys(public_keys)
     place = locate(reference, store)
     data, manifest = place.manifest()
+    content = json.loads(data)
+    if pinned is not None:
+        check_signature(content, pinned)
     domains = manifest.domains()
     keys = expand_groups(domains)
     statistics = {}
@@ -253,7 +284,7 @@ def open_release(reference: str, *, store: str | None = None) -> Release:
         unit=manifest.unit,
         public_n=manifest.n,
         statistics=statistics,
-        manifest=json.loads(data),
+        manifest=content,
     )
 
 
@@ -271,14 +302,14 @@ def locate(reference: str, store: str | None = None) -> Place:
             raise UsageError(message)
         opened = open_store(store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE)
         reference = opened.find(*named.groups()).uri
-    directory = local_path(reference)
-    if directory.name == MANIFEST:
-        directory = directory.parent
-    owner = _owner(directory)
-    name, window, release_id = directory.parts[-3:] if owner else ("", "", "")
+    address = read_address(reference)
+    if address.path.name == MANIFEST:
+        address = address.parent
+    owner = _owner(address)
+    name, window, release_id = address.path.parts[-3:] if owner else ("", "", "")
     return Place(
-        objects=LocalFiles(directory),
-        uri=str(directory),
+        objects=address.objects(),
+        uri=address.uri,
         key=(name, window, release_id) if owner else None,
         store=owner,
     )
@@ -288,32 +319,15 @@ def _is_path(reference: str) -> bool:
     return "/" in reference or reference in {".", "..", MANIFEST}
 
 
-def _owner(directory: Path) -> ReleaseStore | None:
-    """Return the store that a directory stands in as a release, if it does."""
-    root = directory.parents[2] if len(directory.parents) > 2 else directory
-    return open_store(str(root)) if (root / STORE).is_file() else None
+def _owner(address: Address) -> ReleaseStore | None:
+    """Return the store that an address stands in as a release, if it does."""
+    root = address.parent.parent.parent
+    if len(address.path.parts) < 4:
+        return None
+    objects = root.objects()
+    identity = read_identity(objects, root.uri)
+    return _store(objects, root.uri, identity) if identity else None
 
 
-def _make_store(files: LocalFiles, ledger_id: str) -> bytes | None:
-    identity = {"format_version": FORMAT_VERSION, "ledger_id": ledger_id, "store_id": secrets.token_hex(16)}
-    with contextlib.suppress(ObjectExistsError):  # another run of some ledger was first: its file counts
-        files.put_new(STORE, canonical_json.encode(identity))
-    return files.get(STORE, at_most=_SMALL)
-
-
-def _read_identity(data: bytes, root: Path) -> dict[str, str]:
-    try:
-        identity = canonical_json.decode(data)
-    except ValueError:
-        identity = None
-    if isinstance(identity, dict) and identity.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
-        message = f"the store {root} has a format that this suffice does not know: upgrade it"
-        raise StoreError(message)
-    if (
-        not isinstance(identity, dict)
-        or identity.keys() != {"format_version", "ledger_id", "store_id"}
-        or not all(_ID.fullmatch(str(identity[key])) for key in ("ledger_id", "store_id"))
-    ):
-        message = f"{root / STORE} is corrupt: it does not say which ledger the store belongs to"
-        raise StoreError(message)
-    return identity
+def _store(objects: ObjectStore, uri: str, identity: StoreIdentity) -> ReleaseStore:
+    return ReleaseStore(objects=objects, uri=uri, store_id=identity.store_id, ledger_id=identity.ledger_id)

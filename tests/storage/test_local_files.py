@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from suffice.errors import ObjectExistsError, StoreError, UsageError
-from suffice.storage.local_files import LocalFiles, local_path
+from suffice.errors import ObjectExistsError, StoreError
+from suffice.storage.local_files import LocalFiles
 from support.racing import race
 
 N_WRITERS, N_ROUNDS = 6, 20
@@ -138,30 +138,3 @@ def test_what_the_system_refuses_is_a_store_error(tmp_path: Path) -> None:
         files.put_new("file/below", b"x")
     with pytest.raises(StoreError, match="File name too long"):
         files.put_new("x" * 300, b"x")
-
-
-def test_local_paths_and_file_uris_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert local_path("a b") == tmp_path.resolve() / "a b"
-    assert local_path(f"file://{tmp_path}/a%20b") == tmp_path.resolve() / "a b"
-    assert local_path(f"file://localhost{tmp_path}/./a b/") == tmp_path.resolve() / "a b"
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    assert local_path("link") == tmp_path.resolve() / "target"
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "",
-        "\0",
-        "file://",
-        "file://host/path",
-        "file:///path?secret=1",
-        "s3://key:secret@bucket/x",
-        "https://x:secret@y",
-    ],
-)
-def test_other_places_are_refused_without_repeating_what_may_be_secret(uri: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        local_path(uri)
-    assert "secret" not in str(caught.value)

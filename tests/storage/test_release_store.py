@@ -194,7 +194,8 @@ def test_a_release_put_in_the_place_of_another_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "reference", ["", "Flights", "flights@", "flights@@x", "flights 1", "-x", "s3://bucket/x", "a\0b/"]
+    "reference",
+    ["", "Flights", "flights@", "flights@@x", "flights 1", "-x", "s3://key:secret@bucket/x", "a\0b/"],
 )
 def test_what_can_be_no_release_is_a_usage_error(root: Path, reference: str) -> None:
     publish(root, make_plan())

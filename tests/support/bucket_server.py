@@ -1,0 +1,173 @@
+"""A small server that speaks as much of S3, Google Cloud Storage and Azure as a store needs, and can fail.
+
+The three speak alike: objects are put, got and deleted by path; a put says by a header that it must not
+replace anything; a listing is one XML document. What differs is kept apart below.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Fault = Literal["lost answer", "lost request", "error after", "error before", "late", "conflict", "denied"]
+
+
+class BucketServer(ThreadingHTTPServer):
+    """The server, its objects by path, and the faults that the next puts meet.
+
+    Attributes
+    ----------
+    honest : bool
+        Whether conditions of puts are looked at.
+    readable : bool
+        Whether gets are answered.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.objects: dict[str, bytes] = {}
+        self.faults: list[Fault] = []
+        self.conditions: list[str] = []
+        self.honest = True
+        self.readable = True
+        self.lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def create(self, path: str, data: bytes, *, conditional: bool) -> bool:
+        """Put an object; tell whether it was put."""
+        with self.lock:
+            if conditional and self.honest and path in self.objects:
+                return False
+            self.objects[path] = data
+            return True
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: BucketServer
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer in one piece
+
+    def do_PUT(self) -> None:  # noqa: N802 - the name that the base class calls
+        data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        path = unquote(urlsplit(self.path).path)
+        named = [
+            f"{name}: {self.headers[name]}"
+            for name in ("If-None-Match", "x-goog-if-generation-match")
+            if name in self.headers
+        ]
+        self.server.conditions += named
+        fault = self.server.faults.pop(0) if self.server.faults else None
+        if fault in {"lost request", "late"}:
+            if fault == "late":
+                threading.Timer(0.1, self.server.create, (path, data), {"conditional": bool(named)}).start()
+            self._hang_up()
+        elif fault == "error before":
+            self._answer(500, b"secret")
+        elif fault == "denied":
+            self._answer(403, b"<Error><Code>AccessDenied</Code><Message>secret</Message></Error>")
+        elif fault == "conflict":
+            self._answer(409, b"<Error><Code>ConditionalRequestConflict</Code></Error>")
+        else:
+            put = self.server.create(path, data, conditional=bool(named))
+            if fault == "lost answer":
+                self._hang_up()
+            elif fault == "error after":
+                self._answer(503, b"secret")
+            elif put:
+                self._answer(201 if "x-ms-version" in self.headers else 200)
+            else:
+                self._answer(409 if "x-ms-version" in self.headers else 412)
+
+    def do_GET(self) -> None:  # noqa: N802
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        if not self.server.readable:
+            self._answer(403, b"secret")
+        elif "list-type" in query or query.get("comp") == "list":
+            self._list(unquote(parts.path), query.get("prefix", ""))
+        else:
+            data = self.server.objects.get(unquote(parts.path))
+            self._answer(404 if data is None else 200, data or b"")
+
+    def do_DELETE(self) -> None:  # noqa: N802
+        self._answer(204 if self._remove(self.path) else 404)
+
+    def do_POST(self) -> None:  # noqa: N802 - Azure's batches, of one removal each
+        batch = self.rfile.read(int(self.headers["Content-Length"]))
+        removed = re.search(rb"DELETE (\S+) HTTP", batch)
+        found = removed is not None and self._remove(removed[1].decode())
+        boundary = "batchresponse_1"
+        body = (
+            f"--{boundary}\r\nContent-Type: application/http\r\nContent-ID: 0\r\n\r\n"
+            f"HTTP/1.1 {'202 Accepted' if found else '404 The specified blob does not exist.'}\r\n"
+            f"x-ms-version: 1\r\n\r\n--{boundary}--\r\n"
+        )
+        self._answer(202, body.encode(), kind=f"multipart/mixed; boundary={boundary}")
+
+    def _remove(self, path: str) -> bool:
+        with self.server.lock:
+            return self.server.objects.pop(unquote(urlsplit(path).path), None) is not None
+
+    def _list(self, bucket: str, prefix: str) -> None:
+        start = bucket.rstrip("/") + "/"
+        keys = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
+        time, tag = "2026-01-31T08:00:00.000Z", '"tag"'
+        if "x-ms-version" in self.headers:
+            entries = "".join(
+                f"<Blob><Name>{escape(key)}</Name><Properties>"
+                "<Last-Modified>Sat, 31 Jan 2026 08:00:00 GMT</Last-Modified>"
+                "<Content-Length>1</Content-Length><Content-Type>x</Content-Type>"
+                f"<Etag>{tag}</Etag></Properties></Blob>"
+                for key in keys
+            )
+            text = f"<EnumerationResults><Blobs>{entries}</Blobs><NextMarker/></EnumerationResults>"
+        else:
+            entries = "".join(
+                f"<Contents><Key>{escape(key)}</Key><LastModified>{time}</LastModified>"
+                f"<ETag>{tag}</ETag><Size>1</Size></Contents>"
+                for key in keys
+            )
+            text = f"<ListBucketResult>{entries}</ListBucketResult>"
+        self._answer(200, text.encode())
+
+    def _answer(self, status: int, body: bytes = b"", *, kind: str = "application/xml") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", '"tag"')
+        self.send_header("Last-Modified", "Sat, 31 Jan 2026 08:00:00 GMT")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def bucket_server() -> Iterator[BucketServer]:
+    """Run a server until the block ends."""
+    server = BucketServer()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
