@@ -1,6 +1,11 @@
 r"""The ledger's chain of entries: what was decided, in order, each sealed by the hash of the one before.
 
-.. math:: h_i = \mathrm{SHA256}(\mathrm{json}(i, h_{i-1}, kind_i, time_i, payload_i)), \quad h_0 = 0^{64}
+.. math::
+    h_i = \mathrm{SHA256}(\mathrm{json}(i, h_{i-1}, kind_i, hour_i, public_i, c_i)), \quad h_0 = 0^{64}
+
+where :math:`c_i = \mathrm{SHA256}(\mathrm{json}(salt_i, time_i, private_i))` commits to what is not for
+the public: addresses, free text, minutes. So the chain can be exported without them and still be
+verified by anybody, hash by hash (:mod:`suffice.storage.export`).
 
 Whoever keeps one hash, as every release's manifest does, can tell later whether anything up to that
 entry was altered, removed or put in another order.
@@ -10,15 +15,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import secrets
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
 START_HASH = "0" * 64
+SALT = "salt"
+PRIVATE = frozenset({SALT, "reason", "sources", "store_uri"})
+"""Fields of payloads that the hash covers through the commitment only."""
 
 
 class EntryKind(StrEnum):
@@ -56,7 +65,7 @@ class Entry:
     time : str
         To the minute: how long a stage took is nobody's business.
     payload : str
-        Canonical JSON.
+        Canonical JSON; has a random `SALT`, so that nobody can guess what the commitment hides.
     """
 
     sequence: int
@@ -65,6 +74,35 @@ class Entry:
     time: str
     payload: str
     hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicEntry:
+    """What anybody may know of an entry: all that its hash is computed from.
+
+    Attributes
+    ----------
+    sequence, previous_hash, kind
+        See :class:`Entry`.
+    hour : str
+        As ``2026-01-31T08Z``.
+    payload : dict
+        Without the fields in `PRIVATE`.
+    commitment : str
+        SHA-256 of the private fields, the salt and the time, in hex.
+    """
+
+    sequence: int
+    previous_hash: str
+    kind: str
+    hour: str
+    payload: dict[str, Any]
+    commitment: str
+
+    @property
+    def hash(self) -> str:
+        """The entry's hash, computed."""
+        return _sha256(asdict(self))
 
 
 def canonical_json(value: object) -> str:
@@ -84,14 +122,37 @@ def format_time(moment: datetime) -> str:
 
 def next_entry(head: Head, kind: EntryKind, moment: datetime, payload: Mapping[str, object]) -> Entry:
     """Return the entry that follows `head`."""
-    sequence, time, text = head.sequence + 1, format_time(coarse(moment)), canonical_json(payload)
-    return Entry(
-        sequence=sequence,
+    entry = Entry(
+        sequence=head.sequence + 1,
         previous_hash=head.hash,
         kind=kind,
-        time=time,
-        payload=text,
-        hash=_hash(sequence, head.hash, kind, time, payload),
+        time=format_time(coarse(moment)),
+        payload=canonical_json({**payload, SALT: secrets.token_hex(16)}),
+        hash="",
+    )
+    return replace(entry, hash=public_entry(entry).hash)
+
+
+def public_entry(entry: Entry) -> PublicEntry:
+    """Return what anybody may know of an entry.
+
+    Raises
+    ------
+    ValueError
+        Where its payload is no JSON object.
+    """
+    payload = json.loads(entry.payload)
+    if not isinstance(payload, dict):
+        message = "an entry's payload is a JSON object"
+        raise ValueError(message)  # noqa: TRY004 - as for a payload that is no JSON
+    private = {name: payload.pop(name) for name in PRIVATE & payload.keys()}
+    return PublicEntry(
+        sequence=entry.sequence,
+        previous_hash=entry.previous_hash,
+        kind=entry.kind,
+        hour=f"{entry.time[:13]}Z",
+        payload=payload,
+        commitment=_sha256({"time": entry.time, "private": private}),
     )
 
 
@@ -127,20 +188,11 @@ def check_chain(entries: Iterable[Entry], head: Head) -> tuple[str, ...]:
 
 def _is_intact(entry: Entry) -> bool:
     try:
-        payload = json.loads(entry.payload)
-        if canonical_json(payload) != entry.payload:
-            return False
+        canonical = canonical_json(json.loads(entry.payload)) == entry.payload
+        return canonical and entry.hash == public_entry(entry).hash
     except ValueError:
         return False
-    return entry.hash == _hash(entry.sequence, entry.previous_hash, entry.kind, entry.time, payload)
 
 
-def _hash(sequence: int, previous_hash: str, kind: str, time: str, payload: object) -> str:
-    content = {
-        "sequence": sequence,
-        "previous_hash": previous_hash,
-        "kind": kind,
-        "time": time,
-        "payload": payload,
-    }
+def _sha256(content: object) -> str:
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()

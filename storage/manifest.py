@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Quantity
     from suffice.pipeline.plan import Plan, StatisticPlan
+    from suffice.storage.signing import Signer
 
 LARGEST_MANIFEST = 2**30
 """Readers refuse a manifest of more bytes."""
@@ -73,6 +74,7 @@ def compose_manifest(
     drawing_sequence: int,
     drawing_hash: str,
     created: datetime,
+    signer: Signer | None = None,
 ) -> bytes:
     """Return the exact bytes of a release's manifest.
 
@@ -91,6 +93,8 @@ def compose_manifest(
         The ledger's entry of the charge's ``drawing``.
     created : datetime
         Aware; only its hour, in UTC, is published.
+    signer : Signer, optional
+        Signs the manifest, once: what is staged and published is what this returns.
 
     Raises
     ------
@@ -127,7 +131,10 @@ def compose_manifest(
         "checksum": None,
         "signature": None,
     }
-    data = canonical_json.encode({**content, "checksum": checksum(content)})
+    content["checksum"] = checksum(content)
+    if signer is not None:
+        content["signature"] = signer.sign(content)
+    data = canonical_json.encode(content)
     parse_manifest(data)
     return data
 
@@ -162,7 +169,7 @@ def parse_manifest(data: bytes) -> Manifest:
 def checksum(content: dict[str, Any]) -> str:
     """Return the SHA-256 of a manifest with neither checksum nor signature.
 
-    It finds accidents; forgery is what a signature is for.
+    It finds accidents; forgery is what the signature is for, which covers the checksum too.
     """
     blank = {**content, "checksum": None, "signature": None}
     return hashlib.sha256(canonical_json.encode(blank)).hexdigest()

@@ -17,6 +17,7 @@ from suffice.pipeline.plan import DECIMAL, INT64, StatisticPlan
 from suffice.pipeline.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.spec import ALL
 from suffice.storage import canonical_json
+from suffice.storage.signing import is_signature_value
 
 FORMAT_VERSION = 1
 
@@ -173,9 +174,7 @@ class StatisticEntry(_Model):
                 Quantity(
                     name=quantity.name,
                     category=quantity.category,
-                    coefficients={
-                        position[name]: weight for name, weight in quantity.coefficients.items()
-                    },
+                    coefficients={position[name]: weight for name, weight in quantity.coefficients.items()},
                     public_n_coefficient=quantity.public_n_coefficient,
                 )
                 for quantity in self.quantities
@@ -204,6 +203,19 @@ class FileEntry(_Model):
         return self
 
 
+class SignatureEntry(_Model):
+    """Who signed the manifest with this entry null, and how; checked against keys that a reader pins."""
+
+    algorithm: Literal["ed25519"]
+    key_id: Hex16
+    value: str
+
+    @model_validator(mode="after")
+    def _is_canonical(self) -> Self:
+        _require(is_signature_value(self.value), "a signature is 64 bytes in canonical base64")
+        return self
+
+
 class Manifest(_Model):
     """A manifest of format 1. Attributes are the document's fields."""
 
@@ -229,7 +241,7 @@ class Manifest(_Model):
     drawing_hash: Hex64
     versions: dict[str, str]
     checksum: Hex64
-    signature: None
+    signature: SignatureEntry | None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

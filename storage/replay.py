@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from suffice.storage.account import counts_by_window
-from suffice.storage.chain import EntryKind
+from suffice.storage.chain import SALT, EntryKind
 from suffice.storage.charge import ChargeState, release_id
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Books:
     def post(self, entry: Entry) -> None:
         """Apply one entry."""
         content = json.loads(entry.payload)
+        content.pop(SALT, None)
         kind = EntryKind(entry.kind)
         _require((kind is EntryKind.CREATED) == (entry.sequence == 1), "a ledger is created once, first")
         if kind is EntryKind.CREATED:
@@ -74,7 +75,7 @@ class Books:
         key = (content["dataset"],)
         balance = self.accounts.get(key, {"micro_spent": 0, "micro_reserved": 0})
         terms = {name: content[name] for name in content if name not in {"reason", "sources"}}
-        self.accounts[key] = {**balance, **terms, "sources": content["sources"]}
+        self.accounts[key] = {**balance, **terms, "sources": content.get("sources")}
         self._require_within_grant(content["dataset"])
 
     def _reserve(self, entry: Entry, content: Row) -> None:

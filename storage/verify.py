@@ -1,19 +1,26 @@
-"""Verify a published release: its bytes against its manifest, its manifest against the ledger."""
+"""Verify a published release: its bytes against its manifest, its manifest against keys and ledger."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.errors import NameTakenError, ReleaseCorruptError
+from suffice.errors import NameTakenError, ReleaseCorruptError, SignatureError
 from suffice.storage.charge import ChargeState
+from suffice.storage.keys import pinned_keys
 from suffice.storage.place import MANIFEST
 from suffice.storage.release_store import locate
+from suffice.storage.signing import check_signature, signature_status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.storage.keys import KeyReference, PublicKey
     from suffice.storage.ledger import Ledger
     from suffice.storage.manifest_model import Manifest
     from suffice.storage.place import Place
+    from suffice.storage.signing import SignatureStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +36,31 @@ class Verification:
     ledger : str
         ``checked``, or ``not_checked`` where none was given.
     signature : str
-        ``unsigned``: the manifest states no signature, so that whoever can write to the store could
-        have put a consistent release of their own there. The ledger tells such a release apart.
+        ``checked`` against pinned keys; ``not_checked`` where none were pinned, or the manifest cannot
+        be read; ``unsigned``: whoever can write to the store could have put a consistent release of
+        their own there. The ledger tells such a release apart.
     """
 
     ok: bool
     problems: tuple[str, ...]
     ledger: Literal["checked", "not_checked"]
-    signature: Literal["unsigned"] = "unsigned"
+    signature: SignatureStatus
 
 
-def verify_release(reference: str, *, store: str | None = None, ledger: Ledger | None = None) -> Verification:
-    """Check a release's manifest and files and, where a ledger is given, its record of the release.
+def verify_release(
+    reference: str,
+    *,
+    store: str | None = None,
+    ledger: Ledger | None = None,
+    public_keys: Sequence[KeyReference] | None = None,
+) -> Verification:
+    """Check a release's manifest and files, its signature and, where given, the ledger's record of it.
 
     Whatever bytes stand there, this returns; what it raises is about where to look.
 
     Parameters
     ----------
-    reference, store : str
+    reference, store, public_keys
         As for :func:`suffice.open_release`.
     ledger : Ledger, optional
         The ledger that is said to have paid for the release.
@@ -54,24 +68,43 @@ def verify_release(reference: str, *, store: str | None = None, ledger: Ledger |
     Raises
     ------
     UsageError, ReleaseMissingError, StoreError
-        Where no release stands there, or it cannot be read.
+        Where no release stands there, it cannot be read, or `public_keys` holds no key.
     LedgerError
         Where the ledger cannot be read.
     """
+    pinned = pinned_keys(public_keys)
     place = locate(reference, store)
+    status: SignatureStatus = "not_checked"
     try:
         data, manifest = place.manifest()
     except ReleaseCorruptError as error:
         problems = [str(error)]
     else:
-        problems = [*_check_files(place, manifest), *_check_owner(place, manifest)]
+        content = json.loads(data)
+        status = signature_status(content, checked=pinned is not None)
+        problems = [
+            *_check_signature(content, pinned),
+            *_check_files(place, manifest),
+            *_check_owner(place, manifest),
+        ]
         if ledger is not None:
             problems += _check_ledger(ledger, place, manifest, data)
     return Verification(
         ok=not problems,
         problems=tuple(problems),
         ledger="not_checked" if ledger is None else "checked",
+        signature=status,
     )
+
+
+def _check_signature(content: dict[str, Any], pinned: tuple[PublicKey, ...] | None) -> list[str]:
+    if pinned is None:
+        return []
+    try:
+        check_signature(content, pinned)
+    except SignatureError as error:
+        return [str(error)]
+    return []
 
 
 def _check_files(place: Place, manifest: Manifest) -> list[str]:

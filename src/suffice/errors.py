@@ -25,7 +25,8 @@
     │       ├── WrongStoreError           5   the store belongs to another ledger
     │       ├── ObjectExistsError         5   a create-only write found its key taken
     │       ├── ReleaseMissingError       5   no such release
-    │       └── ReleaseCorruptError       5   a release whose bytes do not verify
+    │       ├── ReleaseCorruptError       5   a release whose bytes do not verify
+    │       └── SignatureError            5   a release that no pinned key signed
     ├── StageFailedError                  1   a stage of a charged release failed; fixed text
     ├── ClusterError                      1   the cluster is refused or cannot be reached
     ├── MissingExtraError (ImportError)   1   an optional dependency is not installed
@@ -183,6 +184,10 @@ class ReleaseMissingError(StoreError, LookupError):
 
 class ReleaseCorruptError(StoreError):
     """A release's bytes are not those its manifest states, or its manifest is malformed."""
+
+
+class SignatureError(StoreError):
+    """A release is not signed, or by none of the public keys that the reader pinned."""
 
 
 class StageFailedError(SufficeError, RuntimeError):

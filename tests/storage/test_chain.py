@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
 
-from suffice.storage.chain import START_HASH, Entry, EntryKind, Head, check_chain, next_entry
+from suffice.storage.chain import (
+    START_HASH,
+    Entry,
+    EntryKind,
+    Head,
+    canonical_json,
+    check_chain,
+    next_entry,
+    public_entry,
+)
 
 MOMENT = datetime(2026, 1, 31, 8, 4, 59, 999999, tzinfo=UTC)
 
@@ -22,11 +32,30 @@ def chain(length: int) -> tuple[list[Entry], Head]:
 
 def test_the_hash_is_the_documented_one() -> None:
     entry = chain(1)[0][0]
+    salt = json.loads(entry.payload)["salt"]
+    private = f'{{"private":{{"salt":"{salt}"}},"time":"2026-01-31T08:04:00Z"}}'
     text = (
-        '{"kind":"grant","payload":{"dataset":"a","micro_granted":0},'
-        f'"previous_hash":"{START_HASH}","sequence":1,"time":"2026-01-31T08:04:00Z"}}'
+        f'{{"commitment":"{sha256(private.encode()).hexdigest()}","hour":"2026-01-31T08Z","kind":"grant",'
+        f'"payload":{{"dataset":"a","micro_granted":0}},"previous_hash":"{START_HASH}","sequence":1}}'
     )
     assert entry.hash == sha256(text.encode()).hexdigest()
+
+
+def test_what_is_private_is_committed_to_and_cannot_be_guessed() -> None:
+    secret = {"reason": "because", "sources": ["/srv/flights"], "store_uri": "/srv/releases"}
+    first, second = (
+        next_entry(Head(), EntryKind.GRANT, MOMENT, {"dataset": "a", **secret}) for _ in range(2)
+    )
+    public = public_entry(first)
+    assert public.payload == {"dataset": "a"}
+    assert public.hour == "2026-01-31T08Z"
+    assert "srv" not in str(public)
+    assert "because" not in str(public)
+    assert public.hash == first.hash
+    assert public.commitment != public_entry(second).commitment
+    for name, other in (("reason", "x"), ("sources", []), ("store_uri", "/srv"), ("salt", "0" * 32)):
+        payload = canonical_json({**json.loads(first.payload), name: other})
+        assert check_chain([replace(first, payload=payload)], Head(sequence=1, hash=first.hash))
 
 
 def test_times_are_coarse() -> None:
@@ -46,6 +75,7 @@ def test_an_intact_chain_has_no_problems() -> None:
         {"payload": '{"dataset":"a","micro_granted":7}'},
         {"payload": '{"dataset":"a", "micro_granted":4}'},
         {"payload": "{"},
+        {"payload": "[]"},
         {"hash": "0" * 64},
         {"previous_hash": "1" * 64},
         {"sequence": 40},
