@@ -7,6 +7,7 @@ noise is drawn. Implementations are opened by URL; their database libraries load
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -17,9 +18,11 @@ from suffice.storage.charge import ALL, Charge, ChargeRequest, ChargeState, Char
 from suffice.storage.rerun import Decision, decide_rerun, differing_keys, in_progress_error, spent_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from fractions import Fraction
     from types import ModuleType, TracebackType
+
+    from suffice.storage.chain import Entry
 
 __all__ = [
     "ALL",
@@ -45,6 +48,7 @@ LEASE = timedelta(minutes=2)
 """How long a run may go without :meth:`Ledger.renew` before another may take its charge over."""
 
 _SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgresql+psycopg://")
 
 
 def utc_now() -> datetime:
@@ -238,6 +242,10 @@ class Ledger(ABC):
         """Return the hash of one entry of the chain, if there is such an entry."""
 
     @abstractmethod
+    def entries(self) -> Sequence[Entry]:
+        """Return the whole chain as it is at one moment, in order."""
+
+    @abstractmethod
     def verify(self) -> tuple[str, ...]:
         """Name everything in which the chain and the current state disagree; empty where nothing.
 
@@ -261,15 +269,17 @@ class Ledger(ABC):
         self.close()
 
 
-def open_ledger(url: str, *, clock: Callable[[], datetime] = utc_now, lease: timedelta = LEASE) -> Ledger:
+def open_ledger(url: str, *, clock: Callable[[], datetime] | None = None, lease: timedelta = LEASE) -> Ledger:
     """Open the ledger at a URL.
 
     Parameters
     ----------
     url : str
-        ``sqlite:///ledger.db`` (relative to the current directory) or ``sqlite:////srv/ledger.db``.
-    clock : callable
-        Gives the present moment in UTC.
+        ``sqlite:///ledger.db`` (relative to the current directory), ``sqlite:////srv/ledger.db``, or
+        ``postgresql://USER@HOST/DATABASE``.
+    clock : callable, optional
+        Gives the present moment in UTC. Otherwise this machine's clock for a file, the server's for a
+        database that has one.
     lease : timedelta
         How long a charge stays held without :meth:`Ledger.renew`.
 
@@ -283,23 +293,35 @@ def open_ledger(url: str, *, clock: Callable[[], datetime] = utc_now, lease: tim
     LedgerMissingError
         Where there is none; says how to make one.
     LedgerError
-        Where the file is no ledger, or was made by another version.
+        Where the database is no ledger, was made by another version, or cannot keep what it is told.
     UsageError
         Where the URL names a database that is not supported.
+    MissingExtraError
+        Where its database's library is not installed.
     """
+    if _is_postgres(url):
+        return _postgres().open_postgres_ledger(url, clock=clock, lease=lease)  # type: ignore[no-any-return]
     path = _sqlite_path(url)
-    return _sqlite().open_sqlite_ledger(path, clock=clock, lease=lease)  # type: ignore[no-any-return]
+    return _sqlite().open_sqlite_ledger(path, clock=clock or utc_now, lease=lease)  # type: ignore[no-any-return]
 
 
-def create_ledger(url: str, *, clock: Callable[[], datetime] = utc_now, lease: timedelta = LEASE) -> Ledger:
+def create_ledger(
+    url: str, *, clock: Callable[[], datetime] | None = None, lease: timedelta = LEASE
+) -> Ledger:
     """Open the ledger at a URL, after making one if there is none.
 
     Parameters, results and errors as for :func:`open_ledger`.
     """
-    path = _sqlite_path(url)
-    sqlite = _sqlite()
-    sqlite.create_sqlite_ledger(path, clock=clock)
-    return sqlite.open_sqlite_ledger(path, clock=clock, lease=lease)  # type: ignore[no-any-return]
+    if _is_postgres(url):
+        _postgres().create_postgres_ledger(url, clock=clock)
+    else:
+        path = _sqlite_path(url)
+        _sqlite().create_sqlite_ledger(path, clock=clock or utc_now)
+    return open_ledger(url, clock=clock, lease=lease)
+
+
+def _is_postgres(url: str) -> bool:
+    return url.startswith(_POSTGRES)
 
 
 def _sqlite_path(url: str) -> Path:
@@ -309,18 +331,29 @@ def _sqlite_path(url: str) -> Path:
         scheme = url.partition("://")[0] if "://" in url else ""
         message = (
             f"the ledger's URL{f' ({scheme}://...)' if scheme else ''} names no supported database: "
-            "write sqlite:///PATH, as sqlite:///ledger.db"
+            "write sqlite:///PATH, as sqlite:///ledger.db, or postgresql://USER@HOST/DATABASE"
         )
         raise UsageError(message)
     return Path(database)
 
 
 def _sqlite() -> ModuleType:
-    try:
+    with _extra("the ledger", "ledger"):
         from suffice.storage import sqlite  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] in {"sqlalchemy", "alembic"}:
-            feature = "the ledger"
-            raise MissingExtraError(feature, "ledger") from None
-        raise
     return sqlite
+
+
+def _postgres() -> ModuleType:
+    with _extra("the ledger on PostgreSQL", "postgres"):
+        from suffice.storage import postgres  # noqa: PLC0415
+    return postgres
+
+
+@contextmanager
+def _extra(feature: str, extra: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:  # psycopg raises no ModuleNotFoundError where only libpq is missing
+        if (error.name or "psycopg").partition(".")[0] in {"sqlalchemy", "alembic", "psycopg"}:
+            raise MissingExtraError(feature, extra) from None
+        raise

@@ -15,7 +15,14 @@ from suffice.pipeline.numbers import format_epsilon
 from suffice.storage import tables
 from suffice.storage.account import ROW, Terms, counts_by_window
 from suffice.storage.chain import canonical_json
-from suffice.storage.sql_rows import epsilon_of, read_account, read_account_row, sources_of, terms_of
+from suffice.storage.sql_rows import (
+    epsilon_of,
+    insert_unless_there,
+    read_account,
+    read_account_row,
+    sources_of,
+    terms_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +57,8 @@ def write_grant(
     GuaranteeError, BudgetExceededError, UsageError
         As :meth:`suffice.storage.ledger.Ledger.grant`.
     """
-    query = select(tables.accounts).where(tables.accounts.c.dataset == dataset)
-    row = connection.execute(query.with_for_update()).one_or_none()
+    query = select(tables.accounts).where(tables.accounts.c.dataset == dataset).with_for_update()
+    row = connection.execute(query).one_or_none()
     if row is None:
         fixed = Terms(
             neighboring=terms.neighboring or "add_or_remove_one",
@@ -61,17 +68,21 @@ def write_grant(
         )
         allowed = tuple(sources or ())
         values = {**_columns(fixed), "sources": canonical_json(allowed), "micro_granted": micro}
-        connection.execute(
-            insert(tables.accounts).values(dataset=dataset, **values, micro_spent=0, micro_reserved=0)
-        )
-    else:
-        fixed = terms_of(row)
-        _check_same_terms(dataset, fixed, terms)
-        allowed = sources_of(row) if sources is None else tuple(sources)
-        if (micro, allowed) == (row.micro_granted, sources_of(row)):
-            return None
-        _set_total(connection, dataset, micro, allowed)
-    return {"dataset": dataset, **_columns(fixed), "sources": list(allowed), "micro_granted": micro}
+        zeros = {"micro_spent": 0, "micro_reserved": 0}
+        if insert_unless_there(connection, tables.accounts, dataset=dataset, **values, **zeros):
+            return _granted(dataset, fixed, allowed, micro)
+        row = connection.execute(query).one()  # another grant was the first, just now
+    fixed = terms_of(row)
+    _check_same_terms(dataset, fixed, terms)
+    allowed = sources_of(row) if sources is None else tuple(sources)
+    if (micro, allowed) == (row.micro_granted, sources_of(row)):
+        return None
+    _set_total(connection, dataset, micro, allowed)
+    return _granted(dataset, fixed, allowed, micro)
+
+
+def _granted(dataset: str, terms: Terms, sources: Sequence[str], micro: int) -> dict[str, object]:
+    return {"dataset": dataset, **_columns(terms), "sources": list(sources), "micro_granted": micro}
 
 
 def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
@@ -86,7 +97,7 @@ def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool
         )
         return done.rowcount == 1
     key = (windows.dataset == row.dataset, windows.window == window)
-    if connection.scalar(select(windows.window).where(*key)) is None:
+    if connection.scalar(select(windows.window).where(*key)) is None:  # the account's lock is held
         connection.execute(
             insert(tables.windows).values(dataset=row.dataset, window=window, micro_spent=0, micro_reserved=0)
         )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from suffice.storage.chain import EntryKind
 
+_APPENDED = "suffice_appended_entry"
+
 
 def read_head(connection: Connection, *, lock: bool = False) -> Head:
     """Return the end of the chain; with `lock`, no other transaction appends until this one ends."""
@@ -47,4 +49,15 @@ def append_entry(
         )
     )
     connection.execute(update(tables.ledger).values(head_sequence=entry.sequence, head_hash=entry.hash))
+    connection.info[_APPENDED] = entry
     return entry
+
+
+def appended_entry(connection: Connection) -> Entry | None:
+    """Return the last entry that was appended through a connection since :func:`forget_entry`."""
+    return connection.info.get(_APPENDED)
+
+
+def forget_entry(connection: Connection) -> None:
+    """Begin anew: what the connection, which a pool reuses, appended before is another transaction's."""
+    connection.info.pop(_APPENDED, None)

@@ -1,10 +1,11 @@
-"""Between the ledger's tables and its dataclasses: reading only."""
+"""Between the ledger's tables and its dataclasses."""
 
 from __future__ import annotations
 
 import json
 from datetime import datetime
 from fractions import Fraction
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
@@ -17,7 +18,7 @@ from suffice.storage.charge import Charge, ChargeState, ChargeSummary
 from suffice.storage.replay import sha256
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Connection, Row, Table
 
     from suffice.storage.replay import Rows
 
@@ -84,11 +85,7 @@ def sources_of(row: Row[Any]) -> tuple[str, ...]:
 def read_account(connection: Connection, row: Row[Any]) -> Account:
     """Return an account with its windows and charges."""
     left = row.micro_granted - row.micro_spent - row.micro_reserved
-    windows = connection.execute(
-        select(tables.windows)
-        .where(tables.windows.c.dataset == row.dataset)
-        .order_by(tables.windows.c.window)
-    )
+    windows = connection.execute(select(tables.windows).where(tables.windows.c.dataset == row.dataset)).all()
     charges = connection.execute(
         select(*_SUMMARY)
         .where(tables.charges.c.dataset == row.dataset)
@@ -112,7 +109,7 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
                 reserved=epsilon_of(window.micro_reserved),
                 remaining=epsilon_of(left - window.micro_spent - window.micro_reserved),
             )
-            for window in windows
+            for window in sorted(windows, key=lambda row: row.window)
         ),
         charges=tuple(_summary(charge) for charge in charges),
     )
@@ -142,12 +139,8 @@ def read_newest(connection: Connection, ledger_id: str, key: tuple[str, str, str
         Where the name belongs to another dataset.
     """
     dataset, name, window = key
-    owner = connection.scalar(select(tables.names.c.dataset).where(tables.names.c.name == name))
-    if owner is None:
+    if not check_owner(connection, name, dataset):
         return None
-    if owner != dataset:
-        message = f"the release name {name} belongs to the dataset {owner}: choose another name"
-        raise NameTakenError(message)
     columns = tables.charges.c
     row = connection.execute(
         select(tables.charges)
@@ -156,6 +149,31 @@ def read_newest(connection: Connection, ledger_id: str, key: tuple[str, str, str
         .limit(1)
     ).one_or_none()
     return None if row is None else charge_of(row, ledger_id)
+
+
+def check_owner(connection: Connection, name: str, dataset: str) -> bool:
+    """Tell whether a release name was ever used.
+
+    Raises
+    ------
+    NameTakenError
+        Where it belongs to another dataset.
+    """
+    owner = connection.scalar(select(tables.names.c.dataset).where(tables.names.c.name == name))
+    if owner not in {None, dataset}:
+        message = f"the release name {name} belongs to the dataset {owner}: choose another name"
+        raise NameTakenError(message)
+    return owner is not None
+
+
+def insert_unless_there(connection: Connection, table: Table, **values: object) -> bool:
+    """Insert a row; tell whether it was new. Whoever inserts the same key first goes first.
+
+    No standard statement does this, but both databases have the same one.
+    """
+    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
+    statement = dialect.insert(table).values(**values).on_conflict_do_nothing()
+    return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount == 1
 
 
 def read_charge(connection: Connection, ledger_id: str, charge_id: str, *, lock: bool = False) -> Charge:

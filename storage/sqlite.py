@@ -12,13 +12,12 @@ import secrets
 import sqlite3
 from typing import TYPE_CHECKING
 
-from sqlalchemy import QueuePool, create_engine, event, insert, inspect, select, text
+from sqlalchemy import QueuePool, create_engine, event
 
 from suffice.errors import LedgerError, LedgerMissingError
-from suffice.storage import tables
-from suffice.storage.chain import START_HASH, EntryKind, coarse, format_time
-from suffice.storage.sql_chain import append_entry
-from suffice.storage.sql_ledger import SqlLedger, database_errors
+from suffice.storage.sql_ledger import SqlLedger
+from suffice.storage.sql_schema import has_ledger, make_ledger
+from suffice.storage.sql_transactions import database_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +49,7 @@ def open_sqlite_ledger(path: Path, *, clock: Callable[[], datetime], lease: time
     try:
         reading = engine.execution_options(**{_READS_ONLY: True})
         with database_errors(), reading.connect() as connection:
-            _check_revision(connection, path)
+            _require_ledger(connection, path)
         return SqlLedger(engine, reading=reading, clock=clock, lease=lease)
     except BaseException:
         engine.dispose()
@@ -125,40 +124,19 @@ def _configure(connection: sqlite3.Connection) -> None:
             raise LedgerError(message)
 
 
-def _fill(path: Path, now: datetime) -> None:
-    from suffice.storage import migrations  # noqa: PLC0415
+def _require_ledger(connection: Connection, path: Path) -> None:
+    if not has_ledger(connection, str(path)):
+        message = f"{path} is a database, but no ledger of suffice"
+        raise LedgerError(message)
 
+
+def _fill(path: Path, now: datetime) -> None:
     engine = make_engine(path)
     try:
         with database_errors(), engine.begin() as connection:
-            migrations.upgrade(connection)
-            ledger_id = secrets.token_hex(16)
-            connection.execute(
-                insert(tables.ledger).values(
-                    id=1,
-                    ledger_id=ledger_id,
-                    head_sequence=0,
-                    head_hash=START_HASH,
-                    created_at=format_time(coarse(now)),
-                )
-            )
-            append_entry(connection, EntryKind.CREATED, now, {"ledger_id": ledger_id, "format_version": 1})
+            make_ledger(connection, now)
     finally:
         engine.dispose()
-
-
-def _check_revision(connection: Connection, path: Path) -> None:
-    inspector = inspect(connection)
-    if not (inspector.has_table("alembic_version") and inspector.has_table("ledger")):
-        message = f"{path} is a database, but no ledger of suffice"
-        raise LedgerError(message)
-    revision = connection.scalar(select(text("version_num")).select_from(text("alembic_version")))
-    if revision != tables.REVISION:
-        message = (
-            f"the ledger {path} has the schema {revision}, this version of suffice needs {tables.REVISION}: "
-            "use the version that wrote it, or a newer one"
-        )
-        raise LedgerError(message)
 
 
 def _sync_directory(directory: Path) -> None:

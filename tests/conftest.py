@@ -6,8 +6,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.postgres import Server
+
+ENGINES = ("sqlite", "postgresql")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -16,6 +24,31 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 def repository() -> Path:
     """Return the top of the source tree."""
     return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """Return the one PostgreSQL server of this session; without one the tests fail."""
+    from support.postgres import running_server
+
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Server) -> Iterator[str]:
+    """Return the URL of an empty database of the test's own."""
+    url = postgres_server.new_database()
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.fixture(params=ENGINES)
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the URL of a ledger still to be made, on each engine: `create_ledger` makes it."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.db"
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture(scope="session")

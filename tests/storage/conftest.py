@@ -14,7 +14,6 @@ from suffice.storage.ledger import ChargeRequest, Ledger, create_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 class Clock:
@@ -33,11 +32,6 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture(params=["sqlite"])
-def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return {"sqlite": f"sqlite:///{tmp_path}/ledger.db"}[request.param]
 
 
 @pytest.fixture

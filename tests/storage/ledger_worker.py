@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import update
 
 from suffice.errors import SufficeError
-from suffice.storage import sql_ledger, tables
+from suffice.storage import sql_charges, tables
 from suffice.storage.ledger import ChargeRequest, open_ledger
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def take_without_condition(connection: Connection, row: Row[Any], _window: str, 
 
 def main(url: str, worker: str, attempts: int, datasets: list[str], mode: str) -> None:
     if mode == "mutant":
-        vars(sql_ledger)["take"] = take_without_condition
+        vars(sql_charges)["take"] = take_without_condition
     outcomes: Counter[str] = Counter()
     with open_ledger(url) as ledger:
         sys.stdout.write("ready\n")

@@ -25,7 +25,18 @@ _APPEND_ONLY = {
         CREATE TRIGGER entries_never_go BEFORE DELETE ON entries
         BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END
         """,
-    )
+    ),
+    "postgresql": (
+        """
+        CREATE FUNCTION entries_never_change() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'entries are append-only' USING ERRCODE = 'integrity_constraint_violation'; END
+        $$
+        """,
+        """
+        CREATE TRIGGER entries_never_change BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
+        FOR EACH STATEMENT EXECUTE FUNCTION entries_never_change()
+        """,
+    ),
 }
 
 
