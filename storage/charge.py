@@ -161,6 +161,18 @@ class ChargeSummary:
     store_uri: str
     created: datetime
 
+    @property
+    def counts_as(self) -> str:
+        """What its epsilon is to the account: ``spent``, ``reserved``, or ``returned`` to it."""
+        if self.drew:
+            return "spent"
+        return "returned" if self.state is ChargeState.ABANDONED else "reserved"
+
+    @property
+    def held(self) -> Fraction:
+        """Epsilon that it takes from the account now."""
+        return self.epsilon * (self.counts_as != "returned")
+
 
 def label(name: str, window: str) -> str:
     """Write a key as the command line does: ``NAME``, or ``NAME@WINDOW``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,9 +12,7 @@ from suffice import rendering
 from suffice.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from suffice.storage.ledger import Account
+    from suffice.storage.ledger import Account, ChargeSummary
 
 app = typer.Typer(help="Grants, charges, and what remains.", rich_markup_mode=None, no_args_is_help=True)
 
@@ -114,14 +113,50 @@ def verify(
         raise typer.Exit(LedgerError.exit_status)
 
 
+@app.command("recover")
+def recover_command(
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="URI", help="Where the store is now, if not where charges say."),
+    ] = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Carry every charge whose run is gone to its end; live runs are left alone."""
+    from suffice.storage.ledger import open_ledger  # noqa: PLC0415
+    from suffice.storage.recovery import recover  # noqa: PLC0415
+    from suffice.storage.release_store import open_store  # noqa: PLC0415
+
+    with open_ledger(ledger) as opened:
+        report = recover(opened, lambda uri: open_store(store or uri, ledger_id=opened.ledger_id))
+    if as_json:
+        rendering.print_json(report.to_dict())
+    else:
+        print(report)
+    if not report.ok:
+        raise typer.Exit(LedgerError.exit_status)
+
+
 def source_prefix(text: str) -> str:
     """Return a source prefix as charges state their sources: an absolute path, links resolved."""
     return os.path.realpath(text)
 
 
 def account_document(account: Account) -> dict[str, Any]:
-    """Return an account as ``ledger show --json`` prints it."""
+    """Return an account as ``ledger show --json`` prints it.
+
+    Every number follows from its charges: what is spent, reserved or returned is the sum of the epsilon of
+    those whose `counts_as` says so, over the charges whose `counts_on` is ``account`` for the account's own
+    numbers, or the window for a window's; `held` is what a charge takes now.
+    """
     from suffice.pipeline.numbers import format_epsilon  # noqa: PLC0415
+
+    charges = [(charge, _counts_on(account, charge)) for charge in account.charges]
+
+    def returned(place: str) -> str:
+        sums = (charge.epsilon - charge.held for charge, counts_on in charges if counts_on == place)
+        return format_epsilon(sum(sums, Fraction(0)))
 
     return {
         "dataset": account.dataset,
@@ -130,6 +165,7 @@ def account_document(account: Account) -> dict[str, Any]:
         "granted": format_epsilon(account.granted),
         "spent": format_epsilon(account.spent),
         "reserved": format_epsilon(account.reserved),
+        "returned": returned("account"),
         "remaining": format_epsilon(account.remaining),
         "sources": list(account.sources),
         "per_window": account.per_window,
@@ -137,6 +173,8 @@ def account_document(account: Account) -> dict[str, Any]:
             {
                 "window": window.window,
                 "spent": format_epsilon(window.spent),
+                "reserved": format_epsilon(window.reserved),
+                "returned": returned(window.window),
                 "remaining": format_epsilon(window.remaining),
             }
             for window in account.windows
@@ -149,11 +187,20 @@ def account_document(account: Account) -> dict[str, Any]:
                 "attempt": charge.attempt,
                 "epsilon": format_epsilon(charge.epsilon),
                 "state": str(charge.state),
+                "held": format_epsilon(charge.held),
+                "counts_as": charge.counts_as,
+                "counts_on": counts_on,
                 "release_id": charge.release_id,
             }
-            for charge in account.charges
+            for charge, counts_on in charges
         ],
     }
+
+
+def _counts_on(account: Account, charge: ChargeSummary) -> str:
+    from suffice.storage.account import counts_by_window  # noqa: PLC0415
+
+    return charge.window if counts_by_window(account.per_window, charge.window) else "account"
 
 
 def _epsilon(text: str) -> Fraction:
@@ -173,9 +220,12 @@ def _print_account(document: dict[str, Any]) -> None:
     )
     print(
         f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
-        f"remaining {document['remaining']}"
+        f"remaining {document['remaining']} (returned {document['returned']})"
     )
     for window in document["windows"]:
-        print(f"  window {window['window']}: spent {window['spent']}, remaining {window['remaining']}")
+        print(
+            f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
+            f"remaining {window['remaining']} (returned {window['returned']})"
+        )
     if document["charges"]:
         rendering.print_rows(document["charges"])
