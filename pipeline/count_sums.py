@@ -1,8 +1,10 @@
-r"""Several latent counts at once: the law of their sum by FFT, moments, and independent draws.
+r"""Several latent counts at once: the law of their sum by FFT, and moments.
 
-The tilted rows of ``noisy_counts`` are taken as laws of independent counts. Their sum has density P(N), by FFT
-on a grid; with the link l(N) = g(N) exp(theta N) the posterior of N is P(N) l(N). An FFT is exact to 1e-16 of
-its peak, so only N with P above 1e-11 of the peak are used; whoever calls has to look at what lies beyond.
+The tilted rows of ``noisy_counts`` are taken as laws of independent counts. Their sum has density P(N), by
+FFT on a grid of at most ``MAX_GRID`` points: the integers, or where these are too many, points ``step`` apart
+between which masses are split linearly. With the link l(N) = g(N) exp(theta N) the posterior of N is
+P(N) l(N). An FFT is exact to 1e-16 of its peak, so only N with P above 1e-11 of the peak are used; whoever
+calls has to look at what lies beyond.
 """
 
 from __future__ import annotations
@@ -13,8 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.count_weights import NATS, CountWeights, block_step, count_sampler, take_rows
-from suffice.pipeline.n_prior import Fixed
+from suffice.pipeline.count_weights import NATS, CountWeights, block_step
 from suffice.pipeline.noisy_counts import NoisyCounts, log_factor_of_n, masses, rows_of
 
 if TYPE_CHECKING:
@@ -27,12 +28,9 @@ if TYPE_CHECKING:
 MAX_GRID = 2**15
 """Points of the grid of N in one cell; beyond, neighbouring integers share a point."""
 
-_TABLE_BLOCKS = 2**12
-_RELIABLE = 1e-11
+TABLE_BLOCKS = 2**12
+RELIABLE = 1e-11
 _UNRESOLVED = "this prior and this noise leave an N that cannot be resolved: give a narrower --n-prior"
-_SLOTS = 2**21
-_CAPS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0, 20.0, 27.0, 36.0, 48.0])
-"""Nats below the highest link at which proposals may be capped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +72,7 @@ class CountSums:
     @classmethod
     def of(cls, counts: NoisyCounts, tilt: Floats) -> Self:
         """Build the tables of every cell at its tilt."""
-        from scipy.fft import next_fast_len, rfft
+        from scipy.fft import next_fast_len, rfft  # noqa: PLC0415 - slow to import
 
         shape = counts.noisy.shape
         weights = rows_of(counts, tilt)
@@ -82,7 +80,7 @@ class CountSums:
         span = _span_of_sum(weights, low, high, shape)
         step = block_step(span, MAX_GRID)
         row_step = np.repeat(step, shape[1])
-        edges = weights.blocks(low, high, np.minimum(row_step, block_step(high - low + 1.0, _TABLE_BLOCKS)))
+        edges = weights.blocks(low, high, np.minimum(row_step, block_step(high - low + 1.0, TABLE_BLOCKS)))
         nodes, mass, log_total = masses(weights, edges)
         base = np.floor(low / row_step) * row_step
         tables = on_grid(nodes, mass, base, row_step)
@@ -118,10 +116,10 @@ class CountSums:
     def posterior_of_n(self) -> PosteriorOfN:
         """The posterior of N in every cell, as far as the FFT resolves it."""
         n = self.grid(np.sum(self.base, axis=1), np.sum(self.mean, axis=1))
-        density = self._density(self.transforms.prod(axis=1))
-        reliable = density > _RELIABLE * np.max(density, axis=1, keepdims=True)
+        density = self.density_of(self.transforms.prod(axis=1))
+        reliable = density > RELIABLE * np.max(density, axis=1, keepdims=True)
         with np.errstate(divide="ignore"):
-            log_weight = np.where(reliable, np.log(density) + self._link(n), -np.inf)
+            log_weight = np.where(reliable, np.log(density) + self.link(n), -np.inf)
         top = np.max(log_weight, axis=1)
         if not np.all(np.isfinite(top)):
             raise PriorError(_UNRESOLVED)
@@ -146,14 +144,15 @@ class CountSums:
             log_last=np.where(n[cells, last] < high, log_weight[cells, last] + self.log_total, -np.inf),
         )
 
-    def _density(self, transform: NDArray[np.complex128]) -> Floats:
-        from scipy.fft import irfft
+    def density_of(self, transform: NDArray[np.complex128]) -> Floats:
+        """Undo the transform of a sum of rows, (n_cells, size)."""
+        from scipy.fft import irfft  # noqa: PLC0415 - slow to import
 
         density: Floats = np.maximum(irfft(transform, self.size, axis=-1), 0.0)
         return density
 
-    def _link(self, n: Floats) -> Floats:
-        """Log link at every grid point: the support's hard ends count with the share of a point they cover."""
+    def link(self, n: Floats) -> Floats:
+        """Log link at every grid point; at an end of the support a point counts by its covered share."""
         low, high = self.counts.support.T[:, :, None]
         tilt = self.weights.tilt[:: self.counts.noisy.shape[1], None]
         inside = np.clip(n, low, high)
@@ -168,7 +167,7 @@ class CountSums:
 
         Deviations are summed about reference points, so that nothing cancels even where N is 1e12.
         """
-        from scipy.fft import irfft, rfft
+        from scipy.fft import irfft, rfft  # noqa: PLC0415 - slow to import
 
         n, posterior = of_n.n, of_n.probability
         link = np.divide(posterior, of_n.density, out=np.zeros_like(posterior), where=posterior > 0.0)
@@ -211,137 +210,6 @@ class CountSums:
         table = on_grid(self.nodes[rows], moment, self.base[:, k], self.step)
         return np.pad(table, ((0, 0), (0, max(0, self.tables.shape[2] - table.shape[1]))))
 
-    def sample(self, cells: Rows, rng: np.random.Generator) -> Floats:
-        """One vector of counts for every entry of cells, (n_slots, n_categories)."""
-        known_n = isinstance(self.counts.n_prior, Fixed)
-        order = np.argsort(self.mean, axis=1)
-        free = order[:, :-1] if known_n else order
-        closing = order[:, -1]
-        plan = self._capped(free, closing)
-        result = np.empty((len(cells), self.mean.shape[1]))
-        above = rng.random(len(cells)) < plan.share_above[cells]
-        pending = np.flatnonzero(~above)
-        sampler = count_sampler(self.weights, self.edges)
-        categories = self.mean.shape[1]
-        while pending.size:
-            cell = cells[pending]
-            drawn = np.zeros((len(pending), categories))
-            slots = np.arange(len(pending))
-            for position in range(free.shape[1]):
-                category = free[cell, position]
-                drawn[slots, category] = sampler.sample(cell * categories + category, rng)
-            total = np.sum(drawn, axis=1)
-            link = np.minimum(self._exact_link(cell, total, closing), plan.cap[cell]) - plan.cap[cell]
-            accepted = np.log1p(-rng.random(len(pending))) < link
-            result[pending[accepted]] = drawn[accepted]
-            pending = pending[~accepted]
-        slots = np.flatnonzero(above)
-        if slots.size:
-            result[slots] = self._one_after_the_other(cells[slots], free, plan, rng)
-        if known_n:
-            n = float(self.counts.n_prior.support[0])
-            slots = np.arange(len(cells))
-            last = closing[cells]
-            result[slots, last] = 0.0
-            result[slots, last] = np.maximum(n - np.sum(result, axis=1), 0.0)
-        return result
-
-    def _exact_link(self, cells: Rows, total: Floats, closing: Rows) -> Floats:
-        """Log link of sums of the free counts: the factor of N, or the weight of the count that is left."""
-        if not isinstance(self.counts.n_prior, Fixed):
-            low, high = self.counts.support[cells].T
-            inside = np.clip(total, low, high)
-            link = (
-                log_factor_of_n(self.counts, inside) + self.weights.tilt[cells * self.mean.shape[1]] * inside
-            )
-            return np.where(inside == total, link, -np.inf)
-        rows = take_rows(self.weights, cells * self.mean.shape[1] + closing[cells])
-        rest = rows.n - total
-        link = rows.log_weight(np.clip(rest, 0.0, rows.n)[:, None])[:, 0]
-        return np.where(rest >= 0.0, link, -np.inf)
-
-    def _capped(self, free: Rows, closing: Rows) -> _Capped:
-        """Choose the cap under which proposals are quick, and the law of N above it."""
-        cells = np.arange(len(self.mean))
-        transform = np.ones_like(self.transforms[:, 0])
-        for position in range(free.shape[1]):
-            transform = transform * self.transforms[cells, free[:, position]]
-        base = np.sum(np.take_along_axis(self.base, free, axis=1), axis=1)
-        mean = np.sum(np.take_along_axis(self.mean, free, axis=1), axis=1)
-        n = self.grid(base, mean)
-        density = self._density(transform)
-        density /= np.sum(density, axis=1, keepdims=True)
-        reliable = density > _RELIABLE * np.max(density, axis=1, keepdims=True)
-        if isinstance(self.counts.n_prior, Fixed):
-            repeated = np.repeat(cells, self.size)
-            link = self._exact_link(repeated, n.ravel(), closing).reshape(n.shape)
-        else:
-            link = self._link(n)
-        link = np.where(reliable, link, -np.inf)
-        top = np.max(link, axis=1)
-        relative = np.exp(link - top[:, None])
-        everything = np.sum(density * relative, axis=1)
-        best = np.full(len(cells), np.inf)
-        depth, share = np.zeros(len(cells)), np.zeros(len(cells))
-        for nats in _CAPS:
-            cap = np.exp(-nats)
-            below = np.sum(density * np.minimum(relative, cap), axis=1)
-            above = np.maximum(1.0 - below / everything, 0.0) if nats else np.zeros(len(cells))
-            # A table is about as long to run through as this many proposals.
-            cost = (1.0 - above) * cap / below + above * self.tables.shape[2] / 16.0
-            better = cost < best
-            best = np.where(better, cost, best)
-            depth, share = np.where(better, nats, depth), np.where(better, above, share)
-        excess = density * np.maximum(relative - np.exp(-depth)[:, None], 0.0)
-        return _Capped(cap=top - depth, share_above=share, base=base, n=n, excess=excess)
-
-    def _one_after_the_other(
-        self, cells: Rows, free: Rows, plan: _Capped, rng: np.random.Generator
-    ) -> Floats:
-        """Draw N from its law above the cap, then every free count given those before it and N."""
-        from scipy.fft import irfft
-
-        used, local = np.unique(cells, return_inverse=True)
-        suffix = np.ones_like(self.transforms[used, 0])
-        suffixes: list[Floats] = []
-        for position in range(free.shape[1] - 1, 0, -1):
-            suffix = suffix * self.transforms[used, free[used, position]]
-            tail = irfft(suffix, self.size, axis=-1)
-            tail[tail < 1e-15 * np.max(tail, axis=1, keepdims=True)] = 0.0
-            suffixes.insert(0, tail)
-        points = self.tables.shape[2]
-        index = np.arange(points)
-        result = np.zeros((len(cells), self.mean.shape[1]))
-        for start in range(0, len(cells), max(1, _SLOTS // max(points, self.size))):
-            part = slice(start, start + max(1, _SLOTS // max(points, self.size)))
-            cell, place = cells[part], local[part]
-            slots = np.arange(len(cell))
-            chosen = _choose(plan.excess[cell], rng)
-            left = np.rint((plan.n[cell, chosen] - plan.base[cell]) / self.step[cell]).astype(np.int64)
-            for position in range(free.shape[1]):
-                category = free[cell, position]
-                table = self.tables[cell, category]
-                if position < len(suffixes):
-                    rest = left[:, None] - index
-                    tail = suffixes[position][place[:, None], rest % self.size]
-                    taken = _choose(np.where(rest >= 0, table * tail, 0.0), rng)
-                else:
-                    taken = np.clip(left, 0, points - 1)
-                left = left - taken
-                result[start + slots, category] = self._count_at(cell, category, taken, rng)
-        return result
-
-    def _count_at(self, cells: Rows, category: Rows, index: Rows, rng: np.random.Generator) -> Floats:
-        """A count near a grid point: the point itself on the integers, else a node by its share of the point."""
-        point = self.base[cells, category] + self.step[cells] * index
-        if np.all(self.step == 1.0):
-            return point
-        rows = cells * self.mean.shape[1] + category
-        near = 1.0 - np.abs(self.nodes[rows] - point[:, None]) / self.step[cells, None]
-        share = self.mass[rows] * np.maximum(near, 0.0)
-        counts: Floats = np.rint(self.nodes[rows, _choose(share, rng)])
-        return counts
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PosteriorOfN:
@@ -367,20 +235,22 @@ class PosteriorOfN:
     log_first: Floats
     log_last: Floats
 
+    def mass_below(self, n: Floats) -> Floats:
+        """Posterior probabilities (n_cells,) of less than n."""
+        mass: Floats = np.sum(np.where(self.n < n[:, None], self.probability, 0.0), axis=1)
+        return mass
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Capped:
-    """A cap of the log link, the posterior's share above it, and the law of N there."""
-
-    cap: Floats
-    share_above: Floats
-    base: Floats
-    n: Floats
-    excess: Floats
+    def median(self) -> Floats:
+        """The posterior median of N, (n_cells,)."""
+        order = np.argsort(self.n, axis=1)
+        cumulative = np.cumsum(np.take_along_axis(self.probability, order, axis=1), axis=1)
+        middle = np.argmax(cumulative >= 0.5, axis=1)[:, None]
+        median: Floats = np.take_along_axis(np.take_along_axis(self.n, order, axis=1), middle, axis=1)[:, 0]
+        return median
 
 
 def on_grid(nodes: Floats, mass: Floats, base: Floats, step: Floats) -> Floats:
-    """Split masses at nodes (n_rows, n_nodes) linearly between the grid points base + step * index around them."""
+    """Split masses at nodes (n_rows, n_nodes) linearly between grid points base + step * index."""
     position = (nodes - base[:, None]) / step[:, None]
     index = np.floor(position).astype(np.int64)
     part = position - index
@@ -389,8 +259,7 @@ def on_grid(nodes: Floats, mass: Floats, base: Floats, step: Floats) -> Floats:
     size = len(nodes) * points
     lower = np.bincount(flat, (mass * (1.0 - part)).ravel(), size)
     upper = np.bincount(flat + 1, (mass * part).ravel(), size + 1)[:size]
-    table: Floats = (lower + upper).reshape(len(nodes), points)
-    return table
+    return np.asarray(lower + upper, dtype=np.float64).reshape(len(nodes), points)
 
 
 def _span_of_sum(weights: CountWeights, low: Floats, high: Floats, shape: tuple[int, ...]) -> Floats:
@@ -401,7 +270,8 @@ def _span_of_sum(weights: CountWeights, low: Floats, high: Floats, shape: tuple[
     variance = np.sum((nodes - mean) ** 2 * mass, axis=1).reshape(shape)
     width = (high - low + 1.0).reshape(shape)
     bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * NATS * np.sum(variance, axis=1)))
-    return np.minimum(np.sum(width, axis=1), bernstein)
+    span: Floats = np.minimum(np.sum(width, axis=1), bernstein)
+    return span
 
 
 def _hat_integral(x: Floats) -> Floats:
@@ -421,11 +291,3 @@ def _products_of_others(
         before.append(before[-1] * transforms[:, k])
         after.insert(0, after[0] * transforms[:, categories - 1 - k])
     return before, after
-
-
-def _choose(weights: Floats, rng: np.random.Generator) -> Rows:
-    """One index a row (n_rows, n), with probability in proportion to the weights."""
-    cumulative = np.cumsum(weights, axis=1)
-    target = rng.random((len(weights), 1)) * cumulative[:, -1:]
-    chosen: Rows = np.sum(cumulative <= target, axis=1)
-    return np.minimum(chosen, weights.shape[1] - 1)

@@ -1,4 +1,4 @@
-r"""Weights of one unknown count that was released with discrete Laplace noise, many rows at a time.
+r"""Weights of one unknown count behind discrete Laplace noise, many rows at a time.
 
 A row is an unnormalised law on the integers c = 0..n,
 
@@ -6,14 +6,14 @@ A row is an unnormalised law on the integers c = 0..n,
     \log w(c) = \log\frac{\Gamma(a + c)}{\Gamma(a)\, c!} - \rho |c - y|
               + \log\frac{\Gamma(a' + n - c)}{\Gamma(a')\, (n - c)!} - \rho' |n - c - y'| - \theta c
 
-where a is the prior's concentration, y the noisy count, :math:`\rho` one over the noise scale (0 where the
-count was not released), the primed symbols belong to the remainder n - c (a' = 1 and rho' = 0 where there is
-none), and :math:`\theta` is a tilt.
+where a is the prior's concentration, y the noisy count, :math:`\rho` one over the noise scale (0 where
+the count was not released), the primed symbols belong to the remainder n - c (a' = 1 and rho' = 0 where
+there is none), and :math:`\theta` is a tilt.
 
-Between its kinks (y and n - y') a row is concave wherever both concentrations are at least 1 and has spikes at
-0 or n where they are not. Its window is the hull of all counts within so many nats of its highest peak. A window
-too long for a table is cut into blocks, finer towards the spikes: sums over blocks use the three
-point Gauss rule of the discrete uniform law (exact up to three counts, degree five beyond), and draws are exact
+Between its kinks (y and n - y') a row is concave wherever both concentrations are at least 1 and has spikes
+at 0 or n where they are not. Its window is the hull of all counts within so many nats of its highest peak. A
+window too long for a table is cut into blocks, finer towards the spikes: sums over blocks use the three point
+Gauss rule of the discrete uniform law (exact up to three counts, degree five beyond), and draws are exact
 whatever the blocks, by rejection from a bound of every block.
 """
 
@@ -41,7 +41,7 @@ _SLACK = 1e-7
 
 def log_rising(concentration: Floats, count: Floats) -> Floats:
     r"""Log of :math:`\Gamma(a + c) / (\Gamma(a)\, c!)` without the cancellation between large log gammas."""
-    from scipy.special import gammaln
+    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
 
     following = count + 1.0
     if np.all(concentration == 1.0):
@@ -91,7 +91,7 @@ class CountWeights:
         return self._own(count) + self._rest(count) + self._linear(count)
 
     def slope(self, count: Floats) -> Floats:
-        """log w(c + 1) - log w(c) at integers 0 <= c < n."""
+        """Return log w(c + 1) - log w(c) at integers 0 <= c < n."""
         rise = np.log1p((self.concentration - 1.0)[:, None] / (count + 1.0))
         remaining = np.maximum(self.n[:, None] - count, 1.0)
         rise -= np.log1p((self.rest_concentration - 1.0)[:, None] / remaining)
@@ -107,7 +107,8 @@ class CountWeights:
         rightmost = np.max(np.where(high, peaks, -np.inf), axis=1)
 
         def reaches(count: Floats) -> NDArray[np.bool_]:
-            return self.log_weight(count[:, None])[:, 0] >= level
+            reached: NDArray[np.bool_] = self.log_weight(count[:, None])[:, 0] >= level
+            return reached
 
         return (
             _first_true(reaches, np.zeros_like(leftmost), leftmost),
@@ -120,7 +121,7 @@ class CountWeights:
         return np.sort(np.clip(kinks, 0.0, self.n[:, None]), axis=1)
 
     def blocks(self, low: Floats, high: Floats, step: Floats) -> Floats:
-        """Edges (n_rows, n_blocks + 1) of blocks that tile low..high, end at kinks and are ``step`` long or less."""
+        """Edges (n_rows, n_blocks + 1) of blocks up to ``step`` long that tile low..high and end at kinks."""
         kinks = self.kinks()
         anchor = np.where((kinks > low[:, None]) & (kinks <= high[:, None]), kinks, low[:, None])[:, 0]
         start = anchor - np.ceil((anchor - low) / step) * step
@@ -256,9 +257,9 @@ def count_sampler(weights: CountWeights, edges: Floats) -> CountSampler:
     """Prepare exact draws from every row, restricted to the counts that the blocks tile."""
     bounds = weights.block_bounds(edges)
     scaled = bounds - np.max(bounds, axis=1, keepdims=True)
-    cumulative = np.cumsum(np.exp(scaled) * np.diff(edges, axis=1), axis=1)
+    cumulative: Floats = np.cumsum(np.exp(scaled) * np.diff(edges, axis=1), axis=1)
     cumulative /= cumulative[:, -1:]
-    flat = (cumulative + np.arange(len(cumulative))[:, None]).ravel()
+    flat: Floats = (cumulative + np.arange(float(len(cumulative)))[:, None]).ravel()
     return CountSampler(weights=weights, edges=edges, bounds=bounds, cumulative=flat)
 
 
@@ -305,7 +306,7 @@ def _graded(limit: float) -> Floats:
 
 
 def _first_true(predicate: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats) -> Floats:
-    """The least integer in low..high from which on the monotone predicate holds; ``high`` if none before it."""
+    """The least integer in low..high from which on a monotone predicate holds; ``high`` at the latest."""
     low, high = low.copy(), high.copy()
     while np.any(low < high):
         middle = np.floor((low + high) / 2.0)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline import count_draws
 from suffice.pipeline.count_sums import MAX_GRID, CountSums
 from suffice.pipeline.count_weights import CountWeights, block_step, count_sampler
 from suffice.pipeline.noisy_counts import NoisyCounts, balanced_tilt, masses, pair_rows, rows_of
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
     Cells: TypeAlias = NDArray[np.int64]
 
 _BATCH_NUMBERS = 2**20
-_PAIR_BLOCKS = 2**13
+PAIR_BLOCKS = 2**13
 _NEGLIGIBLE = np.log(1e-9)
-_MOST_PIECES = 100
+_MOST_ROUNDS = 60
+_COSTLY = 12.0
+_RARE = np.log(1e-3)
+_FINE = 128.0
+"""Steps of the grid below which N is resolved anew, on a finer grid."""
+_TOLERABLE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +69,7 @@ class CountPosterior:
     def sample_counts(self, draws: int, rng: np.random.Generator) -> Floats:
         """Independent draws of the latent counts, (draws, n_cells, n_categories), float64 integers.
 
-        Counts are proposed from the tilted rows and accepted with the factor of N, up to a cap that makes this
-        quick; the share of the posterior above the cap is drawn by first drawing N, then one count after the
-        other. Both parts are exact where the grid is the integers; on a coarser grid only the first one is.
+        Exact where the grid of N is the integers; see ``count_draws``.
         """
         cells = len(self.mean)
         result = np.empty((cells * draws, self.mean.shape[1]))
@@ -81,7 +85,7 @@ class CountPosterior:
                 first = count_sampler(weights, _pair_blocks(weights)).sample(local, rng)
                 result[slots] = np.stack([first, part.support[0, 0] - first], axis=1)
             else:
-                result[slots] = CountSums.of(part, self.tilt[batch]).sample(local, rng)
+                result[slots] = count_draws.sample(CountSums.of(part, self.tilt[batch]), local, rng)
         return result.reshape(cells, draws, -1).swapaxes(0, 1)
 
     def sample(self, draws: int, rng: np.random.Generator) -> Floats:
@@ -115,40 +119,50 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
         return _pair_posterior(counts)
     best = np.full(len(counts.noisy), -np.inf)
     todo, support = np.arange(len(counts.noisy)), counts.support
-    found: list[tuple[Cells, Floats, Floats, Floats, Floats, Floats]] = []
-    for _round in range(_MOST_PIECES):
-        if not todo.size:
-            return _mixture(counts, found)
+    found: list[tuple[Cells | Floats, ...]] = []
+    for _round in range(_MOST_ROUNDS):
         part = counts.take(todo, support)
         tilt = balanced_tilt(part)
-        beyond: list[tuple[Cells, Floats]] = []
+        again: list[tuple[Cells, Floats, Floats]] = []
         for batch in _batches(part, tilt):
             sums = CountSums.of(part.take(batch), tilt[batch])
             of_n = sums.posterior_of_n()
             cell, (low, high) = todo[batch], support[batch].T
             np.maximum.at(best, cell, of_n.log_peak)
-            found.append((cell, support[batch], tilt[batch], of_n.log_evidence, *sums.moments(of_n)))
             below = of_n.log_first > best[cell] + _NEGLIGIBLE
             above = of_n.log_last > best[cell] + _NEGLIGIBLE
-            first, last = np.maximum(of_n.first, low), np.minimum(of_n.last, high)
-            found[-1][1][:] = np.stack([np.where(below, first, low), np.where(above, last, high)], axis=1)
-            beyond.append((cell[below], np.stack([low, first - 1.0], axis=1)[below]))
-            beyond.append((cell[above], np.stack([last + 1.0, high], axis=1)[above]))
-        todo = np.concatenate([cells for cells, _ in beyond])
-        support = np.concatenate([ranges for _, ranges in beyond])
+            first = np.where(below, of_n.first, low)
+            last = np.where(above, of_n.last, high)
+            again.append((cell[below], low[below], first[below] - 1.0))
+            again.append((cell[above], last[above] + 1.0, high[above]))
+            # Where N spans several scales, no single tilt and no single step of the grid fits it all.
+            costly = count_draws.proposal_of(sums).cost > _COSTLY
+            coarse = of_n.mass_below(_FINE * sums.step) * (sums.step > 1.0) > _TOLERABLE
+            relevant = of_n.log_evidence > best[cell] + _RARE
+            split = (coarse | (costly & relevant)) & (first < last)
+            cut = np.where(coarse, _FINE * sums.step, of_n.median())
+            cut = np.clip(cut, first, last - 1.0)
+            again.append((cell[split], first[split], cut[split]))
+            again.append((cell[split], cut[split] + 1.0, last[split]))
+            ranges = np.stack([first, last], axis=1)
+            columns = (cell, ranges, tilt[batch], of_n.log_evidence, *sums.moments(of_n))
+            found.append(tuple(column[~split] for column in columns))
+        todo = np.concatenate([cells for cells, _, _ in again])
+        support = np.concatenate([np.stack([low, high], axis=1) for _, low, high in again])
+        if not todo.size:
+            return _mixture(counts, found)
     message = (
         "this prior leaves an N too uncertain to be resolved: give a narrower --n-prior or a weaker prior"
     )
     raise PriorError(message)
 
 
-def _mixture(
-    counts: NoisyCounts, found: list[tuple[Cells, Floats, Floats, Floats, Floats, Floats]]
-) -> CountPosterior:
+def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> CountPosterior:
     """Weigh the pieces of every cell by their evidence."""
     columns = [np.concatenate(column) for column in zip(*found, strict=True)]
     order = np.argsort(columns[0], kind="stable")
-    cell, support, tilt, log_evidence, mean, sd = (column[order] for column in columns)
+    support, tilt, log_evidence, mean, sd = (column[order] for column in columns[1:])
+    cell = columns[0][order].astype(np.int64)
     cells = len(counts.noisy)
     top = np.full(cells, -np.inf)
     np.maximum.at(top, cell, log_evidence)
@@ -201,7 +215,7 @@ def _batches(counts: NoisyCounts, tilt: Floats) -> Iterator[Cells]:
 
 def _pair_blocks(weights: CountWeights) -> Floats:
     low, high = weights.window()
-    return weights.blocks(low, high, block_step(high - low + 1.0, _PAIR_BLOCKS))
+    return weights.blocks(low, high, block_step(high - low + 1.0, PAIR_BLOCKS))
 
 
 def _pair_posterior(counts: NoisyCounts) -> CountPosterior:

@@ -42,7 +42,7 @@ class Reciprocal:
 
     def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log probability of every N; minus infinity outside of the support."""
-        from scipy.special import digamma
+        from scipy.special import digamma  # noqa: PLC0415 - slow to import
 
         log_total = np.log(digamma(self.max + 2.0) + np.euler_gamma)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -123,7 +123,7 @@ def parse_n_prior(text: str) -> NPrior:
         raise PriorError(message) from None
 
 
-def _require_integer(kind: str, name: str, value: int) -> None:
+def _require_integer(kind: str, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_N:
         message = f"{kind}: {name} must be an integer in 0..10^15, not {value!r}"
         raise PriorError(message)

@@ -1,8 +1,8 @@
 """Posteriors of a release's parameters: pure post-processing, vectorised over cells.
 
-``noise-aware`` is the exact posterior given the noisy statistics and the law of their noise; it is calibrated.
-``plug-in`` projects the noisy statistics onto what is possible and then takes them for exact, as in Foulds et
-al.; it ignores the noise and is not calibrated. One is never silently used for the other.
+``noise-aware`` is the exact posterior given the noisy statistics and the law of their noise; it is
+calibrated. ``plug-in`` projects the noisy statistics onto what is possible and then takes them for exact, as
+in Foulds et al.; it ignores the noise and is not calibrated. One is never silently used for the other.
 
 References
 ----------
@@ -13,9 +13,9 @@ UAI 2016.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from suffice.pipeline.projection import (
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.release import NoisyStatistic
@@ -101,10 +103,7 @@ class Posterior:
         dict of str to ndarray of shape (draws, n_groups), float64
             By parameter, in the column's unit; (draws, n_groups, n_categories) where there are categories.
         """
-        if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
-            message = f"draws must be an integer above 0, not {draws!r}"
-            raise UsageError(message)
-        return self.law.sample(int(draws), generator(rng))
+        return self.law.sample(_checked_draws(draws), generator(rng))
 
     def mean(self, parameter: str) -> Floats:
         """Posterior means, (n_groups,) or (n_groups, n_categories), in the column's unit."""
@@ -124,8 +123,9 @@ class Posterior:
     ) -> Floats:
         """Posterior quantiles, shaped as ``mean``.
 
-        Exact under ``plug-in``. Under ``noise-aware`` the quantiles of a mixture: one Beta for each of ``draws``
-        exact draws of the latent counts.
+        Exact under ``plug-in``. Under ``noise-aware`` these are quantiles of ``draws`` independent draws;
+        their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd for the ends of a 95 %
+        interval of 4000 draws. Means and standard deviations do not rest on draws.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class Posterior:
         if not 0.0 < q < 1.0:
             message = f"q must lie between 0 and 1, not {q!r}"
             raise UsageError(message)
-        return self.law.quantiles(self._known(parameter), (q,), draws, generator(rng))[..., 0]
+        return self.law.quantiles(self._known(parameter), (q,), _checked_draws(draws), generator(rng))[..., 0]
 
     def credible_interval(
         self,
@@ -156,7 +156,7 @@ class Posterior:
             message = f"mass must lie between 0 and 1, not {mass!r}"
             raise UsageError(message)
         ends = ((1.0 - mass) / 2.0, (1.0 + mass) / 2.0)
-        return self.law.quantiles(self._known(parameter), ends, draws, generator(rng))
+        return self.law.quantiles(self._known(parameter), ends, _checked_draws(draws), generator(rng))
 
     def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
         """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.
@@ -172,8 +172,11 @@ class Posterior:
             Where ArviZ is not installed.
         """
         try:
-            import arviz
-            import xarray
+            with warnings.catch_warnings():
+                # ArviZ 0.x announces ArviZ 1.x, which is served below as well.
+                warnings.simplefilter("ignore", FutureWarning)
+                import arviz  # noqa: PLC0415 - slow to import, and an extra
+                import xarray  # noqa: PLC0415
         except ImportError:
             raise MissingExtraError("to_arviz()", "arviz") from None
         dims = ["chain", "draw", "group", "category"]
@@ -253,8 +256,8 @@ def noise_aware_posterior(
     n_prior: NPrior | int | str | None = None,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
-    from suffice.pipeline.latent_counts import count_posterior
-    from suffice.pipeline.noisy_counts import NoisyCounts
+    from suffice.pipeline.latent_counts import count_posterior  # noqa: PLC0415 - slow to import
+    from suffice.pipeline.noisy_counts import NoisyCounts  # noqa: PLC0415 - slow to import
 
     plan = statistic.plan
     if plan.family not in {"bernoulli", "categorical"}:
@@ -343,10 +346,21 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     """Return the generator itself, one made from a seed, or a fresh one."""
     if isinstance(rng, np.random.Generator):
         return rng
-    if rng is not None and (isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0):
+    if rng is not None and not _is_integer(rng, 0):
         message = f"rng must be a numpy Generator or an integer of at least 0, not {rng!r}"
         raise UsageError(message)
     return np.random.default_rng(rng)
+
+
+def _checked_draws(draws: object) -> int:
+    if not _is_integer(draws, 1):
+        message = f"draws must be an integer above 0, not {draws!r}"
+        raise UsageError(message)
+    return int(draws)
+
+
+def _is_integer(value: object, least: int) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
 
 
 def default_prior(statistic: NoisyStatistic) -> Prior:

@@ -217,8 +217,13 @@ def _literal(node: ast.expr, text: str) -> int | float:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         sign = -1 if isinstance(node.op, ast.USub) else 1
         node = node.operand
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return sign * node.value  # type: ignore[operator]
+    if (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and node.value is not True
+        and node.value is not False
+    ):
+        return sign * node.value
     message = f"prior {text!r}: every argument must be a plain number"
     raise PriorError(message)
 

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from suffice.errors import PriorError
+from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.priors import (
+    Beta,
+    Dirichlet,
+    Gamma,
+    InverseGamma,
+    Normal,
+    NormalInverseGamma,
+    Prior,
+    parse_prior,
+)
+
+PRIORS: list[Prior] = [
+    Beta(1, 1),
+    Beta(concentration1=0.5, concentration0=2.25),
+    Gamma(concentration=2, rate=1e-9),
+    Dirichlet(1),
+    Dirichlet(0.1, 2, 3e20),
+    Normal(loc=-7, scale=1 / 3),
+    InverseGamma(3, 2000),
+    NormalInverseGamma(loc=-7.5, precision=1, concentration=3, scale=2000),
+]
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_the_text_of_a_prior_reads_back_as_the_same_prior(prior: Prior) -> None:
+    assert parse_prior(str(prior)) == prior
+
+
+def test_texts_are_read_with_keywords_signs_and_spaces() -> None:
+    assert parse_prior(" Beta( concentration0 = 2 , concentration1=+1.5 )") == Beta(1.5, 2)
+    assert parse_prior("Normal(-3, scale=2e-1)") == Normal(-3, 0.2)
+    assert str(NormalInverseGamma(60, 1, 3, 7200.0)) == "NormalInverseGamma(60, 1, 3, 7200)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Beta",
+        "beta(1, 1)",
+        "Beta(1)",
+        "Beta(1, 1, 1)",
+        "Beta(1, concentration1=1)",
+        "Beta(1, concentration0=1, concentration0=2)",
+        "Beta(1, 1); 1",
+        "Beta(1, x)",
+        "Beta(1, 2**3)",
+        "Beta(1, True)",
+        "Beta(1, 1j)",
+        "Beta(1, '1')",
+        "Beta(*[1, 1])",
+        "Beta(**{'a': 1})",
+        "__import__('os').getpid()",
+        "Beta(1, __import__('os').getpid())",
+        "Beta(1, 0)",
+        "Beta(1, -1)",
+        "Beta(1, 1e999)",
+        "Gamma(0, 1)",
+        "Dirichlet()",
+        "Dirichlet(1, 0)",
+        "Normal(0, 0)",
+        "Normal(1e999, 1)",
+        "InverseGamma(1, 0)",
+        "NormalInverseGamma(0, 0, 1, 1)",
+        "(" * 500,
+    ],
+)
+def test_anything_but_a_proper_prior_is_refused(text: str) -> None:
+    with pytest.raises(PriorError) as refused:
+        parse_prior(text)
+    assert str(refused.value)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), True, "1", 10**400])
+def test_improper_values_are_refused_with_the_value_named(value: float) -> None:
+    with pytest.raises(PriorError, match="concentration0"):
+        Beta(1, value)
+
+
+def test_priors_are_values() -> None:
+    prior = Beta(1, 2)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        prior.concentration1 = 3  # type: ignore[misc]
+    assert {Beta(1, 2): "same"}[prior] == "same"
+
+
+@pytest.mark.parametrize(
+    ("text", "prior"),
+    [
+        ("500", Fixed(500)),
+        (" Uniform(0, 2000) ", Uniform(0, 2000)),
+        ("Uniform(upper=9, lower=3)", Uniform(3, 9)),
+        ("Reciprocal(1000)", Reciprocal(1000)),
+    ],
+)
+def test_priors_of_n_are_read_and_written(text: str, prior: NPrior) -> None:
+    assert parse_n_prior(text) == prior
+    assert parse_n_prior(str(prior)) == prior
+
+
+@pytest.mark.parametrize(
+    "text", ["-1", "1.5", "Uniform(1)", "Uniform(5, 4)", "Uniform(0, 1.5)", "Fixed(3)", "Uniform(0, 10 ** 3)"]
+)
+def test_other_priors_of_n_are_refused(text: str) -> None:
+    with pytest.raises(PriorError):
+        parse_n_prior(text)
+
+
+@pytest.mark.parametrize("prior", [Reciprocal(0), Reciprocal(50), Uniform(3, 17), Uniform(4, 4), Fixed(6)])
+def test_priors_of_n_are_normalised_over_their_support(prior: NPrior) -> None:
+    n = np.arange(-5.0, 60.0)
+    probability = np.exp(prior.log_prob(n))
+    low, high = prior.support
+    assert np.sum(probability) == pytest.approx(1.0, abs=1e-12)
+    assert np.array_equal(probability > 0, (n >= low) & (n <= high))
+
+
+def test_the_reciprocal_prior_falls_as_one_over_n_plus_one() -> None:
+    probability = np.exp(Reciprocal(10**12).log_prob(np.array([0.0, 1.0, 9.0])))
+    assert probability[0] / probability == pytest.approx([1.0, 2.0, 10.0], rel=1e-12)

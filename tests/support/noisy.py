@@ -1,0 +1,60 @@
+"""Noisy statistics as a consumer gets them: real plans, simulated noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.plan import StatisticPlan, compile_plan
+from suffice.pipeline.release import NoisyStatistic
+from suffice.pipeline.spec import load_spec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def statistic_plan(statistic: dict[str, Any], *, epsilon: str, public_n: bool) -> StatisticPlan:
+    """The only statistic's plan; with a public N it counts every row, nulls as well."""
+    if public_n and statistic["family"] != "categorical":
+        statistic = {**statistic, "nulls": {"value": "0"}}
+    spec = {
+        "name": "simulated",
+        "dataset": "simulated",
+        "source": {"parquet": "rows/"},
+        "privacy": {
+            "epsilon": epsilon,
+            "neighboring": "replace_one" if public_n else "add_or_remove_one",
+            "unit": "row",
+        },
+        "statistics": {"measured": {"column": "x", **statistic}},
+    }
+    (plan,) = compile_plan(load_spec(spec)).statistics
+    return plan
+
+
+def noisy_statistic(
+    plan: StatisticPlan,
+    values: NDArray[Any],
+    *,
+    public_n: int | None = None,
+    groups: dict[str, list[str | int]] | None = None,
+) -> NoisyStatistic:
+    """Released values (n_cells, n_components), integers of any size."""
+    cells = len(values)
+    entries = np.empty(values.shape, dtype=object)
+    entries[:] = [[int(entry) for entry in row] for row in values]
+    return NoisyStatistic(
+        plan=plan,
+        values=entries,
+        groups={"cell": list(range(cells))} if groups is None else groups,
+        public_n=public_n,
+        max_total_rows=10**12,
+    )
+
+
+def discrete_laplace(scale: float, size: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Differences of geometric numbers: a simulation, not a mechanism."""
+    success = -np.expm1(-1.0 / scale)
+    noise: NDArray[np.int64] = rng.geometric(success, size) - rng.geometric(success, size)
+    return noise
