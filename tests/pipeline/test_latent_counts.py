@@ -108,6 +108,8 @@ PROBLEMS = [
         [0.5],
         [Fixed(12), Uniform(0, 25), Reciprocal(25)],
     ),
+    # The posterior of N reaches far below, and above, what the balanced tilt resolves.
+    ([[60.0, 60.0], [150.0, 90.0]], [1000.0, 1000.0], 20.0, Uniform(0, 400)),
 ]
 
 
