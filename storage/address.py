@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from suffice.errors import UsageError
 from suffice.storage.local_files import LocalFiles
@@ -93,30 +93,26 @@ def read_address(uri: str) -> Address:
     scheme = _SCHEME.match(uri)
     if scheme is None:
         return _directory(uri)
-    name = scheme[1].lower()
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
-        message = f"the {name}:// URI cannot be read: write {name}://NAME/PREFIX"
-        raise UsageError(message) from None
+    name, rest = scheme[1].lower(), uri[scheme.end() :]
+    authority, slash, path = rest.removeprefix("/").partition("/") if rest[:1] == "/" else ("", "/", rest)
     if name == "file":
-        if parts.netloc not in {"", "localhost"} or parts.query or parts.fragment:
+        if authority not in {"", "localhost"} or "?" in path or "#" in path:
             message = "a file:// URI has no host, no query and no fragment: write file:///path"
             raise UsageError(message)
-        return _directory(unquote(parts.path))
+        return _directory(slash + unquote(path))
     if name not in _SCHEMES:
         message = f"{name}:// is no store: use a local path, or a URI of file://, s3://, gs:// or az://"
         raise UsageError(message)
-    if parts.query or parts.fragment:
+    if "?" in rest or "#" in rest:
         message = (
             f"the {name}:// URI has a query or a fragment: credentials and settings come from the environment"
         )
         raise UsageError(message)
-    segments = [segment for segment in parts.path.split("/") if segment]
+    segments = [segment for segment in path.split("/") if segment]
     if not all(map(_SEGMENT.fullmatch, segments)):
         message = f"the prefix of the {name}:// URI is no path of letters, digits and _ . = + -"
         raise UsageError(message)
-    return Address(path=PurePosixPath("/", *segments), bucket=_bucket(name, parts.netloc))
+    return Address(path=PurePosixPath("/", *segments), bucket=_bucket(name, authority))
 
 
 def _directory(text: str) -> Address:

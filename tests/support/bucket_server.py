@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # an answer in one piece
 
-    def do_PUT(self) -> None:  # noqa: N802 - the name that the base class calls
+    def do_PUT(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         path = unquote(urlsplit(self.path).path)
         named = [
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._answer(409 if "x-ms-version" in self.headers else 412)
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         if not self.server.readable:
@@ -102,10 +102,10 @@ class _Handler(BaseHTTPRequestHandler):
             data = self.server.objects.get(unquote(parts.path))
             self._answer(404 if data is None else 200, data or b"")
 
-    def do_DELETE(self) -> None:  # noqa: N802
+    def do_DELETE(self) -> None:
         self._answer(204 if self._remove(self.path) else 404)
 
-    def do_POST(self) -> None:  # noqa: N802 - Azure's batches, of one removal each
+    def do_POST(self) -> None:
         batch = self.rfile.read(int(self.headers["Content-Length"]))
         removed = re.search(rb"DELETE (\S+) HTTP", batch)
         found = removed is not None and self._remove(removed[1].decode())
