@@ -109,7 +109,7 @@ PROBLEMS = [
         [Fixed(12), Uniform(0, 25), Reciprocal(25)],
     ),
     # The posterior of N reaches far below, and above, what the balanced tilt resolves.
-    ([[60.0, 60.0], [150.0, 90.0]], [1000.0, 1000.0], 20.0, Uniform(0, 400)),
+    ([[300.0, 300.0]], [1e4, 1e4], 50.0, Uniform(0, 1000)),
 ]
 
 
