@@ -54,9 +54,10 @@ def test_every_directory_with_modules_is_a_listed_package(
     assert sorted(directory.replace("/", ".") for directory in directories) == setuptools_table["packages"]
 
 
-def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(repository: Path, distributions: Path) -> None:
-    expected = source_files(repository, "*.py") | source_files(repository, "*.md")
-    expected["suffice/py.typed"] = repository / "src" / "suffice" / "py.typed"
+def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Path) -> None:
+    source = distributions / "source"
+    expected = source_files(source, "*.py") | source_files(source, "*.md")
+    expected["suffice/py.typed"] = source / "src" / "suffice" / "py.typed"
     assert {"suffice/pipeline/sensitivity.md", "suffice/pipeline/mechanism.md"} <= set(expected)
     contents = wheel_contents(distributions / "tree")
     installed = {name: data for name, data in contents.items() if ".dist-info/" not in name}
