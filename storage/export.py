@@ -27,6 +27,7 @@ _FIELDS = {
     "hour": str,
     "payload": dict,
     "commitment": str,
+    "hash": str,
 }
 
 

@@ -86,7 +86,7 @@ def test_the_whole_road(place: Place, suffice: Runner) -> None:
     }
     assert suffice.json("show", released["uri"]) == shown
     verified = suffice.json("verify", "flights", "--ledger", place.ledger)
-    assert verified == {"ok": True, "problems": verified["problems"], "ledger": "checked"}
+    assert verified == {"ok": True, "problems": [], "ledger": "checked", "signature": "unsigned"}
     assert suffice.json("verify", released["uri"])["ledger"] == "not_checked"
 
 
@@ -204,7 +204,9 @@ def test_the_ledger_commands(place: Place, suffice: Runner, tmp_path: Path) -> N
         "1",
         "published",
     )
-    assert suffice.json("ledger", "verify") == {"ok": True, "problems": []}
+    checked = suffice.json("ledger", "verify")
+    assert (checked["ok"], checked["problems"], checked["store"]) == (True, [], "not_checked")
+    assert suffice.json("ledger", "verify", "--store", place.store)["store"] == "checked"
     grant = ("ledger", "grant", "passengers", "--reason", "more")
     assert suffice.json(*grant, "--epsilon", "12")["granted"] == "12"
     assert suffice.json(*grant, "--epsilon", "0.5", status=3)["error"]["exit_status"] == 3

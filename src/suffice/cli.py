@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from suffice import cli_ledger, rendering
-from suffice.errors import StorageError, SufficeError, UsageError
+from suffice import cli_keys, cli_ledger, cli_trust, rendering
+from suffice.cli_options import (
+    DEFAULT_LEDGER,
+    DEFAULT_STORE,
+    JsonOption,
+    LedgerOption,
+    OutOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    SpecArgument,
+    StoreOption,
+    WhereOption,
+)
+from suffice.errors import SufficeError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,27 +41,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(cli_ledger.app, name="ledger")
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-StoreOption = Annotated[
-    str, typer.Option("--store", envvar="SUFFICE_STORE", metavar="URI", help="Where releases are published.")
-]
-LedgerOption = Annotated[
-    str, typer.Option("--ledger", envvar="SUFFICE_LEDGER", metavar="URL", help="The privacy ledger.")
-]
-WhereOption = Annotated[
-    list[str] | None, typer.Option("--where", metavar="COLUMN=KEY", help="Keep these cells; may repeat.")
-]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
-]
-ReleaseArgument = Annotated[
-    str, typer.Argument(metavar="RELEASE", help="A path or URI, or NAME[@WINDOW] in the store.")
-]
-SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")]
-
-DEFAULT_STORE = "releases"
-DEFAULT_LEDGER = "sqlite:///ledger.db"
+app.add_typer(cli_keys.app, name="keys")
 
 
 @app.command()
@@ -157,46 +149,22 @@ def release(
 
 @app.command()
 def show(
-    release: ReleaseArgument, store: StoreOption = DEFAULT_STORE, *, as_json: JsonOption = False
+    release: ReleaseArgument,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show a release: what, for whom, at what price, which files."""
-    document = _release_document(_open(release, store))
+    """Show a release: what, for whom, at what price, signed by whom, which files."""
+    document = _release_document(_open(release, store, public_keys), public_keys)
     if as_json:
         rendering.print_json(document)
     else:
         _print_release(document)
 
 
-@app.command()
-def verify(
-    release: ReleaseArgument,
-    store: StoreOption = DEFAULT_STORE,
-    ledger: Annotated[
-        str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too.")
-    ] = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Check a release's files and manifest and, where given, the ledger's record of it."""
-    from suffice.storage.verify import verify_release  # noqa: PLC0415
-
-    if ledger is None:
-        verification = verify_release(release, store=store)
-    else:
-        from suffice.storage.ledger import open_ledger  # noqa: PLC0415
-
-        with open_ledger(ledger) as opened:
-            verification = verify_release(release, store=store, ledger=opened)
-    if as_json:
-        rendering.print_json(
-            {"ok": verification.ok, "problems": list(verification.problems), "ledger": verification.ledger}
-        )
-    else:
-        for problem in verification.problems:
-            print(problem)
-        print("ok" if verification.ok else "not ok", "-", f"ledger {verification.ledger.replace('_', ' ')}")
-    if not verification.ok:
-        raise typer.Exit(StorageError.exit_status)
+app.command()(cli_trust.verify)
+app.command()(cli_trust.disclose)
 
 
 @app.command()
@@ -206,13 +174,14 @@ def table(
     where: WhereOption = None,
     out: OutOption = None,
     store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     if out is not None:
         rendering.check_out(out)
-    chosen = _open(release, store).statistic(statistic).where(_parse_where(where))
+    chosen = _open(release, store, public_keys).statistic(statistic).where(_parse_where(where))
     rows = chosen.table()
     if out is not None:
         rendering.write_table(rendering.columns_of(rows), out)
@@ -241,6 +210,7 @@ def posterior(
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
     out: OutOption = None,
     store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -250,7 +220,7 @@ def posterior(
     if draws < 1:
         message = f"--draws {draws}: at least one draw"
         raise UsageError(message)
-    opened = _open(release, store)
+    opened = _open(release, store, public_keys)
     drawn_from = opened.posterior(
         statistic, prior=prior, where=_parse_where(where), method=method, n_prior=_parse_n_prior(n_prior)
     )
@@ -282,13 +252,13 @@ def posterior(
     rendering.print_rows(rows)
 
 
-def _open(reference: str, store: str) -> Release:
+def _open(reference: str, store: str, public_keys: list[str] | None) -> Release:
     from suffice.storage.release_store import open_release  # noqa: PLC0415
 
-    return open_release(reference, store=store)
+    return open_release(reference, store=store, public_keys=public_keys)
 
 
-def _release_document(release: Release) -> dict[str, Any]:
+def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:
     from suffice.pipeline.numbers import format_epsilon  # noqa: PLC0415
 
     return {
@@ -300,6 +270,7 @@ def _release_document(release: Release) -> dict[str, Any]:
         "epsilon": format_epsilon(release.epsilon),
         "neighboring": str(release.neighboring),
         "status": "published",
+        **cli_trust.signature_fields(release.manifest, public_keys),
         "files": [{**file, "path": f"{release.uri}/{file['path']}"} for file in release.files],
     }
 
@@ -307,6 +278,10 @@ def _release_document(release: Release) -> dict[str, Any]:
 def _print_release(document: dict[str, Any]) -> None:
     for field in ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "status"):
         print(f"{field:<18} {document[field]}")
+    if document["signed_by"] is None:
+        print(f"{'signed by':<18} nobody")
+    else:
+        print(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
     for file in document["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
         print(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")

@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice import rendering
+from suffice import cli_trust, rendering
+from suffice.cli_options import DEFAULT_LEDGER, JsonOption, LedgerOption
 from suffice.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
     from suffice.storage.ledger import Account, ChargeSummary
 
 app = typer.Typer(help="Grants, charges, and what remains.", rich_markup_mode=None, no_args_is_help=True)
-
-LedgerOption = Annotated[
-    str, typer.Option("--ledger", envvar="SUFFICE_LEDGER", metavar="URL", help="The privacy ledger.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-DEFAULT_LEDGER = "sqlite:///ledger.db"
 
 
 @app.command()
@@ -92,25 +87,8 @@ def show(
         _print_account(document)
 
 
-@app.command()
-def verify(
-    ledger: LedgerOption = DEFAULT_LEDGER,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Check the chain of entries, and that accounts and charges follow from it."""
-    from suffice.storage.ledger import open_ledger  # noqa: PLC0415
-
-    with open_ledger(ledger) as opened:
-        problems = opened.verify()
-    if as_json:
-        rendering.print_json({"ok": not problems, "problems": list(problems)})
-    else:
-        for problem in problems:
-            print(problem)
-        print("not ok" if problems else "ok")
-    if problems:
-        raise typer.Exit(LedgerError.exit_status)
+app.command("verify")(cli_trust.verify_ledger)
+app.command("export")(cli_trust.export_ledger)
 
 
 @app.command("recover")

@@ -1,0 +1,147 @@
+"""A release's entry for the OpenDP registry of deployments, as far as its manifest can fill it.
+
+Fields are those of ``schemas/deployments-schema.yaml`` in ``opendp/deployments-registry-data`` at commit
+3e9c812a924cf01d228f26f6c462c59c391c3f2a (July 2026), for tier 3, the highest; what the tiers ask for is
+described at https://registry.opendp.org/transparency-tiers. What only people know, a person adds.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+SOURCE = "opendp/deployments-registry-data@3e9c812a924c"
+
+TO_STATE = {
+    "deployment.basic.data_curators": "who publishes it",
+    "deployment.basic.intended_use": "what it is for",
+    "deployment.basic.data_product_region": "which region the data or their law are of",
+    "deployment.basic.data_product_sector": "Technology, Healthcare, Education, Government, ...",
+    "deployment.dp_variant.data_domain": "which data sets are protected: actual, potential, counterfactual",
+    "deployment.deployment_model.data_source_type": "Static or Dynamic",
+    "deployment.deployment_model.release_type": "One release or Many releases, and how they add up",
+    "deployment.implementation.justification": "how epsilon, bounds and categories were chosen, and why",
+    "deployment.administrative.registry_authors": "who fills this entry in",
+}
+"""What a manifest does not know, and a person states."""
+
+_NEIGHBOURS = {
+    "add_or_remove_one": "Two data sets are adjacent if one of them has one {unit} more than the other.",
+    "replace_one": "Two data sets are adjacent if they differ in the content of one {unit}.",
+}
+
+
+def disclosure(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a draft of a registry entry.
+
+    Parameters
+    ----------
+    manifest : dict
+        ``Release.manifest``.
+
+    Returns
+    -------
+    dict
+        ``registry``: the schema that the entry follows; ``entry``: the entry, without the fields that only
+        a person can state; ``to_state``: those fields, and what they ask.
+    """
+    name, window = manifest["name"], manifest["window"]
+    release = name if window == "all" else f"{name}, window {window}"
+    entry = {
+        "url_slug": f"{name}-{manifest['release_id']}".replace("_", "-").replace(".", "-"),
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": _basic(manifest, release),
+            "dp_variant": {
+                "variant_name": "Pure DP",
+                "unprotected_quantities": _unprotected(manifest),
+            },
+            "privacy_loss": _privacy_loss(manifest),
+            "deployment_model": {
+                "model_name": "Central",
+                "model_name_details": "Exact totals exist in the memory of the curator's cluster only; noise "
+                "is added once, before anything is written.",
+                "actors": "Inside: the owner of the data, the operator, their cluster, the privacy ledger. "
+                "Outside, and not trusted: everyone who reads the release.",
+                "access_type": "Non-interactive",
+            },
+            "accounting": _accounting(manifest),
+            "implementation": _implementation(manifest),
+            "administrative": {"notes": _notes(manifest)},
+        },
+    }
+    return {"registry": SOURCE, "entry": entry, "to_state": dict(TO_STATE)}
+
+
+def to_yaml(document: dict[str, Any]) -> str:
+    """Write a draft as the registry's YAML; what is left to state follows as comments."""
+    import yaml  # noqa: PLC0415 - only this needs it
+
+    text = yaml.safe_dump(document["entry"], sort_keys=False, allow_unicode=True, width=100)
+    left = [f"#   {field}: {question}\n" for field, question in document["to_state"].items()]
+    return "".join(
+        [f"# Draft for the registry of deployments ({document['registry']}).\n", text, "# To state:\n", *left]
+    )
+
+
+def _basic(manifest: dict[str, Any], release: str) -> dict[str, Any]:
+    statistics = ", ".join(f"{entry['name']} ({entry['family']})" for entry in manifest["statistics"])
+    by = ", ".join(group["column"] for group in manifest["groups"])
+    return {
+        "name": release,
+        "data_product_type": "Summary statistics",
+        "description": f"Noisy sufficient statistics of the data set {manifest['dataset']}: {statistics}"
+        + (f", by {by}, in {manifest['cells']} cells." if by else "."),
+        "publication_date": manifest["created"][:10],
+    }
+
+
+def _unprotected(manifest: dict[str, Any]) -> str:
+    if manifest["n"] is None:
+        return "None: also the number of records is protected."
+    return f"The number of records, {manifest['n']}, which adjacent data sets share."
+
+
+def _privacy_loss(manifest: dict[str, Any]) -> dict[str, Any]:
+    unit = manifest["unit"]
+    parts = "; ".join(f"{entry['name']}: {entry['epsilon']}" for entry in manifest["statistics"])
+    return {
+        "privacy_unit": "Row" if unit == "row" else f"Value of {unit.removeprefix('column:')}",
+        "privacy_unit_details": _NEIGHBOURS[manifest["neighboring"]].format(
+            unit="row" if unit == "row" else f"value of {unit.removeprefix('column:')}, with all its rows"
+        ),
+        "privacy_parameters": {"epsilon": float(Fraction(manifest["epsilon"]))},
+        "privacy_parameters_details": f"Exactly {manifest['epsilon']}, in nats; of it, {parts}.",
+    }
+
+
+def _accounting(manifest: dict[str, Any]) -> dict[str, str]:
+    charged = f"entry {manifest['drawing_sequence']} of ledger {manifest['ledger_id']}"
+    return {
+        "post_processing": "None: noisy statistics are released as they were drawn, also negative ones.",
+        "composition": "Statistics compose by addition to the release's epsilon, and releases of one "
+        "data set to what its account has spent. The epsilon was charged durably before noise was drawn "
+        f"({charged}).",
+    }
+
+
+def _implementation(manifest: dict[str, Any]) -> dict[str, str]:
+    scales = "; ".join(
+        f"{entry['name']}: L1 sensitivity {entry['l1_sensitivity']}, scale {entry['scale']}"
+        for entry in manifest["statistics"]
+    )
+    versions = ", ".join(f"{package} {version}" for package, version in manifest["versions"].items())
+    return {
+        "preprocessing_and_hyperparameter_tuning": "Values are clipped to public bounds and rounded to a "
+        "public lattice. Keys, categories and bounds stand in the spec, and may not come from the data.",
+        "mechanisms": "The Laplace mechanism on exact integer sums: discrete Laplace noise from OpenDP's "
+        f"exact sampler, in lattice units ({scales}). No floating-point number is noised. Not hardened "
+        f"against readers of time. Versions: {versions}.",
+    }
+
+
+def _notes(manifest: dict[str, Any]) -> str:
+    signed = manifest["signature"]
+    by = f", signed with the key {signed['key_id']}" if signed else ""
+    return f"Release {manifest['release_id']}, plan {manifest['plan_hash']}{by}."
