@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -12,9 +11,6 @@ import pytest
 
 from suffice.errors import ObjectExistsError, StoreError
 from suffice.storage.local_files import LocalFiles
-from support.racing import race
-
-N_WRITERS, N_ROUNDS = 6, 20
 
 
 def test_what_is_put_is_got_and_listed(tmp_path: Path) -> None:
@@ -40,27 +36,6 @@ def test_an_object_is_never_replaced(tmp_path: Path) -> None:
         files.put_new("key", b"second")
     assert files.get("key", at_most=10) == b"first"
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
-
-
-def test_of_six_racing_writers_exactly_one_wins_every_round(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    barrier, won = context.Barrier(N_WRITERS), context.Queue()
-    writers = [
-        context.Process(target=race, args=(str(tmp_path), N_ROUNDS, writer, barrier, won))
-        for writer in range(N_WRITERS)
-    ]
-    for process in writers:
-        process.start()
-    for process in writers:
-        process.join(timeout=90)
-    assert [process.exitcode for process in writers] == [0] * N_WRITERS
-    winners = dict(won.get(timeout=10) for _ in range(N_ROUNDS))
-    assert won.empty()
-    assert sorted(winners) == list(range(N_ROUNDS))
-    for number, writer in winners.items():
-        path = tmp_path / "name" / "all" / f"round-{number}" / "manifest.json"
-        assert path.read_bytes() == f"{writer}".encode() * 100_000
-        assert len(list(path.parent.iterdir())) == 1
 
 
 @pytest.mark.parametrize("moment", ["os.fsync", "os.link"])
@@ -138,3 +113,42 @@ def test_what_the_system_refuses_is_a_store_error(tmp_path: Path) -> None:
         files.put_new("file/below", b"x")
     with pytest.raises(StoreError, match="File name too long"):
         files.put_new("x" * 300, b"x")
+
+
+def test_a_link_whose_answer_was_lost_is_known_as_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network file system asks again when an answer is lost, and meets its own link."""
+    link = os.link
+
+    def lose_the_answer(source: Path, target: Path) -> None:
+        link(source, target)
+        raise FileExistsError(17, "File exists")
+
+    monkeypatch.setattr(os, "link", lose_the_answer)
+    files = LocalFiles(tmp_path)
+    files.put_new("key", b"mine")
+    assert files.get("key", at_most=10) == b"mine"
+    monkeypatch.undo()
+    (tmp_path / "alias").symlink_to(tmp_path / "key")
+    for taken in ("key", "alias"):
+        with pytest.raises(ObjectExistsError):
+            files.put_new(taken, b"mine")
+
+
+def test_sweeping_takes_what_dead_writers_left_and_spares_who_puts_the_same(tmp_path: Path) -> None:
+    files = LocalFiles(tmp_path)
+    for key in ("a/x/manifest.json", "a/x/one.parquet", "a/y/two.parquet"):
+        files.put_new(key, b"data")
+    for name in (".one.parquet.0123", ".never.parquet.4567", ".manifest.json.89ab"):
+        (tmp_path / "a/x" / name).write_bytes(b"half")
+    assert files.sweep("a/x/", keep="a/x/manifest.json") == [
+        "a/x/.never.parquet.4567",
+        "a/x/.one.parquet.0123",
+        "a/x/one.parquet",
+    ]
+    assert sorted(path.name for path in (tmp_path / "a/x").iterdir()) == [
+        ".manifest.json.89ab",
+        "manifest.json",
+    ]
+    assert files.keys("") == ["a/x/manifest.json", "a/y/two.parquet"]

@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import multiprocessing
+import os
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ObjectExistsError
-from suffice.storage.local_files import LocalFiles
+from suffice.storage.address import read_address
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
 
 
-def race(root: str, n_rounds: int, writer: int, barrier: Barrier, won: Any) -> None:
-    """Put one object a round; report the rounds that this writer won."""
-    files = LocalFiles(Path(root))
+def race(uri: str, n_rounds: int, writer: int, barrier: Barrier, won: Any, *, renames: bool) -> None:
+    """Put one object a round; report the rounds that this writer won.
+
+    With `renames` files get their names by a rename, which replaces what stands there: a mutant.
+    """
+    if renames:
+        os.link = os.rename  # type: ignore[assignment]
+    objects = read_address(uri).objects()
     for number in range(n_rounds):
         barrier.wait(timeout=60)
         try:
-            files.put_new(f"name/all/round-{number}/manifest.json", f"{writer}".encode() * 100_000)
+            objects.put_new(key(number), content(writer))
         except ObjectExistsError:
             continue
         won.put((number, writer))
+
+
+def winners(uri: str, *, n_writers: int, n_rounds: int, renames: bool = False) -> list[list[int]]:
+    """Let writers race, and return who won, round by round."""
+    context = multiprocessing.get_context("spawn")
+    barrier, won = context.Barrier(n_writers), context.SimpleQueue()
+    writers = [
+        context.Process(target=race, args=(uri, n_rounds, writer, barrier, won), kwargs={"renames": renames})
+        for writer in range(n_writers)
+    ]
+    for process in writers:
+        process.start()
+    for process in writers:
+        process.join(timeout=90)
+    assert [process.exitcode for process in writers] == [0] * n_writers
+    found: list[list[int]] = [[] for _ in range(n_rounds)]
+    while not won.empty():
+        number, writer = won.get()
+        found[number].append(writer)
+    return found
+
+
+def key(number: int) -> str:
+    """Return what a round is about."""
+    return f"name/all/round-{number}/manifest.json"
+
+
+def content(writer: int) -> bytes:
+    """Return what a writer puts: long enough to be seen half written."""
+    return f"{writer}".encode() * 100_000
