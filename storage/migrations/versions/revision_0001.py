@@ -5,39 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from suffice.storage.migrations.rules_0001 import rules
+
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
-
-_APPEND_ONLY = {
-    "sqlite": (
-        """
-        CREATE TRIGGER entries_in_order BEFORE INSERT ON entries
-        WHEN NEW.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM entries)
-        BEGIN SELECT RAISE(ABORT, 'entries are appended in order'); END
-        """,
-        """
-        CREATE TRIGGER entries_never_change BEFORE UPDATE ON entries
-        BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END
-        """,
-        """
-        CREATE TRIGGER entries_never_go BEFORE DELETE ON entries
-        BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END
-        """,
-    ),
-    "postgresql": (
-        """
-        CREATE FUNCTION entries_never_change() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN RAISE EXCEPTION 'entries are append-only' USING ERRCODE = 'integrity_constraint_violation'; END
-        $$
-        """,
-        """
-        CREATE TRIGGER entries_never_change BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
-        FOR EACH STATEMENT EXECUTE FUNCTION entries_never_change()
-        """,
-    ),
-}
 
 
 def upgrade() -> None:
@@ -132,5 +105,6 @@ def upgrade() -> None:
         sqlite_where=sa.text("state <> 'abandoned'"),
         postgresql_where=sa.text("state <> 'abandoned'"),
     )
-    for statement in _APPEND_ONLY[op.get_context().dialect.name]:
+    op.create_index("charges_of_a_window", "charges", ["dataset", "window"])
+    for statement in rules(op.get_context().dialect.name):
         op.execute(statement)
