@@ -8,7 +8,10 @@ described at https://registry.opendp.org/transparency-tiers. What only people kn
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SOURCE = "opendp/deployments-registry-data@3e9c812a924c"
 
@@ -31,12 +34,12 @@ _NEIGHBOURS = {
 }
 
 
-def disclosure(manifest: dict[str, Any]) -> dict[str, Any]:
+def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return a draft of a registry entry.
 
     Parameters
     ----------
-    manifest : dict
+    manifest : mapping
         ``Release.manifest``.
 
     Returns
@@ -85,7 +88,7 @@ def to_yaml(document: dict[str, Any]) -> str:
     )
 
 
-def _basic(manifest: dict[str, Any], release: str) -> dict[str, Any]:
+def _basic(manifest: Mapping[str, Any], release: str) -> dict[str, Any]:
     statistics = ", ".join(f"{entry['name']} ({entry['family']})" for entry in manifest["statistics"])
     by = ", ".join(group["column"] for group in manifest["groups"])
     return {
@@ -97,13 +100,13 @@ def _basic(manifest: dict[str, Any], release: str) -> dict[str, Any]:
     }
 
 
-def _unprotected(manifest: dict[str, Any]) -> str:
+def _unprotected(manifest: Mapping[str, Any]) -> str:
     if manifest["n"] is None:
         return "None: also the number of records is protected."
     return f"The number of records, {manifest['n']}, which adjacent data sets share."
 
 
-def _privacy_loss(manifest: dict[str, Any]) -> dict[str, Any]:
+def _privacy_loss(manifest: Mapping[str, Any]) -> dict[str, Any]:
     unit = manifest["unit"]
     parts = "; ".join(f"{entry['name']}: {entry['epsilon']}" for entry in manifest["statistics"])
     return {
@@ -116,7 +119,7 @@ def _privacy_loss(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _accounting(manifest: dict[str, Any]) -> dict[str, str]:
+def _accounting(manifest: Mapping[str, Any]) -> dict[str, str]:
     charged = f"entry {manifest['drawing_sequence']} of ledger {manifest['ledger_id']}"
     return {
         "post_processing": "None: noisy statistics are released as they were drawn, also negative ones.",
@@ -126,7 +129,7 @@ def _accounting(manifest: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _implementation(manifest: dict[str, Any]) -> dict[str, str]:
+def _implementation(manifest: Mapping[str, Any]) -> dict[str, str]:
     scales = "; ".join(
         f"{entry['name']}: L1 sensitivity {entry['l1_sensitivity']}, scale {entry['scale']}"
         for entry in manifest["statistics"]
@@ -141,7 +144,7 @@ def _implementation(manifest: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _notes(manifest: dict[str, Any]) -> str:
+def _notes(manifest: Mapping[str, Any]) -> str:
     signed = manifest["signature"]
     by = f", signed with the key {signed['key_id']}" if signed else ""
     return f"Release {manifest['release_id']}, plan {manifest['plan_hash']}{by}."

@@ -21,6 +21,8 @@ from suffice.cli_options import (
 from suffice.errors import LedgerError, StorageError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from suffice.storage.export import Export
     from suffice.storage.ledger import Ledger
 
@@ -180,7 +182,7 @@ def _read_export(path: Path) -> Export:
     return read_export(text)
 
 
-def signature_fields(manifest: dict[str, Any], public_keys: list[str] | None) -> dict[str, str | None]:
+def signature_fields(manifest: Mapping[str, Any], public_keys: list[str] | None) -> dict[str, str | None]:
     """Return what ``show`` says about the signature of a release that was opened."""
     from suffice.storage.keys import pinned_keys  # noqa: PLC0415
     from suffice.storage.signing import signature_status  # noqa: PLC0415

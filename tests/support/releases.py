@@ -87,11 +87,13 @@ def make_store(root: Path) -> ReleaseStore:
     return open_store(str(root), ledger_id=LEDGER_ID, create=True)
 
 
-def publish(root: Path, plan: Plan, values: Values | None = None, *, window: str = "all") -> Path:
-    """Publish a release, and return its directory."""
+def publish(
+    root: Path, plan: Plan, values: Values | None = None, *, window: str = "all", **changes: Any
+) -> Path:
+    """Publish a release, some arguments of its manifest replaced, and return its directory."""
     store = make_store(root)
     files = data_files(plan, values if values is not None else some_values(plan), store, window)
-    store.put_manifest(plan.name, window, RELEASE_ID, compose(plan, files, window=window))
+    store.put_manifest(plan.name, window, RELEASE_ID, compose(plan, files, window=window, **changes))
     return Path(store.release_uri(plan.name, window, RELEASE_ID))
 
 
