@@ -17,7 +17,7 @@ from suffice.pipeline import kernels
 from suffice.pipeline.columns import as_float64, validity
 from suffice.pipeline.domains import Domain, DomainKind
 from suffice.pipeline.encoding import Encoder
-from suffice.pipeline.exact import cell_count, normalise, zeros
+from suffice.pipeline.exact import LIMB_BITS, Table, cell_count, normalise, zeros
 from suffice.pipeline.plan import measures
 from suffice.pipeline.sources.parquet import read_batches
 from suffice.pipeline.spec import ALL
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from suffice.pipeline.exact import Sums, Table
+    from suffice.pipeline.exact import Sums
     from suffice.pipeline.sources.parquet import Partition
     from suffice.pipeline.spec import Spec
     from suffice.pipeline.sums import Measure, PowerSums
 
-BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 17
 """Rows read and summed at a time: their codes fit the second-level cache."""
 
 
@@ -101,7 +101,7 @@ def chunk(partition: Partition, job: ChunkJob) -> Sums:
 
 def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
     """Sum batches of rows, each with at least the job's columns, of types that serve them."""
-    sums = zeros(job.measures, job.n_cells)
+    sums = zeros(job.measures, job.n_cells + 1)  # the last cell takes what belongs to none
     window = [job.window] if job.window else []
     cells = [(column, len(domain), Encoder(domain)) for column, domain in (*window, *job.groups.items())]
     codes = {
@@ -109,6 +109,7 @@ def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
         for name, measure in job.measures.items()
         if isinstance(measure, CodeCounts)
     }
+    room = {name: 0 for name in job.measures if name not in codes}
     for batch in batches:
         block_cells = np.zeros(batch.num_rows, np.int32)
         for column, size, encoder in cells:
@@ -118,10 +119,58 @@ def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
             if isinstance(measure, CodeCounts):
                 kernels.count_codes(block_cells, codes[name].codes(values), sums[name].low)
             else:
-                _add_powers(sums[name], block_cells, _lattice(values, measure))
+                lattice = _lattice(values, measure)
+                limit = rows_before_carry(measure.quantiser.largest_magnitude, measure.degree)
+                room[name] = add_powers(sums[name], block_cells, lattice, room=room[name], limit=limit)
     for table in sums.values():
         normalise(table)
-    return sums
+    return {
+        name: Table(low=table.low[:-1], high=None if table.high is None else table.high[:-1])
+        for name, table in sums.items()
+    }
+
+
+def rows_before_carry(largest: int, degree: int) -> int:
+    r"""Return how many rows may be added to normalised low limbs before any could leave int64.
+
+    .. math:: \lfloor (2^{63} - 1 - 2^{48}) / \max(1, M^{d}) \rfloor
+
+    where M is the largest magnitude of a lattice value and d the degree.
+    """
+    return (2**63 - 1 - 2**LIMB_BITS) // max(1, largest**degree)
+
+
+def add_powers(
+    table: Table, cells: NDArray[np.int32], lattice: NDArray[np.int32], *, room: int, limit: int
+) -> int:
+    """Add a block's powers to low limbs, carrying in time.
+
+    Parameters
+    ----------
+    table : Table
+        The sums; changed in place.
+    cells, lattice : ndarray of int32, shape (n_rows,)
+        Each row's cell, and its lattice value or `NOTHING`.
+    room : int
+        How many rows may still be added before the next carry.
+    limit : int
+        How many rows may be added after one.
+
+    Returns
+    -------
+    int
+        The room that is left.
+    """
+    start = 0
+    while start < len(cells):
+        if not room:
+            normalise(table)
+            room = limit
+        rows = slice(start, start + room)
+        kernels.add_powers(cells[rows], lattice[rows], table.low)
+        added = len(cells[rows])
+        start, room = start + added, room - added
+    return room
 
 
 def _lattice(column: pa.Array, measure: PowerSums) -> NDArray[np.int32]:
@@ -146,8 +195,3 @@ def _lattice(column: pa.Array, measure: PowerSums) -> NDArray[np.int32]:
     if source.null_count:
         kernels.fill_nulls(lattice, *validity(source), missing)
     return lattice
-
-
-def _add_powers(table: Table, cells: NDArray[np.int32], lattice: NDArray[np.int32]) -> None:
-    if table.high is not None:
-        kernels.add_powers(cells, lattice, table.low, table.high)

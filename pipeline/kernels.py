@@ -1,8 +1,8 @@
 """The inner loops, compiled: one block of rows that fits the processor's cache, one column at a time.
 
 Every loop releases the interpreter lock, allocates nothing and touches no Python object. A code of -1
-means that the row does not enter. Codes are checked where they are combined or used as an index, so a
-wrong one can only be left out; it never reaches another cell.
+means that the row does not enter. Codes are checked where they are combined or used as an index: a wrong
+one goes where -1 goes, to the last row of a table, which stands for no cell and is thrown away.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import numba
 import numpy as np
 from numba import types
 
-from suffice.pipeline.exact import LIMB_BITS, LIMB_MASK
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
 NOTHING = -(2**31)
 """The lattice value of a row that does not enter a sum; lattice values are at most 2**30 in magnitude."""
-
-_CARRY_AT = 1 << 62
 
 
 def _input(scalar: types.Type) -> types.Array:
@@ -95,7 +91,15 @@ def search(
 @_compiled(_codes_out, _input(types.uint8), types.int64, types.int32)
 def fill_nulls(out: NDArray[np.int32], validity: NDArray[np.uint8], offset: int, missing: int) -> None:
     """Overwrite the rows whose bit in an Arrow validity bitmap, from bit `offset` on, is 0."""
-    for row in range(len(out)):
+    n_rows = len(out)
+    whole = n_rows & ~7 if offset & 7 == 0 else 0
+    for start in range(0, whole, 8):
+        byte = validity[(offset + start) >> 3]
+        if byte != 0xFF:  # most bytes have no null
+            for step in range(8):
+                if not (byte >> step) & 1:
+                    out[start + step] = missing
+    for row in range(whole, n_rows):
         bit = offset + row
         if not (validity[bit >> 3] >> (bit & 7)) & 1:
             out[row] = missing
@@ -109,14 +113,18 @@ def combine_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], size: int)
         cells[row] = cell * size + code if (cell >= 0) & (code >= 0) & (code < size) else -1
 
 
-@_compiled(_input(types.int32), _input(types.int32), _table(types.int64))
+@_compiled(_input(types.int32), _codes_out, _table(types.int64))
 def count_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], table: NDArray[np.int64]) -> None:
-    """Count the rows of each (cell, code)."""
-    n_cells, n_codes = np.uint32(table.shape[0]), np.uint32(table.shape[1])
+    """Count the rows of each (cell, code), overwriting the codes; others go to the last cell."""
+    no_cell, n_codes = np.uint32(table.shape[0] - 1), np.uint32(table.shape[1])
+    counts = table.reshape(-1)
+    # Two loops: the first has no branch and no scattered access, so it runs on vectors.
     for row in range(len(cells)):
         cell, code = np.uint32(cells[row]), np.uint32(codes[row])
-        if cell < n_cells and code < n_codes:
-            table[cell, code] += 1
+        known = (cell < no_cell) & (code < n_codes)
+        codes[row] = cell * n_codes + code if known else no_cell * n_codes
+    for row in range(len(cells)):
+        counts[np.uint32(codes[row])] += 1
 
 
 @_compiled(
@@ -147,29 +155,20 @@ def quantise(
         out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
 
 
-@_compiled(_input(types.int32), _input(types.int32), _table(types.int64), _table(types.int64))
-def add_powers(
-    cells: NDArray[np.int32], lattice: NDArray[np.int32], low: NDArray[np.int64], high: NDArray[np.int64]
-) -> None:
-    """Add 1, X and, where the tables have three columns, X^2 in each row's cell.
+@_compiled(_input(types.int32), _input(types.int32), _table(types.int64))
+def add_powers(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDArray[np.int64]) -> None:
+    """Add 1, X and, where the table has three columns, X^2 in each row's cell.
 
-    A term is below 2**62 in magnitude and a low limb is carried as soon as it reaches 2**62: the sum of
-    the two fits int64, whatever the number of rows.
+    The caller sees to it that no sum can leave int64. Rows of no cell, or of `NOTHING`, go to the last
+    cell.
     """
-    n_cells, squares = np.uint32(low.shape[0]), low.shape[1] == 3
+    no_cell, squares = np.uint32(table.shape[0] - 1), table.shape[1] == 3
     for row in range(len(cells)):
-        cell, value = np.uint32(cells[row]), np.int64(lattice[row])
-        if cell >= n_cells or value == NOTHING:
-            continue
-        low[cell, 0] += 1
-        total = low[cell, 1] + value
-        if abs(total) >= _CARRY_AT:
-            high[cell, 1] += total >> LIMB_BITS
-            total &= LIMB_MASK
-        low[cell, 1] = total
+        value = np.int64(lattice[row])
+        cell = min(np.uint32(cells[row]), no_cell)
+        if value == NOTHING:
+            cell, value = no_cell, np.int64(0)
+        table[cell, 0] += 1
+        table[cell, 1] += value
         if squares:
-            total = low[cell, 2] + value * value
-            if total >= _CARRY_AT:
-                high[cell, 2] += total >> LIMB_BITS
-                total &= LIMB_MASK
-            low[cell, 2] = total
+            table[cell, 2] += value * value

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.latent_counts import CountPosterior, sample_dirichlet
+from suffice.pipeline.counts.latent import CountPosterior, sample_dirichlet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -256,8 +256,8 @@ def noise_aware_posterior(
     n_prior: NPrior | int | str | None = None,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
-    from suffice.pipeline.latent_counts import count_posterior  # noqa: PLC0415 - slow to import
-    from suffice.pipeline.noisy_counts import NoisyCounts  # noqa: PLC0415 - slow to import
+    from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - slow to import
+    from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415 - slow to import
 
     plan = statistic.plan
     if plan.family not in {"bernoulli", "categorical"}:

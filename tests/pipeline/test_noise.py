@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
 CONSUMERS = {  # draw from posteriors, after the release: their generator is the caller's
     "pipeline/posterior.py",
-    "pipeline/latent_counts.py",
-    "pipeline/noisy_counts.py",
-    "pipeline/count_sums.py",
-    "pipeline/count_weights.py",
+    "pipeline/counts/latent.py",
+    "pipeline/counts/sampling.py",
+    "pipeline/counts/weights.py",
+    "pipeline/laws.py",
     "src/suffice/cli.py",
     "src/suffice/demo.py",
     "src/suffice/plotting.py",
+    "src/suffice/rendering.py",
 }
 
 

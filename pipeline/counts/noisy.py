@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.count_weights import CountWeights, block_step, log_rising, quadrature
+from suffice.pipeline.counts.weights import CountWeights, block_step, log_rising, quadrature
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal
 
 if TYPE_CHECKING:

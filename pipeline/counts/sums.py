@@ -1,6 +1,6 @@
 r"""Several latent counts at once: the law of their sum by FFT, and moments.
 
-The tilted rows of ``noisy_counts`` are taken as laws of independent counts. Their sum has density P(N), by
+The tilted rows of ``noisy`` are taken as laws of independent counts. Their sum has density P(N), by
 FFT on a grid of at most ``MAX_GRID`` points: the integers, or where these are too many, points ``step`` apart
 between which masses are split linearly. With the link l(N) = g(N) exp(theta N) the posterior of N is
 P(N) l(N). An FFT is exact to 1e-16 of its peak, so only N with P above 1e-11 of the peak are used; whoever
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.count_weights import NATS, CountWeights, block_step
-from suffice.pipeline.noisy_counts import NoisyCounts, log_factor_of_n, masses, rows_of
+from suffice.pipeline.counts.noisy import NoisyCounts, log_factor_of_n, masses, rows_of
+from suffice.pipeline.counts.weights import NATS, CountWeights, block_step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

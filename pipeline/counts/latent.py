@@ -7,7 +7,7 @@ With noisy counts :math:`y_k = c_k + \mathrm{DLap}(b)`, a Dirichlet prior and a 
         \prod_k \frac{\Gamma(\alpha_k + c_k)}{\Gamma(\alpha_k)\, c_k!} e^{-|y_k - c_k| / b},
     \qquad N = \sum_k c_k, \quad A = \sum_k \alpha_k, \quad p \mid c \sim \mathrm{Dirichlet}(\alpha + c).
 
-Two counts with a known sum are one table; everything else is ``count_sums``. Why this is exact, where it is
+Two counts with a known sum are one table; everything else is ``sums``. Why this is exact, where it is
 only nearly so and by how much: docs/decisions/0006-latent-counts-exactly.md.
 """
 
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline import count_draws
-from suffice.pipeline.count_sums import MAX_GRID, CountSums
-from suffice.pipeline.count_weights import CountWeights, block_step, count_sampler
-from suffice.pipeline.noisy_counts import NoisyCounts, balanced_tilt, masses, pair_rows, rows_of
+from suffice.pipeline.counts import sampling
+from suffice.pipeline.counts.noisy import NoisyCounts, balanced_tilt, masses, pair_rows, rows_of
+from suffice.pipeline.counts.sums import MAX_GRID, CountSums
+from suffice.pipeline.counts.weights import CountWeights, block_step, count_sampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ class CountPosterior:
     def sample_counts(self, draws: int, rng: np.random.Generator) -> Floats:
         """Independent draws of the latent counts, (draws, n_cells, n_categories), float64 integers.
 
-        Exact where the grid of N is the integers; see ``count_draws``.
+        Exact where the grid of N is the integers; see ``sampling``.
         """
         cells = len(self.mean)
         result = np.empty((cells * draws, self.mean.shape[1]))
@@ -85,7 +85,7 @@ class CountPosterior:
                 first = count_sampler(weights, _pair_blocks(weights)).sample(local, rng)
                 result[slots] = np.stack([first, part.support[0, 0] - first], axis=1)
             else:
-                result[slots] = count_draws.sample(CountSums.of(part, self.tilt[batch]), local, rng)
+                result[slots] = sampling.sample(CountSums.of(part, self.tilt[batch]), local, rng)
         return result.reshape(cells, draws, -1).swapaxes(0, 1)
 
     def sample(self, draws: int, rng: np.random.Generator) -> Floats:
@@ -136,7 +136,7 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
             again.append((cell[below], low[below], first[below] - 1.0))
             again.append((cell[above], last[above] + 1.0, high[above]))
             # Where N spans several scales, no single tilt and no single step of the grid fits it all.
-            costly = count_draws.proposal_of(sums).cost > _COSTLY
+            costly = sampling.proposal_of(sums).cost > _COSTLY
             coarse = of_n.mass_below(_FINE * sums.step) * (sums.step > 1.0) > _TOLERABLE
             relevant = of_n.log_evidence > best[cell] + _RARE
             split = (coarse | (costly & relevant)) & (first < last)

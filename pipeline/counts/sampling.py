@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.count_sums import RELIABLE, CountSums
-from suffice.pipeline.count_weights import count_sampler, take_rows
+from suffice.pipeline.counts.noisy import log_factor_of_n
+from suffice.pipeline.counts.sums import RELIABLE, CountSums
+from suffice.pipeline.counts.weights import count_sampler, take_rows
 from suffice.pipeline.n_prior import Fixed
-from suffice.pipeline.noisy_counts import log_factor_of_n
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

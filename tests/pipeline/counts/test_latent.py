@@ -11,17 +11,17 @@ import pytest
 from scipy.special import betainc, gammaln
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline import count_draws, count_sums, latent_counts
-from suffice.pipeline.count_weights import (
+from suffice.pipeline.counts import latent, sampling, sums
+from suffice.pipeline.counts.latent import count_posterior, sample_dirichlet
+from suffice.pipeline.counts.noisy import NoisyCounts
+from suffice.pipeline.counts.weights import (
     CountWeights,
     block_step,
     count_sampler,
     log_rising,
     quadrature,
 )
-from suffice.pipeline.latent_counts import count_posterior, sample_dirichlet
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
-from suffice.pipeline.noisy_counts import NoisyCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -185,7 +185,7 @@ def test_draws_of_counts_above_the_cap_follow_the_law_too(
     n_prior: NPrior, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A cap 48 nats down sends almost every draw the long way: N first, then one count after the other.
-    monkeypatch.setattr(count_draws, "CAPS", np.array([48.0]))
+    monkeypatch.setattr(sampling, "CAPS", np.array([48.0]))
     counts = noisy_counts([[3.0, 5.0, 2.0]], [0.2, 1.0, 3.0], 1.3, n_prior)
     draws = count_posterior(counts).sample(DRAWS, np.random.default_rng())
     enumeration = Enumeration(counts, 0)
@@ -220,9 +220,9 @@ def test_a_coarser_grid_gives_the_same_posterior(
     counts = noisy_counts(noisy, concentration, 60.0, n_prior)
     fine = count_posterior(counts)
     points = 2**12
-    for module, name in ((count_sums, "MAX_GRID"), (latent_counts, "MAX_GRID"), (count_sums, "TABLE_BLOCKS")):
+    for module, name in ((sums, "MAX_GRID"), (latent, "MAX_GRID"), (sums, "TABLE_BLOCKS")):
         monkeypatch.setattr(module, name, points)
-    monkeypatch.setattr(latent_counts, "PAIR_BLOCKS", 256)
+    monkeypatch.setattr(latent, "PAIR_BLOCKS", 256)
     coarse = count_posterior(counts)
     # The stated error, (step / scale)^2 / 8, for steps of 4.
     error = (4 / 60) ** 2 / 8
