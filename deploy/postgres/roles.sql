@@ -1,0 +1,51 @@
+-- Three roles for a ledger on PostgreSQL, each with no more than its work needs.
+--
+--   suffice_owner       the data owner: makes accounts, sets their totals and sources
+--   suffice_publisher   the pipeline: charges accounts, moves its charges on
+--   suffice_auditor     reads everything, writes nothing
+--
+-- Run it in the ledger's database, as the role that made the ledger (the first `suffice ledger grant
+-- --create`) and may create roles; it may be run again. People and services log in as members:
+--
+--   CREATE ROLE nightly_release LOGIN PASSWORD '...' IN ROLE suffice_publisher;
+--
+-- The role that made the ledger owns its tables and can do everything to them: no service should hold it.
+
+BEGIN;
+
+DO $$
+DECLARE role text;
+BEGIN
+    FOREACH role IN ARRAY ARRAY['suffice_owner', 'suffice_publisher', 'suffice_auditor'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role) THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+        END IF;
+        -- No temporary tables either: they would come before the ledger's own.
+        EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC, %I', current_database(), role);
+        EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), role);
+    END LOOP;
+END
+$$;
+
+REVOKE ALL ON SCHEMA public FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
+GRANT USAGE ON SCHEMA public TO suffice_owner, suffice_publisher, suffice_auditor;
+
+REVOKE ALL ON alembic_version, ledger, entries, accounts, windows, names, charges
+    FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
+GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, charges
+    TO suffice_owner, suffice_publisher, suffice_auditor;
+
+-- Both append to the chain; a trigger keeps grants for whoever may set totals, the rest for whoever charges.
+GRANT INSERT ON entries TO suffice_owner, suffice_publisher;
+GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publisher;
+
+GRANT INSERT ON accounts TO suffice_owner;
+GRANT UPDATE (micro_granted, sources) ON accounts TO suffice_owner;
+
+GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;
+GRANT INSERT ON windows, names, charges TO suffice_publisher;
+GRANT UPDATE (micro_spent, micro_reserved) ON windows TO suffice_publisher;
+GRANT UPDATE (state, drew, epoch, holder, lease_expires, drawing_sequence, drawing_hash, manifest)
+    ON charges TO suffice_publisher;
+
+COMMIT;
