@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.families.normal import NormalSums
     from suffice.pipeline.priors import NormalInverseGamma
-    from suffice.pipeline.projection import NormalSums
 
     Floats: TypeAlias = NDArray[np.float64]
 

@@ -19,24 +19,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from suffice.errors import MissingExtraError, PriorError, UsageError
-from suffice.pipeline.laws import CountLaw, DirichletLaw, GammaLaw, Law, NormalInverseGammaLaw
-from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
-from suffice.pipeline.priors import Beta, Dirichlet, Gamma, NormalInverseGamma, Prior, parse_prior
-from suffice.pipeline.projection import (
-    project_bernoulli,
-    project_categorical,
-    project_normal,
-    project_poisson,
-)
-from suffice.pipeline.sensitivity import Design
+from suffice.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.priors import Prior
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -208,98 +200,6 @@ class Posterior:
         return parameter
 
 
-def posterior_of(
-    statistic: NoisyStatistic,
-    *,
-    method: str = NOISE_AWARE,
-    prior: Prior | str | None = None,
-    n_prior: NPrior | int | str | None = None,
-) -> Posterior:
-    """Compute the posterior of a released statistic's parameters.
-
-    Parameters
-    ----------
-    statistic : NoisyStatistic
-        The selected cells of a release's statistic.
-    method : {"noise-aware", "plug-in"}
-        The exact posterior given the noise, or the one that takes projected statistics for exact and is not
-        calibrated.
-    prior : Prior or str, optional
-        Of the parameters; the family's default otherwise.
-    n_prior : NPrior, int or str, optional
-        Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
-
-    Raises
-    ------
-    UsageError
-        Where the method does not exist, for this family or at all, or a prior of N has no use.
-    PriorError
-        Where the prior is not of the family's conjugate kind.
-    """
-    if method == NOISE_AWARE:
-        return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior)
-    if method != PLUG_IN:
-        message = (
-            f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
-        )
-        raise UsageError(message)
-    if n_prior is not None:
-        message = f"{PLUG_IN} takes the noisy N for exact and has no use for a prior of N: leave it out"
-        raise UsageError(message)
-    return plug_in_posterior(statistic, prior=prior)
-
-
-def noise_aware_posterior(
-    statistic: NoisyStatistic,
-    *,
-    prior: Prior | str | None = None,
-    n_prior: NPrior | int | str | None = None,
-) -> Posterior:
-    """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
-    from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - slow to import
-    from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415 - slow to import
-
-    plan = statistic.plan
-    if plan.family not in {"bernoulli", "categorical"}:
-        message = (
-            f"{plan.name} is {plan.family}, which has no {NOISE_AWARE} posterior yet: only method {PLUG_IN}, "
-            "which ignores the noise and is not calibrated, exists so far"
-        )
-        raise UsageError(message)
-    chosen = _prior_for(statistic, prior)
-    latent_n = _n_prior_for(statistic, n_prior)
-    values = statistic.values.astype(np.float64)
-    concentration = _concentration(statistic, chosen)
-    observed = np.ones(len(concentration), dtype=bool)
-    if plan.family == "bernoulli" and plan.design is Design.MINIMAL:
-        values = np.concatenate([np.zeros_like(values), values], axis=1)
-        observed[0] = False
-    counts = NoisyCounts.of(
-        values, observed=observed, scale=plan.scale, concentration=concentration, n_prior=latent_n
-    )
-    law = CountLaw(posterior=count_posterior(counts), shown=_shown(statistic))
-    return _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)
-
-
-def plug_in_posterior(statistic: NoisyStatistic, *, prior: Prior | str | None = None) -> Posterior:
-    """Compute the conjugate posterior that takes projected noisy statistics for exact; see ``posterior_of``.
-
-    It ignores the noise, so its intervals are too narrow: it is not calibrated.
-    """
-    family = statistic.plan.family
-    chosen = _prior_for(statistic, prior)
-    law: Law
-    if isinstance(chosen, Gamma):
-        n, total = project_poisson(statistic)
-        law = GammaLaw(concentration=chosen.concentration + total, rate=chosen.rate + n)
-    elif isinstance(chosen, NormalInverseGamma):
-        law = NormalInverseGammaLaw.updated(chosen, project_normal(statistic))
-    else:
-        counts = project_bernoulli(statistic) if family == "bernoulli" else project_categorical(statistic)
-        law = DirichletLaw(concentration=_concentration(statistic, chosen) + counts, shown=_shown(statistic))
-    return _posterior(statistic, PLUG_IN, chosen, law, None)
-
-
 def summarise(
     posterior: Posterior,
     mass: float = MASS,
@@ -361,98 +261,6 @@ def _checked_draws(draws: object) -> int:
 
 def _is_integer(value: object, least: int) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
-
-
-def default_prior(statistic: NoisyStatistic) -> Prior:
-    """Return the family's default prior, from public constants only."""
-    parameters = statistic.plan.parameters
-    family = statistic.plan.family
-    if family == "bernoulli":
-        return Beta(1, 1)
-    if family == "categorical":
-        return Dirichlet(1)
-    upper = float(parameters.upper or 0)
-    if family == "poisson":
-        return Gamma(1, 2 / upper)
-    lower = float(parameters.lower or 0)
-    return NormalInverseGamma((lower + upper) / 2, 1, 3, (upper - lower) ** 2 / 8)
-
-
-_KINDS: dict[str, type[Beta | Dirichlet | Gamma | NormalInverseGamma]] = {
-    "bernoulli": Beta,
-    "categorical": Dirichlet,
-    "poisson": Gamma,
-    "normal": NormalInverseGamma,
-}
-
-
-def _prior_for(statistic: NoisyStatistic, prior: Prior | str | None) -> Prior:
-    """Read the prior and check that it is of the family's conjugate kind."""
-    plan = statistic.plan
-    if prior is None:
-        return default_prior(statistic)
-    chosen = parse_prior(prior) if isinstance(prior, str) else prior
-    kind = _KINDS[plan.family]
-    if not isinstance(chosen, kind):
-        message = f"{plan.name} is {plan.family}: its prior must be {kind.__name__}, not {chosen}"
-        raise PriorError(message)
-    if isinstance(chosen, Dirichlet):
-        given, needed = len(chosen.concentration), len(plan.parameters.categories)
-        if given not in {1, needed}:
-            message = (
-                f"{plan.name} has {needed} categories: Dirichlet needs 1 or {needed} numbers, not {given}"
-            )
-            raise PriorError(message)
-    return chosen
-
-
-def _n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:
-    """Take the public N where the statistic rests on it, else the given or the default prior."""
-    if statistic.plan.design is Design.MINIMAL:
-        if statistic.public_n is None:
-            message = f"{statistic.plan.name} rests on a public N, which this release does not state"
-            raise UsageError(message)
-        if n_prior is not None:
-            message = f"N is public in this release ({statistic.public_n}): leave the prior of N out"
-            raise UsageError(message)
-        return Fixed(statistic.public_n)
-    if n_prior is None:
-        return Reciprocal(statistic.max_total_rows)
-    if isinstance(n_prior, str):
-        return parse_n_prior(n_prior)
-    if isinstance(n_prior, Reciprocal | Uniform | Fixed):
-        return n_prior
-    return Fixed(n_prior)
-
-
-def _concentration(statistic: NoisyStatistic, prior: Prior) -> Floats:
-    """Concentrations (n_categories,) of the counts, in the components' order; false before true."""
-    if isinstance(prior, Beta):
-        return np.array([prior.concentration0, prior.concentration1], dtype=np.float64)
-    categories = len(statistic.plan.parameters.categories)
-    given = np.array(prior.concentration, dtype=np.float64) if isinstance(prior, Dirichlet) else np.ones(1)
-    return np.broadcast_to(given, (categories,)).copy()
-
-
-def _shown(statistic: NoisyStatistic) -> int | None:
-    """Which of the probabilities is the parameter: that of true, or all of them."""
-    return 1 if statistic.plan.family == "bernoulli" else None
-
-
-def _posterior(
-    statistic: NoisyStatistic, method: str, prior: Prior, law: Law, n_prior: NPrior | None
-) -> Posterior:
-    plan = statistic.plan
-    return Posterior(
-        statistic=plan.name,
-        family=plan.family,
-        method=method,
-        prior=prior,
-        n_prior=n_prior,
-        groups=statistic.groups,
-        categories=plan.parameters.categories if plan.family == "categorical" else (),
-        law=law,
-    )
 
 
 def _number(value: float) -> float | None:

@@ -49,6 +49,20 @@ class NoisyStatistic:
     public_n: int | None
     max_total_rows: int
 
+    @property
+    def known_n(self) -> int:
+        """The public number of records.
+
+        Raises
+        ------
+        ValueError
+            Where it is private.
+        """
+        if self.public_n is None:
+            message = "the number of records is private"
+            raise ValueError(message)
+        return self.public_n
+
     def estimates(self, quantity: Quantity) -> NDArray[np.float64]:
         """Return the unbiased estimates of a quantity, shape (n_cells,), in the column's unit.
 
@@ -225,7 +239,7 @@ class Release:
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
-        from suffice.pipeline.posterior import posterior_of  # noqa: PLC0415 - scipy is slow to import
+        from suffice.pipeline.inference import posterior_of  # noqa: PLC0415 - scipy is slow to import
 
         return posterior_of(
             self.statistic(statistic).where(where), method=method, prior=prior, n_prior=n_prior

@@ -8,18 +8,26 @@ Sensitivity in `sensitivity.md`: partition-of-unity (false, true) or minimal-sum
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.domains import boolean_domain
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
 from suffice.pipeline.fields import Nulls, NullsField, StatisticSpec
+from suffice.pipeline.priors import Beta
 from suffice.pipeline.sensitivity import Design, minimal_sum
 from suffice.pipeline.sums import CodeCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
 
 ONE = Fraction(1)
 
@@ -82,6 +90,52 @@ def parameters(_spec: BernoulliSpec) -> Parameters:
     return Parameters()
 
 
+def default_prior(_parameters: Parameters) -> Beta:
+    """Return the uniform prior."""
+    return Beta(1, 1)
+
+
+def project(statistic: NoisyStatistic) -> Floats:
+    """Return counts of false and true, (n_cells, 2): within 0..N where N is public, else at least 0."""
+    values = statistic.values.astype(np.float64)
+    if statistic.plan.design is not Design.MINIMAL:
+        return np.maximum(values, 0.0)
+    n = float(statistic.known_n)
+    true = np.clip(values[:, 0], 0.0, n)
+    return np.stack([n - true, true], axis=1)
+
+
+def plug_in(statistic: NoisyStatistic, prior: Beta) -> Law:
+    r"""Update the prior: :math:`\mathrm{Beta}(a + n_1, b + n_0)`, of projected counts."""
+    from suffice.pipeline.laws import DirichletLaw  # noqa: PLC0415 - consumers only
+
+    return DirichletLaw(concentration=_concentration(prior) + project(statistic), shown=1)
+
+
+def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Law:
+    """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
+    from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415
+    from suffice.pipeline.laws import CountLaw  # noqa: PLC0415
+
+    values = statistic.values.astype(np.float64)
+    observed = np.array([statistic.plan.design is not Design.MINIMAL, True])
+    if not observed[0]:  # only true is released, beside a public N
+        values = np.concatenate([np.zeros_like(values), values], axis=1)
+    counts = NoisyCounts.of(
+        values,
+        observed=observed,
+        scale=statistic.plan.scale,
+        concentration=_concentration(prior),
+        n_prior=n_prior,
+    )
+    return CountLaw(posterior=count_posterior(counts), shown=1)
+
+
+def _concentration(prior: Beta) -> Floats:
+    return np.array([prior.concentration0, prior.concentration1], dtype=np.float64)
+
+
 FAMILY = Family(
     name="bernoulli",
     spec=BernoulliSpec,
@@ -89,4 +143,8 @@ FAMILY = Family(
     block=block,
     totals=totals,
     parameters=parameters,
+    prior=Beta,
+    default_prior=default_prior,
+    plug_in=plug_in,
+    noise_aware=noise_aware,
 )

@@ -8,12 +8,14 @@ Sensitivity in `sensitivity.md`: partition-of-unity or minimal-counts.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
 from suffice.pipeline.fields import Boolean, DomainField, StatisticSpec
+from suffice.pipeline.priors import Dirichlet
 from suffice.pipeline.sensitivity import Design, minimal_counts
 from suffice.pipeline.sums import CodeCounts
 
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.domains import Domain
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+
 
 OTHER = "other"
 
@@ -96,6 +104,59 @@ def domains(spec: CategoricalSpec) -> tuple[Domain, ...]:
     return (spec.categories,)
 
 
+def default_prior(_parameters: Parameters) -> Dirichlet:
+    """Return the uniform prior."""
+    return Dirichlet(1)
+
+
+def project(statistic: NoisyStatistic) -> Floats:
+    """Return counts (n_cells, n_categories): nearest with sum N where N is public, else at least 0."""
+    values = statistic.values.astype(np.float64)
+    if statistic.plan.design is not Design.MINIMAL:
+        return np.maximum(values, 0.0)
+    return project_simplex(values, float(statistic.known_n))
+
+
+def project_simplex(values: Floats, total: float) -> Floats:
+    """Return the nearest vectors (rows of values) that are nowhere negative and sum to the total."""
+    descending = -np.sort(-values, axis=1)
+    ranks = np.arange(1.0, values.shape[1] + 1.0)
+    excess = (np.cumsum(descending, axis=1) - total) / ranks
+    kept = np.sum(descending > excess, axis=1)
+    # With a total of 0 nothing is kept: then the largest entry sets the threshold.
+    threshold = np.take_along_axis(excess, np.maximum(kept - 1, 0)[:, None], axis=1)
+    projected: Floats = np.maximum(values - threshold, 0.0)
+    return projected
+
+
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+    r"""Update the prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
+    from suffice.pipeline.laws import DirichletLaw  # noqa: PLC0415 - consumers only
+
+    return DirichletLaw(concentration=_concentration(statistic, prior) + project(statistic), shown=None)
+
+
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+    """Return the exact posterior: the counts are latent, N with its own prior."""
+    from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415
+    from suffice.pipeline.laws import CountLaw  # noqa: PLC0415
+
+    counts = NoisyCounts.of(
+        statistic.values.astype(np.float64),
+        observed=np.ones(len(statistic.plan.components), dtype=bool),
+        scale=statistic.plan.scale,
+        concentration=_concentration(statistic, prior),
+        n_prior=n_prior,
+    )
+    return CountLaw(posterior=count_posterior(counts), shown=None)
+
+
+def _concentration(statistic: NoisyStatistic, prior: Dirichlet) -> Floats:
+    given = np.array(prior.concentration, dtype=np.float64)
+    return np.broadcast_to(given, (len(statistic.plan.components),)).copy()
+
+
 FAMILY = Family(
     name="categorical",
     spec=CategoricalSpec,
@@ -103,5 +164,9 @@ FAMILY = Family(
     block=block,
     totals=totals,
     parameters=parameters,
+    prior=Dirichlet,
+    default_prior=default_prior,
+    plug_in=plug_in,
+    noise_aware=noise_aware,
     domains=domains,
 )

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.domains import Domain
     from suffice.pipeline.fields import StatisticSpec
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.priors import Prior
+    from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.sums import Measure
 
 
@@ -116,7 +120,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One exponential family, up to the release.
+    """One exponential family: what is released of it, and its posteriors.
 
     Parameters
     ----------
@@ -133,6 +137,16 @@ class Family:
         exact totals of shape (n_cells, n_components), Python integers.
     parameters : callable
         The spec's entry -> the constants of its posterior.
+    prior : type
+        Its conjugate prior.
+    default_prior : callable
+        The constants -> a prior that rests on them alone.
+    plug_in : callable
+        The noisy statistic, a prior -> the conjugate update that takes the projected statistic for exact.
+    noise_aware : callable or None
+        The noisy statistic, a prior, the prior of N -> the exact posterior; None where there is none yet.
+    domains : callable
+        The spec's entry -> declared domains that multiply the number of cells.
     """
 
     name: str
@@ -141,4 +155,8 @@ class Family:
     block: Callable[[Any, bool], Block]
     totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
     parameters: Callable[[Any], Parameters]
+    prior: type[Prior]
+    default_prior: Callable[[Parameters], Prior]
+    plug_in: Callable[[NoisyStatistic, Any], Law]
+    noise_aware: Callable[[NoisyStatistic, Any, NPrior], Law] | None = None
     domains: Callable[[Any], tuple[Domain, ...]] = field(default=lambda _spec: ())

@@ -9,8 +9,9 @@ Sensitivity in `sensitivity.md`: partition-of-unity, the quadratic Bernstein bas
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from pydantic import model_validator
@@ -18,11 +19,17 @@ from pydantic import model_validator
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity, combination
 from suffice.pipeline.fields import Bound, Integer, Nulls, NullsField, StatisticSpec
 from suffice.pipeline.lattice import DEFAULT_BITS, FEWEST_BITS, MOST_BITS, Quantiser
+from suffice.pipeline.priors import NormalInverseGamma
 from suffice.pipeline.sensitivity import Design, minimal_moments
 from suffice.pipeline.sums import PowerSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
 
 WEIGHT = 2
 """Weight of the second moment in the minimal design: within about 8 percent of the best choice where the
@@ -123,6 +130,71 @@ def parameters(spec: NormalSpec) -> Parameters:
     return Parameters(lower=spec.lower, upper=spec.upper, lattice_bits=spec.lattice_bits)
 
 
+def default_prior(parameters: Parameters) -> NormalInverseGamma:
+    """Return a prior centred in the interval, of variance ``(upper - lower)^2 / 16`` on average."""
+    lower, upper = float(parameters.lower or 0), float(parameters.upper or 0)
+    return NormalInverseGamma((lower + upper) / 2, 1, 3, (upper - lower) ** 2 / 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalSums:
+    """Projected sums of a normal statistic, of z = (x - centre) / half_range.
+
+    Attributes
+    ----------
+    n, total, total_of_squares : ndarray of shape (n_cells,), float64
+        Rows, sum of z, sum of z^2; all zero where the noisy n is not positive.
+    centre, half_range : float
+        In the column's unit.
+    """
+
+    n: Floats
+    total: Floats
+    total_of_squares: Floats
+    centre: float
+    half_range: float
+
+
+def project(statistic: NoisyStatistic) -> NormalSums:
+    """Return N, sum and sum of squares in half ranges: n >= 0, |t| <= n, t^2 / n <= q <= n."""
+    lower = statistic.plan.parameters.lower or Fraction(0)
+    upper = statistic.plan.parameters.upper or Fraction(0)
+    centre, half_range = (lower + upper) / 2, (upper - lower) / 2
+    maps = {quantity.name: quantity for quantity in statistic.plan.quantities}
+    n_map, total_map, squares_map = maps["n"], maps["total"], maps["total_of_squares"]
+    # Combined in exact fractions: far from zero, a difference of rounded sums would lose its digits.
+    total = statistic.estimates(
+        combination("total", [(1 / half_range, total_map), (-centre / half_range, n_map)])
+    )
+    squares = statistic.estimates(
+        combination(
+            "total_of_squares",
+            [
+                (1 / half_range**2, squares_map),
+                (-2 * centre / half_range**2, total_map),
+                (centre**2 / half_range**2, n_map),
+            ],
+        )
+    )
+    n = np.maximum(statistic.estimates(n_map), 0.0)
+    total = np.clip(total, -n, n)
+    least = np.divide(total**2, n, out=np.zeros_like(n), where=n > 0.0)
+    return NormalSums(
+        n=n,
+        total=total,
+        total_of_squares=np.clip(squares, least, np.maximum(n, least)),
+        centre=float(centre),
+        half_range=float(half_range),
+    )
+
+
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
+    """Update the prior with projected sums; see ``NormalInverseGammaLaw.updated``."""
+    from suffice.pipeline.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
+
+    return NormalInverseGammaLaw.updated(prior, project(statistic))
+
+
 FAMILY = Family(
     name="normal",
     spec=NormalSpec,
@@ -130,4 +202,7 @@ FAMILY = Family(
     block=block,
     totals=totals,
     parameters=parameters,
+    prior=NormalInverseGamma,
+    default_prior=default_prior,
+    plug_in=plug_in,
 )

@@ -8,7 +8,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from pydantic import model_validator
@@ -16,11 +16,17 @@ from pydantic import model_validator
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
 from suffice.pipeline.fields import Integer, Nulls, NullsField, StatisticSpec
 from suffice.pipeline.lattice import Quantiser
+from suffice.pipeline.priors import Gamma
 from suffice.pipeline.sensitivity import Design, minimal_sum
 from suffice.pipeline.sums import PowerSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
 
 LARGEST_UPPER = 10**9
 
@@ -90,6 +96,27 @@ def parameters(spec: PoissonSpec) -> Parameters:
     return Parameters(lower=Fraction(0), upper=Fraction(spec.upper))
 
 
+def default_prior(parameters: Parameters) -> Gamma:
+    """Return ``Gamma(1, 2 / upper)``: a mean of half the bound."""
+    return Gamma(1, 2 / float(parameters.upper or 1))
+
+
+def project(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
+    """Return N and total, each (n_cells,): ``n >= 0`` and ``0 <= total <= upper * n``."""
+    n, _ = statistic.quantity("n")
+    total, _ = statistic.quantity("total")
+    n = np.maximum(n, 0.0)
+    return n, np.clip(total, 0.0, float(statistic.plan.parameters.upper or 0) * n)
+
+
+def plug_in(statistic: NoisyStatistic, prior: Gamma) -> Law:
+    r"""Update the prior: :math:`\mathrm{Gamma}(a + \text{total}, b + n)`, of projected sums."""
+    from suffice.pipeline.laws import GammaLaw  # noqa: PLC0415 - consumers only
+
+    n, total = project(statistic)
+    return GammaLaw(concentration=prior.concentration + total, rate=prior.rate + n)
+
+
 FAMILY = Family(
     name="poisson",
     spec=PoissonSpec,
@@ -97,4 +124,7 @@ FAMILY = Family(
     block=block,
     totals=totals,
     parameters=parameters,
+    prior=Gamma,
+    default_prior=default_prior,
+    plug_in=plug_in,
 )

@@ -8,16 +8,17 @@ import pytest
 from scipy import stats
 
 from suffice.errors import MissingExtraError, PriorError, UsageError
-from suffice.pipeline.n_prior import Fixed, Reciprocal, Uniform
-from suffice.pipeline.posterior import (
+from suffice.pipeline.families.categorical import project_simplex
+from suffice.pipeline.families.normal import project as project_normal
+from suffice.pipeline.inference import (
     default_prior,
     noise_aware_posterior,
     plug_in_posterior,
     posterior_of,
-    summarise,
 )
+from suffice.pipeline.n_prior import Fixed, Reciprocal, Uniform
+from suffice.pipeline.posterior import summarise
 from suffice.pipeline.priors import Beta, Dirichlet, Gamma, NormalInverseGamma
-from suffice.pipeline.projection import project_normal, project_simplex
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:

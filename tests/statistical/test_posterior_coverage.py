@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from suffice.pipeline.inference import posterior_of
 from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.posterior import Posterior, posterior_of
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from suffice.pipeline.posterior import Posterior
 
     Ranks: TypeAlias = NDArray[np.int64]
 

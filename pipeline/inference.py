@@ -1,0 +1,148 @@
+"""From a released statistic to its posterior: the method, the priors, the family's own update."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.posterior import NOISE_AWARE, PLUG_IN, Posterior
+from suffice.pipeline.priors import Dirichlet, Prior, parse_prior
+from suffice.pipeline.sensitivity import Design
+
+if TYPE_CHECKING:
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.release import NoisyStatistic
+
+
+def posterior_of(
+    statistic: NoisyStatistic,
+    *,
+    method: str = NOISE_AWARE,
+    prior: Prior | str | None = None,
+    n_prior: NPrior | int | str | None = None,
+) -> Posterior:
+    """Compute the posterior of a released statistic's parameters.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+        The selected cells of a release's statistic.
+    method : {"noise-aware", "plug-in"}
+        The exact posterior given the noise, or the one that takes projected statistics for exact and is not
+        calibrated.
+    prior : Prior or str, optional
+        Of the parameters; the family's default otherwise.
+    n_prior : NPrior, int or str, optional
+        Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
+
+    Raises
+    ------
+    UsageError
+        Where the method does not exist, for this family or at all, or a prior of N has no use.
+    PriorError
+        Where the prior is not of the family's conjugate kind.
+    """
+    if method == NOISE_AWARE:
+        return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior)
+    if method != PLUG_IN:
+        message = (
+            f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
+        )
+        raise UsageError(message)
+    if n_prior is not None:
+        message = f"{PLUG_IN} takes the noisy N for exact and has no use for a prior of N: leave it out"
+        raise UsageError(message)
+    return plug_in_posterior(statistic, prior=prior)
+
+
+def noise_aware_posterior(
+    statistic: NoisyStatistic,
+    *,
+    prior: Prior | str | None = None,
+    n_prior: NPrior | int | str | None = None,
+) -> Posterior:
+    """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
+    family = FAMILIES[statistic.plan.family]
+    if family.noise_aware is None:
+        message = (
+            f"{statistic.plan.name} is {family.name}, which has no {NOISE_AWARE} posterior yet: only method "
+            f"{PLUG_IN}, which ignores the noise and is not calibrated, exists so far"
+        )
+        raise UsageError(message)
+    chosen = _prior_for(statistic, prior)
+    latent_n = _n_prior_for(statistic, n_prior)
+    return _posterior(
+        statistic, NOISE_AWARE, chosen, family.noise_aware(statistic, chosen, latent_n), latent_n
+    )
+
+
+def plug_in_posterior(statistic: NoisyStatistic, *, prior: Prior | str | None = None) -> Posterior:
+    """Compute the conjugate posterior that takes projected noisy statistics for exact; see ``posterior_of``.
+
+    It ignores the noise, so its intervals are too narrow: it is not calibrated.
+    """
+    chosen = _prior_for(statistic, prior)
+    law = FAMILIES[statistic.plan.family].plug_in(statistic, chosen)
+    return _posterior(statistic, PLUG_IN, chosen, law, None)
+
+
+def default_prior(statistic: NoisyStatistic) -> Prior:
+    """Return the family's default prior, from public constants only."""
+    return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+
+
+def _prior_for(statistic: NoisyStatistic, prior: Prior | str | None) -> Prior:
+    """Read the prior and check that it is of the family's conjugate kind."""
+    plan = statistic.plan
+    if prior is None:
+        return default_prior(statistic)
+    chosen = parse_prior(prior) if isinstance(prior, str) else prior
+    kind = FAMILIES[plan.family].prior
+    if not isinstance(chosen, kind):
+        message = f"{plan.name} is {plan.family}: its prior must be {kind.__name__}, not {chosen}"
+        raise PriorError(message)
+    if isinstance(chosen, Dirichlet):
+        given, needed = len(chosen.concentration), len(plan.parameters.categories)
+        if given not in {1, needed}:
+            message = (
+                f"{plan.name} has {needed} categories: Dirichlet needs 1 or {needed} numbers, not {given}"
+            )
+            raise PriorError(message)
+    return chosen
+
+
+def _n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:
+    """Take the public N where the statistic rests on it, else the given or the default prior."""
+    if statistic.plan.design is Design.MINIMAL:
+        if statistic.public_n is None:
+            message = f"{statistic.plan.name} rests on a public N, which this release does not state"
+            raise UsageError(message)
+        if n_prior is not None:
+            message = f"N is public in this release ({statistic.public_n}): leave the prior of N out"
+            raise UsageError(message)
+        return Fixed(statistic.public_n)
+    if n_prior is None:
+        return Reciprocal(statistic.max_total_rows)
+    if isinstance(n_prior, str):
+        return parse_n_prior(n_prior)
+    if isinstance(n_prior, Reciprocal | Uniform | Fixed):
+        return n_prior
+    return Fixed(n_prior)
+
+
+def _posterior(
+    statistic: NoisyStatistic, method: str, prior: Prior, law: Law, n_prior: NPrior | None
+) -> Posterior:
+    plan = statistic.plan
+    return Posterior(
+        statistic=plan.name,
+        family=plan.family,
+        method=method,
+        prior=prior,
+        n_prior=n_prior,
+        groups=statistic.groups,
+        categories=plan.parameters.categories if plan.family == "categorical" else (),
+        law=law,
+    )
