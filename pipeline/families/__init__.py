@@ -1,4 +1,7 @@
-"""One exponential family per file, in a fixed order: spec, sums, block of components, totals, constants."""
+"""One exponential family per file, in a fixed order.
+
+Spec, measure, block of components, totals, constants; default prior, projection, posteriors.
+"""
 
 from __future__ import annotations
 
