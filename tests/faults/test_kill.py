@@ -1,0 +1,101 @@
+"""kill -9 at every step of a release, then a recovery or a rerun: every charge comes to its right end."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.storage.ledger import open_ledger
+from suffice.storage.recovery import Action
+from support.faults import FREE, POINTS, PUBLISHED, RETURNED, SPENT
+from support.judging import EPSILON, Scene, problems
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+RECOVER, RERUN = "recover", "rerun"
+
+
+def spent(scene: Scene) -> Fraction:
+    with open_ledger(scene.ledger) as ledger:
+        account = ledger.account("passengers")
+    assert account.reserved == 0
+    return account.spent
+
+
+def kill_and_end(scene: Scene, name: str, point: str, ending: str) -> None:
+    """Kill a run at a point, end it, and hold what is there to the rules; then make the release after all."""
+    before = spent(scene)
+    ended = scene.run(name, point=point, number=signal.SIGKILL, expired=True)
+    assert (ended.signal, ended.stopped) == (signal.SIGKILL, False)
+    if ending == RECOVER:
+        report = scene.recover()
+        assert report.ok
+        actions = [charge.action for charge in report.charges]
+        if point in (*FREE, "after published"):
+            assert actions == []
+        else:
+            assert actions == [Action.PUBLISHED if point in PUBLISHED else Action.ABANDONED]
+        assert [charge.returned for charge in report.charges if charge.returned] == (
+            [EPSILON] if point in RETURNED else []
+        )
+        assert spent(scene) - before == (EPSILON if point in (*SPENT, *PUBLISHED) else 0)
+        assert str(scene.recover()) == "nothing to recover: every charge is final"
+    else:
+        ended = scene.run(name)
+        if point in SPENT:
+            assert ended.result["status"] == "ChargeSpentError"
+        elif point == "after published":
+            assert ended.result["status"] == "already_published"
+        else:
+            assert ended.result["status"] == "published"
+        assert spent(scene) - before == EPSILON
+    assert problems(scene, name) == []
+    again = scene.run(name, new_attempt=True)
+    assert again.result["status"] in {"published", "already_published"}
+    assert spent(scene) - before == EPSILON * (2 if point in SPENT else 1)
+    assert problems(scene, name) == []
+
+
+def test_a_kill_at_any_step(scene: Scene) -> None:
+    endings = [RECOVER, RERUN] * len(POINTS)
+    for index, point in enumerate(POINTS):  # each engine ends each point the other's other way
+        kill_and_end(scene, f"r{index}", point, endings[index + scene.ledger.startswith("sqlite")])
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("point", POINTS)
+def test_fifty_kills_at_any_step(scene: Scene, point: str) -> None:
+    for repetition in range(50):
+        kill_and_end(scene, f"r{repetition}", point, [RECOVER, RERUN][repetition % 2])
+
+
+def test_the_rules_find_a_charge_that_is_made_after_publishing(scene: Scene) -> None:
+    right = scene.run("right", mutant="charge after publishing")
+    assert right.result["status"] == "published"
+    assert problems(scene, "right") == []
+    killed = scene.run("r", point="after manifest", number=signal.SIGKILL, mutant="charge after publishing")
+    assert killed.signal == signal.SIGKILL
+    scene.recover()
+    assert "a release without a charge" in problems(scene, "r")
+
+
+def test_the_rules_find_noise_that_is_drawn_again(scene: Scene) -> None:
+    right = scene.run("right", mutant="redraw on rerun")
+    assert right.result["status"] == "published"
+    assert problems(scene, "right") == []
+    for index, point in enumerate(SPENT):
+        name = f"r{index}"
+        scene.run(name, point=point, number=signal.SIGKILL, expired=True, mutant="redraw on rerun")
+        again = scene.run(name, mutant="redraw on rerun")
+        assert again.result["status"] == "published"
+        found = problems(scene, name)
+        if point == "after drawing":  # nothing had been drawn yet
+            assert found == []
+        else:
+            assert any("noise was drawn 2 times" in problem for problem in found)
+        if "file" in point or "staged" in point:
+            assert any("two noisy versions of cancelled" in problem for problem in found)

@@ -1,0 +1,101 @@
+"""Recovery that is itself killed, that runs twice at once, and that runs beside live runs."""
+
+from __future__ import annotations
+
+import signal
+from threading import Barrier, Thread
+
+import pytest
+
+from suffice.storage.ledger import open_ledger
+from suffice.storage.recovery import Action
+from support.faults import POINTS, PUBLISHED, RECOVERY_POINTS, RETURNED, SPENT
+from support.judging import EPSILON, Scene, problems
+
+LEFTOVERS = ("after reserve", "after file 1", "after staged", "after manifest")
+
+
+def leave(scene: Scene, points: tuple[str, ...], prefix: str = "r") -> dict[str, str]:
+    """Kill a run at each of some points; return the points by name of the release."""
+    left = {f"{prefix}{index}": point for index, point in enumerate(points)}
+    for name, point in left.items():
+        scene.run(name, point=point, number=signal.SIGKILL, expired=True)
+    return left
+
+
+def check_ends(scene: Scene, left: dict[str, str]) -> None:
+    with open_ledger(scene.ledger) as ledger:
+        account = ledger.account("passengers")
+    states = {charge.name: charge.state for charge in account.charges}
+    assert states == {
+        name: "published" if point in PUBLISHED else "abandoned" for name, point in left.items()
+    }
+    assert account.reserved == 0
+    assert account.spent == EPSILON * sum(point in (*SPENT, *PUBLISHED) for point in left.values())
+    for name in left:
+        assert problems(scene, name) == []
+
+
+@pytest.mark.parametrize("points", [("after reserve",), ("after file 2",), ("after staged",)])
+def test_a_recovery_may_die_anywhere(scene: Scene, points: tuple[str, ...]) -> None:
+    died = 0
+    left: dict[str, str] = {}
+    for index, point in enumerate(RECOVERY_POINTS):
+        left |= leave(scene, points, f"r{index}-")
+        died += scene.forks.run(ledger=scene.ledger, point=point).signal == signal.SIGKILL
+        scene.observe()
+        assert scene.forks.run(ledger=scene.ledger, point="after published").signal in {0, signal.SIGKILL}
+        scene.observe()
+        assert scene.recover().ok
+        check_ends(scene, left)
+    assert died >= {"after reserve": 3, "after file 2": 6, "after staged": 5}[points[0]]
+
+
+def recover_at_once(scene: Scene, n_recoveries: int) -> list[str]:
+    """Recover in several threads, each with a ledger object of its own; return all reported actions."""
+    barrier = Barrier(n_recoveries)
+    actions: list[str] = []
+
+    def work() -> None:
+        barrier.wait(timeout=60)
+        actions.extend(charge.action for charge in scene.recover().charges)
+
+    threads = [Thread(target=work) for _ in range(n_recoveries)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return actions
+
+
+def test_recoveries_at_once_settle_each_charge_once(scene: Scene) -> None:
+    left = leave(scene, LEFTOVERS * 2)
+    actions = recover_at_once(scene, 3)
+    check_ends(scene, left)
+    assert actions.count(Action.ABANDONED) == sum(point in (*RETURNED, *SPENT) for point in left.values())
+    assert Action.LEFT not in actions
+    assert str(scene.recover()) == "nothing to recover: every charge is final"
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(600)
+def test_many_recoveries_at_once(scene: Scene) -> None:
+    left: dict[str, str] = {}
+    for round_number in range(10):
+        left |= leave(scene, tuple(POINTS)[2:], f"r{round_number}-")
+        recover_at_once(scene, 4)
+        check_ends(scene, left)
+
+
+@pytest.mark.parametrize("point", ["after reserve", "after the draw", "after staged", "after manifest"])
+def test_a_live_run_is_left_alone(scene: Scene, point: str) -> None:
+    stopped = scene.run("live", point=point, number=signal.SIGSTOP)
+    assert stopped.stopped
+    leave(scene, ("after file 1",), "dead")
+    actions = {charge.name: charge.action for charge in scene.recover().charges}
+    # What is staged is fixed: whoever comes first publishes it.
+    live = Action.PUBLISHED if point in PUBLISHED else Action.IN_PROGRESS
+    assert actions == {"live": live, "dead0": Action.ABANDONED}
+    ended = scene.forks.go_on(stopped.process)
+    assert ended.result["status"] == "published"
+    assert problems(scene, "live") == []

@@ -1,0 +1,315 @@
+"""Runs that are killed or stopped at a named point, and runs of naive implementations (mutants).
+
+All of it is installed in the process of the run itself, by replacing functions there; the product has no
+hooks. What a fault left behind is judged by :mod:`support.judging`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import time
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection, Engine
+
+    from suffice.storage.charge import Charge
+
+    Where = tuple[str, str, str]
+
+STATISTICS = {
+    "cancelled": {"family": "bernoulli", "column": "cancelled"},
+    "stops": {"family": "poisson", "column": "stops", "upper": 5},
+}
+"""Two data files: what happens between files happens between these."""
+
+POINTS: dict[str, Where] = {
+    "before reserve": ("ledger", "reserve", "before"),
+    "inside reserve": ("entry", "reserved", "after"),
+    "after reserve": ("ledger", "reserve", "after"),
+    "before drawing": ("ledger", "enter_drawing", "before"),
+    "inside drawing": ("entry", "drawing", "after"),
+    "after drawing": ("ledger", "enter_drawing", "after"),
+    "between draws": ("draw", "", "after"),
+    "after the draw": ("mechanism", "", "after"),
+    "inside file 1": ("link", "cancelled.parquet", "before"),
+    "after file 1": ("file", "cancelled", "after"),
+    "inside file 2": ("link", "stops.parquet", "before"),
+    "after file 2": ("file", "stops", "after"),
+    "inside staged": ("entry", "staged", "after"),
+    "after staged": ("ledger", "stage", "after"),
+    "inside manifest": ("link", "manifest.json", "before"),
+    "after manifest": ("manifest", "", "after"),
+    "inside published": ("entry", "published", "after"),
+    "after published": ("ledger", "publish", "after"),
+}
+"""Every step of a release, in order: before and after it, and inside where it has an inside (a transaction
+before its commit, a file written and not yet linked to its name)."""
+
+FREE = tuple(POINTS)[: tuple(POINTS).index("after reserve")]
+"""Where nothing is charged yet."""
+RETURNED = ("after reserve", "before drawing", "inside drawing")
+"""Where a charge stands, and is returned."""
+PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after staged") :]
+"""Where the release is fixed, and is published."""
+SPENT = tuple(point for point in POINTS if point not in {*FREE, *RETURNED, *PUBLISHED})
+"""Where noise may exist, and the charge is abandoned."""
+
+
+RECOVERY_POINTS: dict[str, Where] = {
+    "after taking over": ("ledger", "take_over", "after"),
+    "inside tombstone or manifest": ("link", "manifest.json", "before"),
+    "after tombstone or manifest": ("manifest", "", "after"),
+    "inside abandoned": ("entry", "abandoned", "after"),
+    "after abandoned": ("ledger", "abandon", "after"),
+    "between removals": ("removal", "", "after"),
+    "inside published": ("entry", "published", "after"),
+    "after published": ("ledger", "publish", "after"),
+}
+"""Every step of a recovery."""
+
+
+def warm_up() -> None:
+    """Import whatever a release imports, and have its kernels compiled; start no thread."""
+    for module in (
+        "dask.threaded",
+        "sqlalchemy.dialects.sqlite",
+        "suffice.pipeline.cluster",
+        "suffice.pipeline.mechanism",
+        "suffice.pipeline.reduce",
+        "suffice.pipeline.schema",
+        "suffice.releasing",
+        "suffice.storage.postgres",
+        "suffice.storage.sqlite",
+    ):
+        importlib.import_module(module)
+    from suffice.pipeline.chunk import chunk_job, sum_batches
+    from suffice.pipeline.spec import load_spec
+    from support.making import flights, mapping
+
+    spec = load_spec(mapping("data", statistics=STATISTICS))
+    sum_batches(flights(10).to_batches(), chunk_job(spec))
+
+
+def perform(
+    *,
+    spec: dict[str, Any],
+    store: str,
+    ledger: str,
+    draws: str,
+    new_attempt: bool = False,
+    point: str = "",
+    number: int = 0,
+    expired: bool = False,
+    mutant: str = "",
+) -> dict[str, Any]:
+    """Make a release in this process, which is spent afterwards; return how it ended.
+
+    Parameters
+    ----------
+    spec, store, ledger, new_attempt
+        Of the release.
+    draws : str
+        A file that gets the release's name once for every draw of noise that begins.
+    point, number
+        Send this process the signal of that number at a point of `POINTS`.
+    expired : bool
+        Let the lease of the charge have passed whenever anybody looks.
+    mutant : str
+        The name of a naive implementation to run in place of ours.
+    """
+    from suffice import releasing
+    from suffice.errors import SufficeError
+    from suffice.pipeline import mechanism
+    from suffice.pipeline.spec import load_spec
+    from suffice.storage.ledger import open_ledger
+
+    if expired:
+        replace_function(releasing, "open_ledger", partial(open_ledger, lease=timedelta(0)))
+    if mutant:
+        MUTANTS[mutant]()
+
+    def note_draw(*_: object, **__: object) -> None:
+        with Path(draws).open("a", encoding="utf-8") as file:
+            file.write(f"{spec['name']}\n")
+
+    interpose(mechanism, "privatize", "before", note_draw)
+    if point:
+        install(POINTS[point], number)
+    try:
+        outcome = releasing.carry_out(load_spec(spec), store=store, ledger=ledger, new_attempt=new_attempt)
+    except SufficeError as error:
+        return {"status": type(error).__name__, "message": str(error)}
+    return {"status": outcome.status, "release_id": outcome.release.release_id}
+
+
+def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
+    """Recover in this process, killed at a point of `RECOVERY_POINTS` if it comes there."""
+    from suffice.storage.ledger import open_ledger
+    from suffice.storage.recovery import recover
+    from suffice.storage.release_store import open_store
+
+    install(RECOVERY_POINTS[point], signal.SIGKILL)
+    with open_ledger(ledger, lease=timedelta(0)) as opened:
+        return recover(opened, open_store).to_dict()
+
+
+def install(where: Where, number: int) -> None:
+    """Send this process a signal when it first comes to a step."""
+    from suffice.pipeline import mechanism
+    from suffice.storage import local_files, sql_chain
+    from suffice.storage.release_store import ReleaseStore
+    from suffice.storage.sql_ledger import SqlLedger
+
+    signals = [number]
+
+    def action() -> None:
+        if signals:
+            os.kill(os.getpid(), signals.pop())
+
+    def always(*_: object, **__: object) -> bool:
+        return True
+
+    what, which, moment = where
+    steps: dict[str, tuple[Any, str, Callable[..., bool]]] = {
+        "ledger": (SqlLedger, which, always),
+        # After the rows are changed, before the transaction is committed.
+        "entry": (sql_chain, "next_entry", lambda _, kind, *__: kind == which),
+        "draw": (mechanism, "discrete_laplace", always),
+        "mechanism": (mechanism, "privatize", always),
+        "file": (ReleaseStore, "write_data", lambda *args, **_: args[4] == which),
+        # The file is complete and synced under a hidden name.
+        "link": (local_files, "_link", lambda _, path: path.name == which),
+        "manifest": (ReleaseStore, "put_manifest", always),
+        "removal": (local_files, "_remove", lambda path: path.suffix == ".parquet"),
+    }
+    owner, name, condition = steps[what]
+    interpose(owner, name, moment, lambda *args, **kwargs: action() if condition(*args, **kwargs) else None)
+
+
+def interpose(owner: Any, name: str, moment: str, action: Callable[..., None]) -> None:
+    """Have something done before or after every call of a function, with its arguments."""
+    original = getattr(owner, name)
+
+    @wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if moment == "before":
+            action(*args, **kwargs)
+        result = original(*args, **kwargs)
+        if moment == "after":
+            action(*args, **kwargs)
+        return result
+
+    replace_function(owner, name, call)
+
+
+def replace_function(owner: Any, name: str, function: object) -> None:
+    """Replace a function of a module, or a method of a class."""
+    setattr(owner, name, function)
+
+
+def charge_after_publishing() -> None:
+    """Make the whole run one transaction of the ledger, committed once the release stands."""
+    from suffice.storage import sql_ledger
+
+    opened: list[Connection] = []
+
+    def change(engine: Engine, work: Callable[[Connection], Any], **_: object) -> Any:
+        if not opened:
+            opened.append(engine.connect())
+            opened[0].begin()
+        return work(opened[0])
+
+    replace_function(sql_ledger, "change", change)
+    interpose(sql_ledger.SqlLedger, "publish", "after", lambda *_: opened[0].commit())
+
+
+def redraw_on_rerun() -> None:
+    """Go on with whatever a dead run left, draw again, and overwrite its files."""
+    from suffice import releasing
+    from suffice.storage import local_files, sql_ledger
+    from suffice.storage.charge import ChargeState
+    from suffice.storage.rerun import Decision, decide_rerun
+    from suffice.storage.sql_charges import claim as take
+
+    drawn: list[Charge] = []
+    enter, link = sql_ledger.SqlLedger.enter_drawing, vars(local_files)["_link"]
+
+    def decide(charge: Charge | None, *args: Any, **kwargs: Any) -> Decision:
+        if charge is not None and charge.state is ChargeState.DRAWING:
+            return Decision.TAKE_OVER
+        return decide_rerun(charge, *args, **kwargs)
+
+    def claim(*args: Any) -> Charge:
+        charge = take(*args)
+        if charge.state is ChargeState.DRAWING:
+            drawn.append(charge)
+            charge = replace(charge, state=ChargeState.RESERVED)
+        return charge
+
+    def enter_drawing(ledger: sql_ledger.SqlLedger, charge: Charge) -> Charge:
+        return drawn[0] if drawn else enter(ledger, charge)
+
+    def overwrite(hidden: Path, path: Path) -> None:
+        if path.suffix == ".parquet":
+            hidden.replace(path)
+        else:
+            link(hidden, path)
+
+    replace_function(releasing, "decide_rerun", decide)
+    replace_function(sql_ledger, "decide_rerun", decide)
+    replace_function(sql_ledger, "claim", claim)
+    replace_function(sql_ledger.SqlLedger, "enter_drawing", enter_drawing)
+    replace_function(local_files, "_link", overwrite)
+
+
+def manifest_before_files() -> None:
+    """Write the data files after the manifest that names them."""
+    from suffice.storage.local_files import LocalFiles
+    from suffice.storage.place import MANIFEST
+
+    put = LocalFiles.put_new
+    waiting: list[tuple[Any, ...]] = []
+
+    def put_new(files: LocalFiles, key: str, data: bytes) -> None:
+        if key.endswith(".parquet"):
+            waiting.append((files, key, data))
+            return
+        put(files, key, data)
+        if key.endswith(MANIFEST):
+            for late in waiting:
+                time.sleep(0.02)
+                put(*late)
+
+    replace_function(LocalFiles, "put_new", put_new)
+
+
+def no_fence_in_the_ledger() -> None:
+    """Let a run go on without asking the ledger whether it still holds its charge."""
+    from suffice.storage.charge import ChargeState
+    from suffice.storage.sql_ledger import SqlLedger
+
+    def stage(_: SqlLedger, charge: Charge, manifest: bytes) -> Charge:
+        return replace(charge, state=ChargeState.STAGED, manifest=manifest)
+
+    def publish(_: SqlLedger, charge: Charge) -> Charge:
+        return replace(charge, state=ChargeState.PUBLISHED)
+
+    replace_function(SqlLedger, "stage", stage)
+    replace_function(SqlLedger, "publish", publish)
+
+
+MUTANTS = {
+    "charge after publishing": charge_after_publishing,
+    "redraw on rerun": redraw_on_rerun,
+    "manifest before files": manifest_before_files,
+    "no fence in the ledger": no_fence_in_the_ledger,
+}
