@@ -64,22 +64,41 @@ def test_nan_is_missing() -> None:
     assert quantised(values, Quantiser.counting(10), missing=7).tolist() == [7, 7, 1]
 
 
-def test_a_wrong_code_reaches_no_cell() -> None:
-    strange = np.array([-1, 3, 2**31 - 1, -(2**31), 0], np.int32)
-    table = np.zeros((3, 3), np.int64)
-    kernels.count_codes(np.zeros(5, np.int32), strange, table)
-    kernels.count_codes(strange, np.zeros(5, np.int32), table)
-    assert table.tolist() == [[2, 0, 0], [0, 0, 0], [0, 0, 0]]
+STRANGE = np.array([-1, 3, 4, 2**31 - 1, -(2**31), 0], np.int32)
+FIRST = np.zeros(6, np.int32)
 
-    cells = np.zeros(5, np.int32)
-    kernels.combine_codes(cells, strange, 3)
-    assert cells.tolist() == [-1, -1, -1, -1, 0]
-    kernels.combine_codes(cells, np.zeros(5, np.int32), 3)
-    assert cells.tolist() == [-1, -1, -1, -1, 0]
 
-    low, high = np.zeros((3, 3), np.int64), np.zeros((3, 3), np.int64)
-    kernels.add_powers(strange, np.ones(5, np.int32), low, high)
-    assert low.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]
+def test_a_wrong_code_goes_to_the_last_cell_and_to_no_other() -> None:
+    table = np.zeros((4, 3), np.int64)
+    kernels.count_codes(FIRST, STRANGE.copy(), table)
+    assert table.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [5, 0, 0]]
+    kernels.count_codes(STRANGE, FIRST.copy(), table)
+    assert table.tolist() == [[2, 0, 0], [0, 0, 0], [0, 0, 0], [10, 0, 0]]
+
+    powers = np.zeros((4, 3), np.int64)
+    kernels.add_powers(STRANGE, np.full(6, 2, np.int32), powers)
+    assert powers.tolist() == [[1, 2, 4], [0, 0, 0], [0, 0, 0], [5, 10, 20]]
+    kernels.add_powers(FIRST, np.full(6, kernels.NOTHING, np.int32), powers)
+    assert powers.tolist() == [[1, 2, 4], [0, 0, 0], [0, 0, 0], [11, 10, 20]]
+
+
+def test_a_wrong_code_makes_no_cell_and_none_comes_back() -> None:
+    cells = FIRST.copy()
+    kernels.combine_codes(cells, STRANGE, 3)
+    assert cells.tolist() == [-1, -1, -1, -1, -1, 0]
+    kernels.combine_codes(cells, FIRST, 3)
+    assert cells.tolist() == [-1, -1, -1, -1, -1, 0]
+
+
+@pytest.mark.parametrize("offset", range(17))
+@pytest.mark.parametrize("n_rows", [0, 1, 7, 8, 9, 64, 100])
+def test_nulls_are_found_at_any_offset(offset: int, n_rows: int) -> None:
+    rng = np.random.default_rng(offset)
+    for chance in (0.0, 0.1, 0.9):
+        valid = rng.random(offset + n_rows) >= chance
+        out = np.arange(n_rows, dtype=np.int32)
+        kernels.fill_nulls(out, np.packbits(valid, bitorder="little"), offset, -5)
+        assert out.tolist() == np.where(valid[offset:], np.arange(n_rows), -5).tolist()
 
 
 def test_an_index_beyond_its_dictionary_is_missing() -> None:
