@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from suffice.errors import CommitUnknownError, LedgerError
@@ -141,7 +141,7 @@ def _landed(engine: Engine, entry: Entry | None, failure: SQLAlchemyError, patie
     knows that it has ended: its entry is there for good, or never will be.
     """
     message = "the ledger's commit failed and may have landed: its epsilon counts as spent"
-    lost_connection = isinstance(failure, DBAPIError) and failure.connection_invalidated
+    lost_connection = isinstance(failure, DBAPIError) and failure.connection_invalidated  # from a server
     if entry is None or not lost_connection:
         raise CommitUnknownError(message) from failure
     query = select(tables.entries.c.hash).where(tables.entries.c.sequence == entry.sequence)
@@ -149,6 +149,8 @@ def _landed(engine: Engine, entry: Entry | None, failure: SQLAlchemyError, patie
     for pause in _pauses():
         try:
             with engine.connect() as connection, connection.begin():
+                left = max(0.1, deadline - time.monotonic())
+                connection.execute(select(func.set_config("lock_timeout", f"{left:.1f}s", True)))  # noqa: FBT003
                 read_head(connection, lock=True)
                 return bool(connection.scalar(query) == entry.hash)
         except SQLAlchemyError:

@@ -28,7 +28,7 @@ PRIVILEGE = psycopg.errors.InsufficientPrivilege
 RULE = psycopg.errors.IntegrityConstraintViolation
 MANIFEST = b'{"format_version":1}'
 
-FORBIDDEN = {
+FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
     "publisher": [
         ("UPDATE accounts SET micro_granted = 9000000", PRIVILEGE),
         ("UPDATE accounts SET sources = '[]'", PRIVILEGE),
