@@ -50,7 +50,7 @@ def check_create_only(objects: ObjectStore, uri: str) -> None:
             objects.delete(key)
     if not refused or standing != first:
         message = (
-            f"the store {uri} replaces objects that exist, and nothing was charged: "
-            "releases need one that creates objects only once (If-None-Match)"
+            f"the store {uri} replaces objects that exist: releases need a store that creates each object "
+            "only once (S3 servers: one that honours If-None-Match)"
         )
         raise StoreError(message)

@@ -100,6 +100,12 @@ def test_other_places_are_refused_without_repeating_what_may_be_secret(uri: str)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("uri", ["s3://secret@bucket/x", "gs://bucket/x?sig=secret", "az://c/x#secret"])
+def test_who_writes_credentials_is_told_where_they_belong(uri: str) -> None:
+    with pytest.raises(UsageError, match="come from the environment"):
+        read_address(uri)
+
+
 def test_settings_that_cannot_be_used_are_an_error_without_their_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
