@@ -30,6 +30,7 @@ from suffice.errors import (
 from suffice.releasing import Outcome, carry_out
 from suffice.storage.ledger import Account, Charge, open_ledger
 from suffice.storage.manifest import compose_manifest
+from suffice.storage.release_store import open_store
 from support.making import Place, flights, make_place, mapping
 
 
@@ -252,6 +253,8 @@ def test_a_failure_after_drawing_began_is_spent_and_fenced(
     current = charge(place)
     assert current is not None
     assert current.state == "abandoned"
+    left = Path(place.store) / "flights" / "all" / current.release_id
+    assert [path.name for path in left.iterdir()] == ["manifest.json"]  # the tombstone
     monkeypatch.undo()
     with pytest.raises(ChargeSpentError, match="--new-attempt"):
         run(place)
@@ -282,6 +285,25 @@ def test_what_was_staged_is_published_by_the_next_run(place: Place, monkeypatch:
     manifest = Path(place.store) / "flights" / "all" / staged.release_id / "manifest.json"
     assert manifest.read_bytes() == staged.manifest
     assert account(place).spent == 1
+
+
+def test_a_tombstone_where_staged_bytes_belong_spends_the_charge(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object, **_kwargs: object) -> None:
+        raise OSError("the store is away")
+
+    monkeypatch.setattr("suffice.storage.release_store.ReleaseStore.put_manifest", fail)
+    with pytest.raises(StageFailedError):
+        run(place)
+    staged = charge(place)
+    assert staged is not None
+    monkeypatch.undo()
+    open_store(place.store).put_tombstone("flights", "all", staged.release_id)
+    with pytest.raises(ChargeSpentError, match="--new-attempt"):
+        run(place)
+    assert run(place, new_attempt=True).status == "published"
+    assert account(place).spent == 2
 
 
 def test_neighbours_and_empty_data_give_the_same_shape_charge_and_status(tmp_path: Path) -> None:
