@@ -1,0 +1,256 @@
+"""Releases of neighbouring data sets: all that differs is noise, and what is hashed from it.
+
+Each pair is two real runs of the whole road, from files to a signed manifest, on equal copies of one
+granted ledger, over data sets that differ in one record.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from suffice import releasing
+from suffice.pipeline.spec import load_spec
+from suffice.releasing import carry_out
+from suffice.storage import canonical_json
+from suffice.storage.keys import new_keys
+from suffice.storage.ledger import open_ledger
+from suffice.storage.manifest import checksum, compose_manifest
+from suffice.storage.parquet import encode_statistic
+from suffice.storage.release_store import open_store
+from support.making import flights, make_place, mapping, write_parts
+from support.paid import copy_database
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.making import Place
+
+MAY_DIFFER = frozenset(
+    {"release_id", "created", "checksum", "signature.value", "drawing_sequence", "drawing_hash"}
+)
+"""Of a manifest, besides its files' hashes: ids and hashes, the signature, the ledger's sequence, time."""
+
+HOSTILE: dict[str, list[Any]] = {
+    "origin": ["JFK", "XXX", "", None, "\0", "Zürich" * 1000],
+    "carrier": ["UA", "other", None, "x" * 100_000],
+    "cancelled": [True, False, None],
+    "arr_delay": [0.0, float("nan"), float("inf"), -float("inf"), 1e308, None],
+    "stops": [0, 5, 2**62, -(2**62), None],
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a reader sees of a release besides its noise."""
+
+    paths: tuple[tuple[str, int, int], ...]
+    schemas: tuple[tuple[str, str, object, object, tuple[tuple[object, ...], ...]], ...]
+    keys: tuple[object, ...]
+    manifest: dict[str, Any]
+    account: tuple[object, ...]
+
+
+def record(rng: np.random.Generator) -> dict[str, Any]:
+    """Return one more row, of any kind."""
+    row = {column: values[rng.integers(len(values))] for column, values in HOSTILE.items()}
+    return {**row, "day": dt.date(2013, 1, 1) + dt.timedelta(days=int(rng.integers(200)))}
+
+
+def neighbours(rng: np.random.Generator, *, replaced: bool) -> tuple[pa.Table, pa.Table]:
+    """Return two data sets: one has a record more, or another record."""
+    base = flights(int(rng.choice([0, 1, 2, 40])), seed=int(rng.integers(2**31)))
+
+    def with_record(row: dict[str, Any]) -> pa.Table:
+        columns = {
+            name: pa.array([row[name]], type=base.schema.field(name).type) for name in base.column_names
+        }
+        return pa.concat_tables([base, pa.table(columns)])
+
+    return with_record(record(rng)), with_record(record(rng)) if replaced else base
+
+
+def released(template: Place, directory: Path, table: pa.Table, changes: dict[str, Any]) -> Shape:
+    """Release a data set from a copy of the template's ledger and empty store."""
+    directory.mkdir()
+    copy_database(template.directory / "ledger.db", directory / "ledger.db")
+    shutil.copytree(template.store, directory / "releases")
+    data = directory / "data"
+    write_parts(table, data, n_files=1) if table.num_rows else _write_empty(table, data)
+    url = f"sqlite:///{directory}/ledger.db"
+    outcome = carry_out(load_spec(mapping(data, **changes)), store=str(directory / "releases"), ledger=url)
+    with open_ledger(url) as ledger:
+        account = ledger.account("passengers")
+    return shape_of(directory / "releases" / "flights" / "all" / outcome.release.release_id, account)
+
+
+def _write_empty(table: pa.Table, directory: Path) -> None:
+    directory.mkdir()
+    pq.write_table(table, directory / "part-0.parquet")
+
+
+def shape_of(release: Path, account: Any) -> Shape:
+    manifest = json.loads((release / "manifest.json").read_bytes())
+    schemas, keys = [], []
+    for file in manifest["files"]:
+        parquet = pq.ParquetFile(release / file["path"])
+        footer = parquet.metadata
+        columns = [footer.row_group(0).column(index) for index in range(footer.num_columns)]
+        layout = tuple(
+            (
+                column.path_in_schema,
+                column.encodings,
+                column.compression,
+                column.total_compressed_size,
+                column.data_page_offset,
+                column.statistics,
+                column.has_dictionary_page,
+            )
+            for column in columns
+        )
+        schemas.append(
+            (
+                file["path"],
+                str(parquet.schema_arrow),
+                footer.metadata,
+                (footer.num_rows, footer.created_by),
+                layout,
+            )
+        )
+        table = parquet.read()
+        keys.append(table.drop_columns(["value", "estimate"]).to_pydict())
+    return Shape(
+        paths=tuple(
+            (path.name, path.stat().st_size, path.stat().st_mode) for path in sorted(release.iterdir())
+        ),
+        schemas=tuple(schemas),
+        keys=tuple(keys),
+        manifest=manifest,
+        account=(account.spent, account.reserved, [(c.epsilon, c.state, c.attempt) for c in account.charges]),
+    )
+
+
+def differing(first: object, second: object, place: str = "") -> set[str]:
+    """Name the fields in which two manifests differ."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        names = first.keys() | second.keys()
+        inner = (differing(first.get(n), second.get(n), f"{place}.{n}".lstrip(".")) for n in names)
+        return set(itertools.chain.from_iterable(inner))
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        inner = (differing(a, b, place) for a, b in zip(first, second, strict=True))
+        return set(itertools.chain.from_iterable(inner))
+    return set() if first == second else {place}
+
+
+def check_pair(template: Place, directory: Path, rng: np.random.Generator, *, replaced: bool) -> set[str]:
+    relation = "replace_one" if replaced else "add_or_remove_one"
+    changes = {"privacy": {"epsilon": "1", "neighboring": relation, "unit": "row"}}
+    directory.mkdir()
+    first, second = (
+        released(template, directory / side, table, changes)
+        for side, table in zip("ab", neighbours(rng, replaced=replaced), strict=True)
+    )
+    assert first.paths == second.paths
+    assert first.schemas == second.schemas
+    assert first.keys == second.keys
+    assert first.account == second.account
+    found = differing(first.manifest, second.manifest)
+    assert found <= {*MAY_DIFFER, "files.sha256"}, found
+    assert all(
+        len(str(first.manifest[name])) == len(str(second.manifest[name]))
+        for name in ("release_id", "checksum")
+    )
+    shutil.rmtree(directory)
+    return found
+
+
+@pytest.fixture
+def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[bool, Place]:
+    """A granted ledger with an empty store for each relation; everything is signed."""
+    monkeypatch.setenv("SUFFICE_SIGNING_KEY", str(new_keys(tmp_path / "key.pem").private_key))
+    places = {}
+    for replaced in (False, True):
+        relation = "replace_one" if replaced else "add_or_remove_one"
+        place = make_place(tmp_path / relation, neighboring=relation)
+        with open_ledger(place.ledger) as ledger:
+            open_store(place.store, ledger_id=ledger.ledger_id, create=True)
+        places[replaced] = place
+    return places
+
+
+def check_pairs(templates: dict[bool, Place], directory: Path, n_pairs: int) -> None:
+    rng = np.random.default_rng(2013)
+    found: set[str] = set()
+    for number in range(n_pairs):
+        replaced = number % 2 == 1
+        found |= check_pair(templates[replaced], directory / f"pair-{number}", rng, replaced=replaced)
+    # The comparison sees what does differ: noise, by the hashes of the files, and what hashes that.
+    assert {"files.sha256", "checksum", "signature.value", "release_id"} <= found
+
+
+def test_releases_of_neighbours_differ_in_their_noise_only(
+    templates: dict[bool, Place], tmp_path: Path
+) -> None:
+    check_pairs(templates, tmp_path, 20)
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(900)
+def test_releases_of_many_neighbours_differ_in_their_noise_only(
+    templates: dict[bool, Place], tmp_path: Path
+) -> None:
+    check_pairs(templates, tmp_path, 200)
+
+
+@pytest.mark.parametrize("mutant", ["default parquet", "stated rows", "observed groups"])
+def test_what_leaks_would_be_seen(
+    templates: dict[bool, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str
+) -> None:
+    """Controls: three ways of following the data, each of which fails the same comparison."""
+    encode, compose, read_spec = encode_statistic, compose_manifest, load_spec
+
+    def default_parquet(*arguments: Any) -> bytes:
+        """Write statistics, dictionaries and compressed pages."""
+        sink = pa.BufferOutputStream()
+        pq.write_table(pq.read_table(pa.BufferReader(encode(*arguments))), sink)
+        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    def read_table() -> pa.Table:
+        (newest,) = sorted(tmp_path.glob("pair/*"))[-1:]
+        return pq.read_table(newest / "data")
+
+    def stated_rows(*arguments: Any, **fields: Any) -> bytes:
+        """State how many rows were read."""
+        content = json.loads(compose(*arguments, **{**fields, "signer": None}))
+        content["versions"]["rows"] = str(read_table().num_rows)
+        content["checksum"] = checksum(content)
+        return canonical_json.encode({**content, "signature": fields["signer"].sign(content)})
+
+    def observed_groups(content: dict[str, Any]) -> Any:
+        """Take the keys of groups from the data."""
+        keys = sorted({key for key in read_table()["origin"].to_pylist() if key})
+        return read_spec({**content, "groups": {"origin": keys or ["none"]}})
+
+    if mutant == "default parquet":
+        monkeypatch.setattr(releasing, "encode_statistic", default_parquet)
+    elif mutant == "stated rows":
+        monkeypatch.setattr(releasing, "compose_manifest", stated_rows)
+    else:
+        monkeypatch.setitem(globals(), "load_spec", observed_groups)
+    rng = np.random.default_rng(2013)
+
+    def check_twenty() -> None:
+        for _ in range(20):
+            check_pair(templates[False], tmp_path / "pair", rng, replaced=False)
+
+    with pytest.raises(AssertionError):
+        check_twenty()
