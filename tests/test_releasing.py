@@ -31,6 +31,7 @@ from suffice.releasing import Outcome, carry_out
 from suffice.storage.ledger import Account, Charge, open_ledger
 from suffice.storage.manifest import compose_manifest
 from suffice.storage.release_store import open_store
+from suffice.storage.sql_ledger import SqlLedger
 from support.making import Place, flights, make_place, mapping
 
 
@@ -304,6 +305,24 @@ def test_a_tombstone_where_staged_bytes_belong_spends_the_charge(
         run(place)
     assert run(place, new_attempt=True).status == "published"
     assert account(place).spent == 2
+
+
+def test_a_run_that_finds_a_tombstone_does_not_say_that_it_published(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = SqlLedger.stage
+
+    def stage(ledger: SqlLedger, held: Charge, manifest: bytes) -> Charge:
+        staged = original(ledger, held, manifest)
+        open_store(place.store).put_tombstone(staged.name, staged.window, staged.release_id)
+        return staged
+
+    monkeypatch.setattr(SqlLedger, "stage", stage)
+    with pytest.raises(ChargeSpentError, match="--new-attempt"):
+        run(place)
+    current = charge(place)
+    assert current is not None
+    assert current.state == "abandoned"
 
 
 def test_neighbours_and_empty_data_give_the_same_shape_charge_and_status(tmp_path: Path) -> None:
