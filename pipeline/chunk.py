@@ -137,7 +137,7 @@ def rows_before_carry(largest: int, degree: int) -> int:
 
     where M is the largest magnitude of a lattice value and d the degree.
     """
-    return (2**63 - 1 - 2**LIMB_BITS) // max(1, int(largest**degree))
+    return ((1 << 63) - 1 - (1 << LIMB_BITS)) // max(1, int(largest**degree))
 
 
 def add_powers(

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.exact import cell_count
 from suffice.pipeline.plan import measures
-from suffice.pipeline.schema import check_schema as check_schema  # noqa: PLC0414
 from suffice.pipeline.sums import CodeCounts
 
 if TYPE_CHECKING:

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 
 
 def test_a_small_benchmark(repository: Path, tmp_path: Path) -> None:
-    command = [sys.executable, repository / "benchmarks" / "run.py", "--rows", "100000", "--repetitions", "1"]
+    command = [
+        sys.executable,
+        str(repository / "benchmarks" / "run.py"),
+        "--rows",
+        "100000",
+        "--repetitions",
+        "1",
+    ]
     done = subprocess.run(
         command,
         env={**os.environ, "SUFFICE_BENCH_DIR": str(tmp_path)},

@@ -164,8 +164,9 @@ def test_a_file_that_changed_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.parquet")
+    path = write(tmp_path / "a.parquet", row_group_size=100)
     source = open_source(spec_of(path))
+    assert len(source.partitions[0].pieces) == 1
     batches = read_batches(source.partitions[0], ("x",), 16)
     next(batches)
     write(tmp_path / "new.parquet").rename(path)
