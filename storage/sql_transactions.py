@@ -176,8 +176,8 @@ def _sqlstate(error: DBAPIError) -> str:
 
 
 def _pauses() -> Iterator[float]:
-    """Give pauses that grow to a second, spread so that two that collided part."""
+    """Give pauses that grow to a quarter of a second, spread so that two that collided part."""
     longest = 0.01
     while True:
         yield longest * (0.5 + secrets.randbelow(1000) / 2000)
-        longest = min(1.0, 2 * longest)
+        longest = min(0.25, 2 * longest)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import QueuePool, create_engine, event
 
 from suffice.errors import LedgerError, LedgerMissingError
+from suffice.storage.mounts import network_file_system
 from suffice.storage.sql_ledger import SqlLedger
 from suffice.storage.sql_schema import has_ledger, make_ledger
 from suffice.storage.sql_transactions import database_errors
@@ -39,6 +40,7 @@ _SETTINGS = (
 
 def open_sqlite_ledger(path: Path, *, clock: Callable[[], datetime], lease: timedelta) -> SqlLedger:
     """Open the ledger in a file; parameters and errors as :func:`suffice.storage.ledger.open_ledger`."""
+    _refuse_network(path)
     if not path.exists():
         message = (
             f"there is no ledger at {path}: "
@@ -67,6 +69,7 @@ def create_sqlite_ledger(path: Path, *, clock: Callable[[], datetime]) -> None:
     LedgerError
         Where the directory is missing or cannot be written.
     """
+    _refuse_network(path)
     if path.exists():
         return
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -137,6 +140,16 @@ def _fill(path: Path, now: datetime) -> None:
             make_ledger(connection, now)
     finally:
         engine.dispose()
+
+
+def _refuse_network(path: Path) -> None:
+    kind = network_file_system(path)
+    if kind is not None:
+        message = (
+            f"{path} is on a network file system ({kind}), where SQLite cannot keep two writers apart: "
+            "put the ledger on a local disk, or into PostgreSQL (postgresql://USER@HOST/DATABASE)"
+        )
+        raise LedgerError(message)
 
 
 def _sync_directory(directory: Path) -> None:
