@@ -29,6 +29,8 @@ _TASK_VALUES = 8_000_000
 _DAMAGED = "cannot be read: it is damaged, or access to it was lost"
 _MOST_TASKS = 8192
 _FOOTER_READERS = 8
+_READ_BYTES = 1 << 20
+"""Read of a column at a time: otherwise a whole row group's bytes would be in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +217,11 @@ def read_batches(partition: Partition, columns: Sequence[str], block_rows: int) 
         n_rows = 0
         try:
             with pq.ParquetFile(
-                piece.file.path, read_dictionary=list(piece.dictionaries), page_checksum_verification=True
+                piece.file.path,
+                read_dictionary=list(piece.dictionaries),
+                page_checksum_verification=True,
+                pre_buffer=False,
+                buffer_size=_READ_BYTES,
             ) as file:
                 for batch in file.iter_batches(
                     block_rows, row_groups=list(piece.row_groups), columns=list(columns), use_threads=False

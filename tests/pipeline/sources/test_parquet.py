@@ -150,6 +150,23 @@ def test_columns_whose_names_hold_dots(tmp_path: Path) -> None:
     assert batch.column("a").to_pylist() == [1.0, 2.0]
 
 
+def test_memory_is_bounded_by_blocks_and_not_by_row_groups(tmp_path: Path) -> None:
+    n_rows, path = 3_000_000, tmp_path / "a.parquet"
+    columns = {name: np.random.default_rng(1).normal(size=n_rows) for name in ("x", "y", "z")}
+    pq.write_table(pa.table(columns), path, row_group_size=n_rows, use_dictionary=False)
+    del columns
+    source = open_source(make_spec(path, {name: normal(name, "0", "1") for name in ("x", "y", "z")}))
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in read_batches(source.partitions[0], ("x", "y", "z"), 1 << 16):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert path.stat().st_size > 60 * 2**20
+    assert most < 20 * 2**20
+
+    with pq.ParquetFile(path) as file:  # Arrow's defaults
+        next(file.iter_batches(1 << 16, use_threads=False))
+        assert pa.total_allocated_bytes() - before > 60 * 2**20
+
+
 def test_a_file_that_changed_is_not_read(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet")
     source = open_source(spec_of(path))
