@@ -195,12 +195,12 @@ def _compare_charge(store: ReleaseStore, charge: Row, hashes: Mapping[int, str])
         return ["its charge was abandoned after a draw, and no tombstone stands there"] if lacks else []
     if state in {ChargeState.RESERVED, ChargeState.DRAWING}:
         return [f"a release stands there, though its charge is {state}: {_OLDER}"] if stands else []
-    if data is None:
+    if data is None or not stands:
         lacks = state is ChargeState.PUBLISHED
-        return ["its charge is published, and no manifest stands there"] if lacks else []
+        what = "no manifest" if data is None else "a tombstone"
+        return [f"its charge is published, and {what} stands there"] if lacks else []
     if sha256(data) != charge["manifest_sha256"]:
-        what = "what stands there is not the manifest that was staged"
-        return [what if stands else f"a tombstone stands there, though its charge is {state}"]
+        return ["what stands there is not the manifest that was staged"]
     manifest = parse_manifest(data)
     compared = {
         "epsilon": (manifest.epsilon * MICRO, charge["micro_epsilon"]),

@@ -17,7 +17,8 @@ LEDGER = frozenset({"alembic", "sqlalchemy"})
 ORCHESTRATOR = frozenset({"fastapi", "prefect"})
 HEAVY = frozenset({"arviz", "matplotlib", "pandas", "sklearn", "xarray"})
 NUMERIC = frozenset({"numpy", "pyarrow", "pydantic", "scipy", "yaml"})
-OPTIONAL = ENGINE | LEDGER | ORCHESTRATOR | HEAVY
+SIGNING = frozenset({"cryptography"})
+OPTIONAL = ENGINE | LEDGER | ORCHESTRATOR | HEAVY | SIGNING
 
 SPEC = """\
 name: flips
@@ -35,6 +36,9 @@ CONSUMER_MODULES = (
     "suffice.storage.manifest",
     "suffice.storage.parquet",
     "suffice.storage.release_store",
+    "suffice.storage.signing",
+    "suffice.storage.verify",
+    "suffice.storage.verify_ledger",
 )
 
 
