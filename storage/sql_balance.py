@@ -127,7 +127,7 @@ def shift(connection: Connection, row: Row[Any], window: str, *, reserved: int, 
 
 def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest) -> BudgetExceededError:
     """Return the error for a request that its account cannot cover."""
-    remaining = read_account(connection, row).remaining_in(request.window)
+    remaining = read_account(connection, row, with_charges=False).remaining_in(request.window)
     where = f" in window {request.window}" if counts_by_window(row.per_window, request.window) else ""
     message = (
         f"the account {row.dataset} has epsilon {format_epsilon(remaining)} left{where} of "
@@ -146,7 +146,7 @@ def _set_total(connection: Connection, dataset: str, micro: int, sources: Sequen
         .values(micro_granted=micro, sources=canonical_json(sources))
     )
     if done.rowcount != 1:
-        account = read_account(connection, read_account_row(connection, dataset))
+        account = read_account(connection, read_account_row(connection, dataset), with_charges=False)
         used = account.granted - account.remaining
         message = (
             f"the account {dataset} cannot be lowered to {format_epsilon(epsilon_of(micro))}: "

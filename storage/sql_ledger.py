@@ -150,7 +150,8 @@ class SqlLedger(Ledger):
             charge = read_newest(connection, self.ledger_id, _key(request))
             if charge is not None and charge.state is ChargeState.RESERVED:
                 return
-            if read_account(connection, row).remaining_in(request.window) < request.epsilon:
+            account = read_account(connection, row, with_charges=False)
+            if account.remaining_in(request.window) < request.epsilon:
                 raise exceeded_error(connection, row, request)
 
     def entries(self) -> Sequence[Entry]:

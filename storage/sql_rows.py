@@ -82,15 +82,12 @@ def sources_of(row: Row[Any]) -> tuple[str, ...]:
     return tuple(json.loads(row.sources))
 
 
-def read_account(connection: Connection, row: Row[Any]) -> Account:
-    """Return an account with its windows and charges."""
+def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = True) -> Account:
+    """Return an account with its windows and, unless only its balance counts, its charges."""
     left = row.micro_granted - row.micro_spent - row.micro_reserved
     windows = connection.execute(select(tables.windows).where(tables.windows.c.dataset == row.dataset)).all()
-    charges = connection.execute(
-        select(*_SUMMARY)
-        .where(tables.charges.c.dataset == row.dataset)
-        .order_by(tables.charges.c.reserved_sequence)
-    )
+    charges = select(*_SUMMARY).where(tables.charges.c.dataset == row.dataset)
+    charges = charges.order_by(tables.charges.c.reserved_sequence)
     terms = terms_of(row)
     return Account(
         dataset=row.dataset,
@@ -111,7 +108,7 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
             )
             for window in sorted(windows, key=lambda row: row.window)
         ),
-        charges=tuple(_summary(charge) for charge in charges),
+        charges=tuple(map(_summary, connection.execute(charges))) if with_charges else (),
     )
 
 
