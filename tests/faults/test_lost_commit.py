@@ -132,6 +132,7 @@ def test_one_charge_and_noise_only_where_it_is_confirmed(proxy: CuttingProxy, po
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(900)
 def test_one_charge_and_noise_only_where_it_is_confirmed_200_times(
     proxy: CuttingProxy, postgres_url: str
 ) -> None:

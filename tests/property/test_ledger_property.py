@@ -6,18 +6,24 @@ The model is a list of attempts a key; what an account has spent is summed anew 
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from suffice.errors import (
     BudgetExceededError,
@@ -30,6 +36,9 @@ from suffice.storage.ledger import LEASE, Charge, ChargeRequest, create_ledger, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from support.postgres import Server
 
 EPSILON = {"a": Fraction(1), "b": Fraction(750_001, 10**6)}
 TOTALS = (Fraction(1), Fraction(3, 2), Fraction(2))
@@ -65,10 +74,12 @@ class Attempt:
 class LedgerMachine(RuleBasedStateMachine):
     """The ledger beside its model."""
 
+    new_url: Callable[[], str]
+    """Gives the URL of a ledger still to be made; set by the tests."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.directory = tempfile.mkdtemp()
-        url = f"sqlite:///{self.directory}/ledger.db"
+        url = type(self).new_url()
         self.time = datetime(2026, 1, 31, tzinfo=UTC)
         self.runs = [create_ledger(url, clock=self.now), open_ledger(url, clock=self.now)]
         self.granted = dict.fromkeys(GRIDS, TOTALS[1])
@@ -251,7 +262,6 @@ class LedgerMachine(RuleBasedStateMachine):
         problems = self.runs[0].verify()
         for run in self.runs:
             run.close()
-        shutil.rmtree(self.directory)
         assert problems == ()
 
 
@@ -272,11 +282,49 @@ def request_for(dataset: str, name: str, window: str) -> ChargeRequest:
     )
 
 
-TestLedger = LedgerMachine.TestCase
-TestLedger.settings = settings(
-    max_examples=40,
-    stateful_step_count=20,
-    deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes of database
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+def check(new_url: Callable[[], str], max_examples: int) -> None:
+    machine = type("Machine", (LedgerMachine,), {"new_url": staticmethod(new_url)})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=max_examples,
+            stateful_step_count=20,
+            deadline=None,
+            phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes of database
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+        ),
+    )
+
+
+def check_on_sqlite(directory: Path, max_examples: int) -> None:
+    numbers = count()
+    check(lambda: f"sqlite:///{directory}/ledger-{next(numbers)}.db", max_examples)
+
+
+def check_on_postgresql(server: Server, max_examples: int) -> None:
+    urls = []
+
+    def new_url() -> str:
+        urls.append(server.new_database())
+        return urls[-1]
+
+    try:
+        check(new_url, max_examples)
+    finally:
+        for url in urls:
+            server.drop(url)
+
+
+def test_the_ledger_agrees_with_its_model_on_sqlite(tmp_path: Path) -> None:
+    check_on_sqlite(tmp_path, 25)
+
+
+def test_the_ledger_agrees_with_its_model_on_postgresql(postgres_server: Server) -> None:
+    check_on_postgresql(postgres_server, 5)
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(3600)
+def test_the_ledger_agrees_with_its_model_for_long(tmp_path: Path, postgres_server: Server) -> None:
+    check_on_sqlite(tmp_path, 300)
+    check_on_postgresql(postgres_server, 60)
