@@ -10,6 +10,8 @@ from suffice.storage.charge import Charge, ChargeState
 from suffice.storage.recovery import Action, Report, recover
 from suffice.storage.release_store import ReleaseStore, open_store
 from suffice.storage.settling import abandon, publish, settle
+from support.bucket_server import bucket_server
+from support.buckets import variables
 from support.releases import compose, data_files, make_plan, some_values
 
 if TYPE_CHECKING:
@@ -26,7 +28,12 @@ class World:
     """A ledger with epsilon 3 for `flights`, a store, and runs that stop wherever a test wants."""
 
     def __init__(
-        self, ledger_factory: Callable[[], Ledger], make_request: Callable[..., Any], clock: Any, root: Path
+        self,
+        ledger_factory: Callable[[], Ledger],
+        make_request: Callable[..., Any],
+        clock: Any,
+        root: Path,
+        uri: str = "",
     ) -> None:
         self.open_ledger = ledger_factory
         self.ledger = ledger_factory()
@@ -34,10 +41,11 @@ class World:
         self.make_request = make_request
         self.clock = clock
         self.root = root
-        self.store = self.open_store(str(root))
+        self.uri = uri or str(root)
+        self.store = self.open_store(self.uri)
 
     def open_store(self, uri: str) -> ReleaseStore:
-        return open_store(uri, ledger_id=self.ledger.ledger_id, create=uri == str(self.root))
+        return open_store(uri, ledger_id=self.ledger.ledger_id, create=uri == self.uri)
 
     def run(self, state: str, name: str = "delays", manifest: bytes = MANIFEST, **fields: Any) -> Charge:
         """Bring a charge into a state as a run would, and leave it there."""
@@ -316,3 +324,27 @@ def test_a_report_can_be_printed_and_read_by_programs(world: World, tmp_path: Pa
     assert str(world.recover()) == "nothing to recover: every charge is final"
     world.run("drawing", "late", epsilon=Fraction(1, 2), store_uri=str(tmp_path / "gone"))
     assert "late, attempt 1: drawing; left: there is no release store" in str(world.recover())
+
+
+def test_a_store_in_a_bucket_is_recovered_alike(
+    ledger_factory: Callable[[], Ledger],
+    make_request: Callable[..., Any],
+    clock: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with bucket_server() as server:
+        for name, value in variables(server.url).items():
+            monkeypatch.setenv(name, value)
+        world = World(ledger_factory, make_request, clock, tmp_path, "s3://bucket/pre")
+        left = {state: world.run(state, state) for state in STATES}
+        report = world.recover()
+        kept = {key.partition("/pre/")[2] for key in server.objects}
+    assert report.ok
+    assert [found.after for found in report.charges] == ["abandoned", "abandoned", "published"]
+    drawing, staged = (f"{name}/all/{left[name].release_id}" for name in ("drawing", "staged"))
+    assert kept == {
+        "suffice.json",
+        f"{drawing}/manifest.json",
+        *(f"{staged}/{name}" for name in ("manifest.json", "a.parquet", "b.parquet")),
+    }
