@@ -21,6 +21,7 @@ lint: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev # our times beside others', on the same files
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/reading.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
 
 audit: $(VENV)/installed-dev # the long statistical audits
 	$(BIN)/python -m pytest -m audit
