@@ -109,8 +109,8 @@ def database_errors() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or type(error).__name__).strip()
-        message = f"the ledger's database failed: {reason}"
+        reason = str(getattr(error, "orig", None) or type(error).__name__)
+        message = f"the ledger's database failed: {' '.join(reason.split())}"
         raise LedgerError(message) from error
 
 
