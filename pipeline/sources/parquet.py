@@ -27,7 +27,7 @@ _TASK_VALUES = 8_000_000
 """Values (rows times columns) that make a task: some 0.1 s of one processor, against 2 ms to schedule it."""
 
 _DAMAGED = "cannot be read: it is damaged, or access to it was lost"
-_MOST_TASKS = 8192
+_MOST_TASKS = 2048
 _FOOTER_READERS = 8
 _READ_BYTES = 1 << 20
 """Read of a column at a time: otherwise a whole row group's bytes would be in memory."""
