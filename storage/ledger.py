@@ -7,20 +7,18 @@ noise is drawn. Implementations are opened by URL; their database libraries load
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from suffice.errors import MissingExtraError, UsageError
 from suffice.storage.account import Account, WindowBalance
 from suffice.storage.charge import ALL, Charge, ChargeRequest, ChargeState, ChargeSummary
+from suffice.storage.opening import LEASE, create_ledger, open_ledger, utc_now
 from suffice.storage.rerun import Decision, decide_rerun, differing_keys, in_progress_error, spent_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
+    from datetime import datetime
     from fractions import Fraction
-    from types import ModuleType, TracebackType
+    from types import TracebackType
 
     from suffice.storage.chain import Entry
 
@@ -43,17 +41,6 @@ __all__ = [
     "spent_error",
     "utc_now",
 ]
-
-LEASE = timedelta(minutes=2)
-"""How long a run may go without :meth:`Ledger.renew` before another may take its charge over."""
-
-_SQLITE = "sqlite:///"
-_POSTGRES = ("postgresql://", "postgresql+psycopg://")
-
-
-def utc_now() -> datetime:
-    """Return the present moment in UTC."""
-    return datetime.now(UTC)
 
 
 class Ledger(ABC):
@@ -267,93 +254,3 @@ class Ledger(ABC):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def open_ledger(url: str, *, clock: Callable[[], datetime] | None = None, lease: timedelta = LEASE) -> Ledger:
-    """Open the ledger at a URL.
-
-    Parameters
-    ----------
-    url : str
-        ``sqlite:///ledger.db`` (relative to the current directory), ``sqlite:////srv/ledger.db``, or
-        ``postgresql://USER@HOST/DATABASE``.
-    clock : callable, optional
-        Gives the present moment in UTC. Otherwise this machine's clock for a file, the server's for a
-        database that has one.
-    lease : timedelta
-        How long a charge stays held without :meth:`Ledger.renew`.
-
-    Returns
-    -------
-    Ledger
-        To be closed, best by ``with``.
-
-    Raises
-    ------
-    LedgerMissingError
-        Where there is none; says how to make one.
-    LedgerError
-        Where the database is no ledger, was made by another version, or cannot keep what it is told.
-    UsageError
-        Where the URL names a database that is not supported.
-    MissingExtraError
-        Where its database's library is not installed.
-    """
-    if _is_postgres(url):
-        return _postgres().open_postgres_ledger(url, clock=clock, lease=lease)  # type: ignore[no-any-return]
-    path = _sqlite_path(url)
-    return _sqlite().open_sqlite_ledger(path, clock=clock or utc_now, lease=lease)  # type: ignore[no-any-return]
-
-
-def create_ledger(
-    url: str, *, clock: Callable[[], datetime] | None = None, lease: timedelta = LEASE
-) -> Ledger:
-    """Open the ledger at a URL, after making one if there is none.
-
-    Parameters, results and errors as for :func:`open_ledger`.
-    """
-    if _is_postgres(url):
-        _postgres().create_postgres_ledger(url, clock=clock)
-    else:
-        path = _sqlite_path(url)
-        _sqlite().create_sqlite_ledger(path, clock=clock or utc_now)
-    return open_ledger(url, clock=clock, lease=lease)
-
-
-def _is_postgres(url: str) -> bool:
-    return url.startswith(_POSTGRES)
-
-
-def _sqlite_path(url: str) -> Path:
-    """Return the path in a SQLite URL; no other text of a URL, which may hold a password, is shown."""
-    database = url.removeprefix(_SQLITE)
-    if database == url or not database or database == ":memory:" or "?" in database:
-        scheme = url.partition("://")[0] if "://" in url else ""
-        message = (
-            f"the ledger's URL{f' ({scheme}://...)' if scheme else ''} names no supported database: "
-            "write sqlite:///PATH, as sqlite:///ledger.db, or postgresql://USER@HOST/DATABASE"
-        )
-        raise UsageError(message)
-    return Path(database)
-
-
-def _sqlite() -> ModuleType:
-    with _extra("the ledger", "ledger"):
-        from suffice.storage import sqlite  # noqa: PLC0415
-    return sqlite
-
-
-def _postgres() -> ModuleType:
-    with _extra("the ledger on PostgreSQL", "postgres"):
-        from suffice.storage import postgres  # noqa: PLC0415
-    return postgres
-
-
-@contextmanager
-def _extra(feature: str, extra: str) -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:  # psycopg raises no ModuleNotFoundError where only libpq is missing
-        if (error.name or "psycopg").partition(".")[0] in {"sqlalchemy", "alembic", "psycopg"}:
-            raise MissingExtraError(feature, extra) from None
-        raise

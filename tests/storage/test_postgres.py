@@ -33,6 +33,7 @@ from support.postgres import as_user, connect, execute, with_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -254,10 +255,14 @@ def test_a_session_that_the_server_ended_is_replaced(
     assert ledger.verify() == ()
 
 
-def test_times_are_the_servers(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert abs((ledger.now() - datetime.now(UTC)).total_seconds()) < 60
-    monkeypatch.setattr("suffice.storage.ledger.utc_now", lambda: datetime(1999, 1, 1, tzinfo=UTC))
-    assert abs((ledger.now() - datetime.now(UTC)).total_seconds()) < 60
+def test_times_are_the_servers(
+    ledger: Ledger, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("suffice.storage.opening.utc_now", lambda: datetime(1999, 1, 1, tzinfo=UTC))
+    with create_ledger(f"sqlite:///{tmp_path}/ledger.db") as local, open_ledger(postgres_url) as opened:
+        assert local.now().year == 1999
+        for served in (ledger, opened):
+            assert abs((served.now() - datetime.now(UTC)).total_seconds()) < 60
 
 
 # Transactions
