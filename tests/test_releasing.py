@@ -387,3 +387,18 @@ def write_spec(place: Place, **changes: Any) -> Path:
     path = place.directory / "release.json"
     path.write_text(json.dumps(mapping(place.data, **changes)), encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize("package", ["opendp", "numba", "dask"])
+def test_a_missing_engine_is_named_before_anything_is_charged(place: Place, package: str) -> None:
+    """In a process in which the package cannot be imported, as where the extra is not installed."""
+    words = ["release", str(write_spec(place)), "--store", place.store, "--ledger", place.ledger]
+    script = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        f"from suffice.cli import main; main([*{words!r}, '--json'])"
+    )
+    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert finished.returncode == 1, finished.stderr
+    assert json.loads(finished.stdout)["error"]["type"] == "MissingExtraError"
+    assert "suffice[pipeline]" in finished.stdout
+    assert charge(place) is None

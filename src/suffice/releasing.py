@@ -12,6 +12,7 @@ to a charge after a failure depends only on how far it came::
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import threading
@@ -22,6 +23,7 @@ from suffice.errors import (
     ChargeLostError,
     ClusterError,
     LedgerError,
+    MissingExtraError,
     ReleaseInterruptedError,
     StageFailedError,
     StorageError,
@@ -232,6 +234,7 @@ class _Run:
 
     def fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Reserve, read, draw once, write, stage and publish."""
+        _require_engine()
         from suffice.pipeline.chunk import chunk_job  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.cluster import open_cluster  # noqa: PLC0415
         from suffice.pipeline.schema import check_schema  # noqa: PLC0415
@@ -374,6 +377,21 @@ class _Run:
         """Remove the data files of an abandoned charge, as far as that goes: recovery tries again."""
         with contextlib.suppress(StorageError):
             remove_orphans(self.store, charge)
+
+
+def _require_engine() -> None:
+    """Import all that a release needs before anything is charged.
+
+    Raises
+    ------
+    MissingExtraError
+        Where the engine or the noise source is not installed.
+    """
+    try:
+        for module in ("chunk", "cluster", "mechanism", "reduce"):
+            importlib.import_module(f"suffice.pipeline.{module}")
+    except ModuleNotFoundError:
+        raise MissingExtraError("a release", "pipeline") from None
 
 
 @contextlib.contextmanager
