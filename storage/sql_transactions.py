@@ -105,13 +105,15 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """Turn the database's errors into ours."""
+    """Turn the database's errors into ours, without what a server quotes of rows and keys."""
     try:
         yield
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or type(error).__name__)
+        origin = getattr(error, "orig", None)
+        primary = getattr(getattr(origin, "diag", None), "message_primary", None)
+        reason = str(primary or origin or type(error).__name__)
         message = f"the ledger's database failed: {' '.join(reason.split())}"
-        raise LedgerError(message) from error
+        raise LedgerError(message) from None
 
 
 def _once(engine: Engine, work: Callable[[Connection], Result], patience: Patience) -> Result:

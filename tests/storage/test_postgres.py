@@ -175,6 +175,16 @@ def test_a_refused_login_shows_no_password(postgres_server: Server, postgres_url
     assert PASSWORD not in repr(make_engine(parse_address(as_user(postgres_server.url, "x", PASSWORD))))
 
 
+def test_an_error_quotes_no_row(ledger: Ledger, postgres_url: str, make_request: MakeRequest) -> None:
+    """The server's message ends in the failing row, with every column of it."""
+    execute(postgres_url, "ALTER TABLE charges ADD CONSTRAINT none CHECK (name <> 'delays')")
+    with pytest.raises(LedgerError, match=r'violates check constraint "none"$') as caught:
+        ledger.reserve(make_request())
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "delays" not in shown.replace("test_postgres.py", "")
+    assert "releases" not in shown
+
+
 # Sessions
 
 

@@ -33,7 +33,7 @@ START_SECONDS = 30
 
 @dataclass(frozen=True)
 class Server:
-    """A running server, and a URL of a role that may create databases and roles there."""
+    """A running server, and the URL of a superuser there."""
 
     url: str
     prefix: str = field(default_factory=lambda: f"suffice_test_{token_hex(4)}")
