@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.parquet import Partition
     from suffice.pipeline.spec import Spec
     from suffice.pipeline.sums import Measure, PowerSums
+    from suffice.pipeline.transforms import Transform
 
 BLOCK_ROWS = 1 << 17
 """Rows read and summed at a time: their codes fit the second-level cache."""
@@ -180,7 +181,7 @@ def _lattice(column: pa.Array, measure: PowerSums) -> NDArray[np.int32]:
     numbers = as_float64(column)
     if numbers is None:
         return np.full(len(column), missing, np.int32)
-    values, source = numbers
+    values, source = _transformed(numbers[0], measure.transform), numbers[1]
     lattice = np.empty(len(values), np.int32)
     kernels.quantise(
         values,
@@ -195,3 +196,11 @@ def _lattice(column: pa.Array, measure: PowerSums) -> NDArray[np.int32]:
     if source.null_count:
         kernels.fill_nulls(lattice, *validity(source), missing)
     return lattice
+
+
+def _transformed(values: NDArray[np.float64], transform: Transform | None) -> NDArray[np.float64]:
+    if transform is None:
+        return values
+    out = np.empty(len(values), np.float64)
+    kernels.transform(values, transform.shape, transform.centre, transform.unit, transform.exponent, out)
+    return out

@@ -19,6 +19,7 @@ from suffice.pipeline.domains import (
     duplicate,
     period_labels,
 )
+from suffice.pipeline.lattice import FEWEST_BITS, MOST_BITS
 from suffice.pipeline.numbers import format_number, parse_decimal, parse_epsilon
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
@@ -26,6 +27,8 @@ _STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _LARGEST_BOUND = Fraction(10) ** 150
 """Squares of a bounded column must stay finite in float64."""
+LARGEST_COUNT = 10**9
+"""Lattice values are 32-bit integers."""
 
 
 class SpecModel(BaseModel):
@@ -221,11 +224,35 @@ def _below_2_53(value: int) -> int:
     return value
 
 
+def _positive(value: Fraction) -> Fraction:
+    if value <= 0:
+        message = f"must be above 0, not {format_number(value)}"
+        raise ValueError(message)
+    return value
+
+
+def _count(value: int) -> int:
+    if not 1 <= value <= LARGEST_COUNT:
+        message = f"lies in 1..{LARGEST_COUNT}, not {value}"
+        raise ValueError(message)
+    return value
+
+
+def _lattice_bits(value: int) -> int:
+    if not FEWEST_BITS <= value <= MOST_BITS:
+        message = f"lattice_bits lies in {FEWEST_BITS}..{MOST_BITS}, not {value}"
+        raise ValueError(message)
+    return value
+
+
 Text = Annotated[str, PlainValidator(_text)]
 Column = Annotated[str, PlainValidator(_column)]
 Name = Annotated[str, PlainValidator(_name)]
 Integer = Annotated[int, PlainValidator(_integer), AfterValidator(_below_2_53)]
 Bound = Annotated[Fraction, PlainValidator(_bound)]
+Positive = Annotated[Fraction, PlainValidator(_bound), AfterValidator(_positive)]
+Count = Annotated[int, PlainValidator(_integer), AfterValidator(_count)]
+LatticeBits = Annotated[int, PlainValidator(_integer), AfterValidator(_lattice_bits)]
 Share = Annotated[Fraction, PlainValidator(_share)]
 Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(_text(value)))]
 Boolean = Annotated[bool, PlainValidator(_boolean)]

@@ -16,6 +16,22 @@ DEFAULT_BITS = 16
 FEWEST_BITS, MOST_BITS = 2, 24
 
 
+def require_interval(lower: Fraction, upper: Fraction) -> None:
+    """Refuse bounds that are no interval, or between which float64 has too few numbers.
+
+    Raises
+    ------
+    ValueError
+        Naming the rule.
+    """
+    if lower >= upper:
+        message = "lower must be below upper"
+        raise ValueError(message)
+    if float(upper - lower) / 2 < float(max(abs(lower), abs(upper))) * 2.0**-40:
+        message = "the interval from lower to upper is too narrow for float64 beside its distance from 0"
+        raise ValueError(message)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiser:
     r"""Clip a value to public bounds and round it to a public lattice.
@@ -58,6 +74,12 @@ class Quantiser:
         """Return the lattice of a count clipped to ``0..upper``: the integers themselves."""
         return cls(centre=0.0, half_range=1.0, steps=1, lowest=0, highest=upper)
 
+    @classmethod
+    def from_zero(cls, largest: Fraction, bits: int) -> Quantiser:
+        """Return the lattice of ``0..largest``: ``2**bits`` steps."""
+        steps = 1 << bits
+        return cls(centre=0.0, half_range=float(largest), steps=steps, lowest=0, highest=steps)
+
     @property
     def largest_magnitude(self) -> int:
         """Largest absolute lattice value."""
@@ -78,7 +100,3 @@ class Quantiser:
         with np.errstate(over="ignore"):
             scaled = np.rint(((values - self.centre) / self.half_range) * self.steps)
         return np.clip(scaled, self.lowest, self.highest).astype(np.int64)
-
-    def quantise_number(self, value: Fraction) -> int:
-        """Map one public number, the replacement of nulls, to the lattice."""
-        return int(self.quantise(np.array([float(value)]))[0])

@@ -122,21 +122,24 @@ class CountLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GammaLaw:
-    """Gamma rates.
+    """Gamma distributions of one parameter.
 
     Attributes
     ----------
     concentration, rate : ndarray of shape (n_cells,), float64
         As in ``Gamma``.
+    name : str
+        The parameter's.
     """
 
     concentration: Floats
     rate: Floats
+    name: str = "rate"
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        return ("rate",)
+        return (self.name,)
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
@@ -156,7 +159,7 @@ class GammaLaw:
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
         size = (draws, len(self.rate))
-        return {"rate": rng.standard_gamma(self.concentration, size) / self.rate}
+        return {self.name: rng.standard_gamma(self.concentration, size) / self.rate}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,15 +170,23 @@ class NormalInverseGammaLaw:
     ----------
     loc, precision, concentration, scale : ndarray of shape (n_cells,), float64
         As in ``NormalInverseGamma``, in the column's unit.
+    names : (str, str)
+        The mean's and the variance's.
     """
 
     loc: Floats
     precision: Floats
     concentration: Floats
     scale: Floats
+    names: tuple[str, str] = ("mean", "variance")
 
     @classmethod
-    def updated(cls, prior: NormalInverseGamma, sums: NormalSums) -> Self:
+    def updated(
+        cls,
+        prior: NormalInverseGamma,
+        sums: NormalSums,
+        names: tuple[str, str] = ("mean", "variance"),
+    ) -> Self:
         r"""Conjugate update, worked out in half ranges about the centre.
 
         .. math::
@@ -195,23 +206,24 @@ class NormalInverseGammaLaw:
             precision=precision,
             concentration=prior.concentration + n / 2.0,
             scale=prior.scale + square * (within + between),
+            names=names,
         )
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        return ("mean", "variance")
+        return self.names
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        if parameter == "mean":
+        if parameter == self.names[0]:
             return np.where(self.concentration > 0.5, self.loc, np.nan)
         return _above(self.concentration, 1.0, self.scale / np.maximum(self.concentration - 1.0, 1e-100))
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
         over = np.maximum(self.concentration - 1.0, 1e-100)
-        if parameter == "mean":
+        if parameter == self.names[0]:
             return _above(self.concentration, 1.0, np.sqrt(self.scale / over / self.precision))
         twice = np.sqrt(np.maximum(self.concentration - 2.0, 1e-100))
         return _above(self.concentration, 2.0, self.scale / over / twice)
@@ -222,7 +234,7 @@ class NormalInverseGammaLaw:
 
         levels = np.asarray(q)
         concentration, scale = self.concentration[:, None], self.scale[:, None]
-        if parameter == "variance":
+        if parameter == self.names[1]:
             variance: Floats = scale / gammainccinv(concentration, levels)
             return variance
         width = np.sqrt(scale / concentration / self.precision[:, None])
@@ -234,7 +246,7 @@ class NormalInverseGammaLaw:
         size = (draws, len(self.loc))
         variance = self.scale / rng.standard_gamma(self.concentration, size)
         mean = self.loc + np.sqrt(variance / self.precision) * rng.standard_normal(size)
-        return {"mean": mean, "variance": variance}
+        return {self.names[0]: mean, self.names[1]: variance}
 
 
 def _shown(values: Floats, shown: int | None) -> Floats:

@@ -14,7 +14,7 @@ from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 from suffice.errors import SpecError
 from suffice.pipeline.documents import Document, read_file, read_mapping
 from suffice.pipeline.domains import MOST_CELLS, Domain, period_start
-from suffice.pipeline.families import FAMILIES, NOT_BUILT
+from suffice.pipeline.families import FAMILIES, NO_SUMS, NOT_BUILT
 from suffice.pipeline.fields import (
     Column,
     Epsilon,
@@ -256,16 +256,19 @@ def _statistics(document: Document, content: dict[str, Any], directory: Path) ->
             raise SpecError(document.place(path), "a statistic is a mapping with a family", _known_families())
         family = entry["family"]
         if family not in FAMILIES:
-            rule = (
-                f"the family {family!r} is not built yet" if family in NOT_BUILT else f"no family {family!r}"
-            )
-            raise SpecError(document.place((*path, "family")), rule, _known_families())
+            raise SpecError(document.place((*path, "family")), _no_family(family), _known_families())
         model = FAMILIES[family].spec
         try:
             statistics[name] = model.model_validate(entry, context={"directory": directory})
         except ValidationError as error:
             raise _spec_error(document, path, error, model) from None
     return statistics
+
+
+def _no_family(family: str) -> str:
+    if family in NO_SUMS:
+        return f"{family} is no exponential family: {NO_SUMS[family]}"
+    return f"the family {family!r} is not built yet" if family in NOT_BUILT else f"no family {family!r}"
 
 
 def _known_families() -> str:

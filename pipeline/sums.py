@@ -6,11 +6,16 @@ A family states one of these; the engine knows nothing else about families.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from suffice.pipeline.domains import Domain
     from suffice.pipeline.lattice import Quantiser
+    from suffice.pipeline.transforms import Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +57,32 @@ class PowerSums:
         1 or 2.
     fallback : int or None
         The lattice value that stands for null and NaN; None: the row does not enter.
+    transform : Transform or None
+        What is taken of a value before the lattice; None: the value itself.
     """
 
     column: str
     quantiser: Quantiser
     degree: int
     fallback: int | None
+    transform: Transform | None = None
+
+    @classmethod
+    def of(
+        cls,
+        column: str,
+        quantiser: Quantiser,
+        *,
+        degree: int,
+        nulls: Fraction | None,
+        transform: Transform | None = None,
+    ) -> Self:
+        """Return the sums where null and NaN count as the column's value `nulls`, or do not enter."""
+        fallback = None
+        if nulls is not None:
+            value = np.array([float(nulls)])
+            fallback = int(quantiser.quantise(transform.apply(value) if transform else value)[0])
+        return cls(column=column, quantiser=quantiser, degree=degree, fallback=fallback, transform=transform)
 
 
 Measure = CodeCounts | PowerSums

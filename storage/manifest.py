@@ -26,7 +26,7 @@ from suffice.storage import canonical_json
 from suffice.storage.manifest_model import FORMAT_VERSION, Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from suffice.pipeline.families.contract import Quantity
@@ -222,8 +222,16 @@ def _statistic(statistic: StatisticPlan) -> dict[str, Any]:
             "lower": _optional(parameters.lower),
             "upper": _optional(parameters.upper),
             "lattice_bits": parameters.lattice_bits,
+            **_constants(parameters.constants),
         },
     }
+
+
+def _constants(constants: Mapping[str, Fraction]) -> dict[str, Any]:
+    """Return the constants' entry where there are any: manifests without one say the same as ever."""
+    if not constants:
+        return {}
+    return {"constants": {name: format_number(number) for name, number in constants.items()}}
 
 
 def _quantity(quantity: Quantity, components: Sequence[str]) -> dict[str, Any]:

@@ -112,12 +112,13 @@ class QuantityEntry(_Model):
 
 
 class ParametersEntry(_Model):
-    """Public constants of the posterior."""
+    """Public constants of the posterior; ``constants`` is stated where there are any."""
 
     categories: tuple[str, ...]
     lower: Exact | None
     upper: Exact | None
     lattice_bits: Annotated[int, Field(ge=0, le=62)] | None
+    constants: dict[str, Exact] = Field(default_factory=dict)
 
 
 class StatisticEntry(_Model):
@@ -184,6 +185,7 @@ class StatisticEntry(_Model):
                 lower=self.parameters.lower,
                 upper=self.parameters.upper,
                 lattice_bits=self.parameters.lattice_bits,
+                constants=self.parameters.constants,
             ),
         )
 

@@ -7,29 +7,53 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.families import bernoulli, categorical, normal, poisson
+from suffice.pipeline.families import (
+    bernoulli,
+    binomial,
+    categorical,
+    exponential,
+    gamma,
+    geometric,
+    laplace,
+    lognormal,
+    negative_binomial,
+    normal,
+    normal_known_mean,
+    normal_known_variance,
+    pareto,
+    poisson,
+    weibull,
+)
 
 if TYPE_CHECKING:
     from suffice.pipeline.families.contract import Family
 
 FAMILIES: dict[str, Family] = {
-    module.FAMILY.name: module.FAMILY for module in (bernoulli, categorical, poisson, normal)
+    module.FAMILY.name: module.FAMILY
+    for module in (
+        bernoulli,
+        categorical,
+        binomial,
+        poisson,
+        geometric,
+        negative_binomial,
+        exponential,
+        gamma,
+        weibull,
+        pareto,
+        laplace,
+        normal,
+        normal_known_mean,
+        normal_known_variance,
+        lognormal,
+    )
 }
 """Every family that can be released, by name."""
 
-NOT_BUILT: frozenset[str] = frozenset(
-    {
-        "binomial",
-        "exponential",
-        "gamma",
-        "geometric",
-        "laplace",
-        "linear_regression",
-        "lognormal",
-        "multivariate_normal",
-        "negative_binomial",
-        "pareto",
-        "weibull",
-    }
-)
+NOT_BUILT: frozenset[str] = frozenset({"linear_regression", "multivariate_normal"})
 """Exponential families that a spec may name one day; refused by name until then."""
+
+NO_SUMS: dict[str, str] = {
+    "uniform": "the data enter through their smallest and largest value, and those are no sums",
+}
+"""Families that a spec may ask for and that are no exponential families, with the reason."""

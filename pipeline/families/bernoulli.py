@@ -112,6 +112,14 @@ def plug_in(statistic: NoisyStatistic, prior: Beta) -> Law:
     return DirichletLaw(concentration=_concentration(prior) + project(statistic), shown=1)
 
 
+def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
+    r"""Return :math:`n_1 \log p + n_0 \log(1 - p)` of counts of false and true, on the last axis."""
+    from scipy.special import xlog1py, xlogy  # noqa: PLC0415 - slow to import
+
+    likelihood = xlogy(counts[..., 1], probability) + xlog1py(counts[..., 0], -probability)
+    return np.asarray(likelihood, dtype=np.float64)
+
+
 def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Law:
     """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
     from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
@@ -146,5 +154,6 @@ FAMILY = Family(
     prior=Beta,
     default_prior=default_prior,
     plug_in=plug_in,
+    log_likelihood=log_likelihood,
     noise_aware=noise_aware,
 )

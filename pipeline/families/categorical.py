@@ -136,6 +136,14 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
     return DirichletLaw(concentration=_concentration(statistic, prior) + project(statistic), shown=None)
 
 
+def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
+    r"""Return :math:`\sum_k c_k \log p_k`, over the last axis."""
+    from scipy.special import xlogy  # noqa: PLC0415 - slow to import
+
+    likelihood: Floats = np.sum(xlogy(counts, probability), axis=-1)
+    return likelihood
+
+
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
     """Return the exact posterior: the counts are latent, N with its own prior."""
     from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
@@ -167,6 +175,7 @@ FAMILY = Family(
     prior=Dirichlet,
     default_prior=default_prior,
     plug_in=plug_in,
+    log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     domains=domains,
 )

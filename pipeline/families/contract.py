@@ -11,6 +11,7 @@ from suffice.pipeline.sensitivity import Design, NeighboringRelation, partition_
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from suffice.pipeline.domains import Domain
@@ -107,15 +108,18 @@ class Parameters:
     categories : tuple of str
         All released categories, ``other`` included; empty where there are none.
     lower, upper : Fraction or None
-        Clipping bounds in the column's unit; ``upper`` alone for counts.
+        Bounds of T on one record, in T's unit: of x where T is x, of log x where it is log x.
     lattice_bits : int or None
-        The half range is ``2**lattice_bits`` lattice steps.
+        The half range is ``2**lattice_bits`` lattice steps; the whole range where it begins at 0.
+    constants : dict of str to Fraction
+        Known parameters, as ``shape``, that the posterior needs beside the bounds.
     """
 
     categories: tuple[str, ...] = ()
     lower: Fraction | None = None
     upper: Fraction | None = None
     lattice_bits: int | None = None
+    constants: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +147,9 @@ class Family:
         The constants -> a prior that rests on them alone.
     plug_in : callable
         The noisy statistic, a prior -> the conjugate update that takes the projected statistic for exact.
+    log_likelihood : callable
+        The posterior's parameters in order, exact or projected sums, the constants -> the log likelihood
+        but for what does not depend on the parameters; arrays broadcast.
     noise_aware : callable or None
         The noisy statistic, a prior, the prior of N -> the exact posterior; None where there is none yet.
     domains : callable
@@ -158,5 +165,6 @@ class Family:
     prior: type[Prior]
     default_prior: Callable[[Parameters], Prior]
     plug_in: Callable[[NoisyStatistic, Any], Law]
+    log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Law] | None = None
     domains: Callable[[Any], tuple[Domain, ...]] = field(default=lambda _spec: ())

@@ -17,8 +17,8 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity, combination
-from suffice.pipeline.fields import Bound, Integer, Nulls, NullsField, StatisticSpec
-from suffice.pipeline.lattice import DEFAULT_BITS, FEWEST_BITS, MOST_BITS, Quantiser
+from suffice.pipeline.fields import Bound, LatticeBits, Nulls, NullsField, StatisticSpec
+from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.priors import NormalInverseGamma
 from suffice.pipeline.sensitivity import Design, minimal_moments
 from suffice.pipeline.sums import PowerSums
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.laws import Law
     from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.transforms import Transform
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -42,32 +43,18 @@ class NormalSpec(StatisticSpec):
     lower: Bound
     upper: Bound
     nulls: NullsField = Nulls()
-    lattice_bits: Integer = DEFAULT_BITS
+    lattice_bits: LatticeBits = DEFAULT_BITS
 
     @model_validator(mode="after")
     def _bounds_are_an_interval(self) -> Self:
-        if self.lower >= self.upper:
-            message = "lower must be below upper"
-            raise ValueError(message)
-        if float(self.upper - self.lower) / 2 < float(max(abs(self.lower), abs(self.upper))) * 2.0**-40:
-            message = "the interval from lower to upper is too narrow for float64 beside its distance from 0"
-            raise ValueError(message)
-        if not FEWEST_BITS <= self.lattice_bits <= MOST_BITS:
-            message = f"lattice_bits lies in {FEWEST_BITS}..{MOST_BITS}, not {self.lattice_bits}"
-            raise ValueError(message)
+        require_interval(self.lower, self.upper)
         return self
 
 
-def measure(spec: NormalSpec) -> PowerSums:
-    """Sum n, X and X^2 on the lattice."""
+def measure(spec: NormalSpec, transform: Transform | None = None) -> PowerSums:
+    """Sum n, X and X^2 on the lattice, of values or of what is taken of them."""
     quantiser = Quantiser.centred(spec.lower, spec.upper, spec.lattice_bits)
-    value = spec.nulls.value
-    return PowerSums(
-        column=spec.column,
-        quantiser=quantiser,
-        degree=2,
-        fallback=None if value is None else quantiser.quantise_number(value),
-    )
+    return PowerSums.of(spec.column, quantiser, degree=2, nulls=spec.nulls.value, transform=transform)
 
 
 def _in_column_units(
@@ -195,6 +182,13 @@ def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
     return NormalInverseGammaLaw.updated(prior, project(statistic))
 
 
+def log_likelihood(mean: Floats, variance: Floats, sums: NormalSums, _parameters: Parameters) -> Floats:
+    r"""Return :math:`-(n \log v + (q - 2 m t + n m^2) / v) / 2`, worked out in half ranges."""
+    m, v = (mean - sums.centre) / sums.half_range, variance / sums.half_range**2
+    about_mean = sums.total_of_squares - 2 * m * sums.total + sums.n * m**2
+    return -(sums.n * np.log(v) + about_mean / v) / 2
+
+
 FAMILY = Family(
     name="normal",
     spec=NormalSpec,
@@ -205,4 +199,5 @@ FAMILY = Family(
     prior=NormalInverseGamma,
     default_prior=default_prior,
     plug_in=plug_in,
+    log_likelihood=log_likelihood,
 )

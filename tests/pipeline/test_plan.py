@@ -20,12 +20,41 @@ FAMILY_ENTRIES: dict[str, dict[str, Any]] = {
     "categorical": {"family": "categorical", "column": "c", "categories": ["x", "y"]},
     "poisson": {"family": "poisson", "column": "p", "upper": 7},
     "normal": {"family": "normal", "column": "v", "lower": "-1.5", "upper": "4", "lattice_bits": 5},
+    "binomial": {"family": "binomial", "column": "p", "trials": 7},
+    "geometric": {"family": "geometric", "column": "p", "upper": 7},
+    "negative_binomial": {"family": "negative_binomial", "column": "p", "successes": "2.5", "upper": 7},
+    "exponential": {"family": "exponential", "column": "v", "upper": "0.3", "lattice_bits": 5},
+    "gamma": {"family": "gamma", "column": "v", "shape": "0.5", "upper": 4, "lattice_bits": 5},
+    "weibull": {"family": "weibull", "column": "v", "shape": "1.7", "upper": 4, "lattice_bits": 5},
+    "pareto": {"family": "pareto", "column": "v", "minimum": 2, "upper": 9, "lattice_bits": 5},
+    "laplace": {"family": "laplace", "column": "v", "location": -3, "half_range": 2, "lattice_bits": 5},
+    "normal_known_mean": {
+        "family": "normal_known_mean",
+        "column": "v",
+        "mean": "0.1",
+        "half_range": "0.3",
+        "lattice_bits": 5,
+    },
+    "normal_known_variance": {
+        "family": "normal_known_variance",
+        "column": "v",
+        "variance": 3,
+        "lower": "-1.5",
+        "upper": "4",
+        "lattice_bits": 5,
+    },
+    "lognormal": {"family": "lognormal", "column": "v", "lower": "0.1", "upper": 12, "lattice_bits": 5},
 }
 EVERY_ROW_COUNTS: dict[str, dict[str, Any]] = {
     "bernoulli": {"nulls": {"value": 0}},
     "categorical": {"other": True},
     "poisson": {"nulls": {"value": 3}},
     "normal": {"nulls": {"value": 1}},
+    **{
+        family: {"nulls": {"value": 3}}
+        for family in FAMILY_ENTRIES
+        if family not in {"bernoulli", "categorical", "poisson", "normal"}
+    },
 }
 
 
@@ -50,7 +79,18 @@ def make(
 
 @pytest.mark.parametrize(
     ("family", "add_or_remove", "replace", "minimal"),
-    [("bernoulli", 1, 2, 1), ("categorical", 1, 2, 2), ("poisson", 7, 14, 7), ("normal", 4096, 8192, 1600)],
+    [
+        ("bernoulli", 1, 2, 1),
+        ("categorical", 1, 2, 2),
+        ("normal", 4096, 8192, 1600),
+        ("lognormal", 4096, 8192, 1600),
+        ("normal_known_variance", 64, 128, 64),
+        *((family, 7, 14, 7) for family in ("poisson", "binomial", "geometric", "negative_binomial")),
+        *(
+            (family, 32, 64, 32)
+            for family in ("exponential", "gamma", "weibull", "pareto", "laplace", "normal_known_mean")
+        ),
+    ],
 )
 def test_sensitivities_are_those_of_the_table(
     family: str, add_or_remove: int, replace: int, minimal: int
@@ -129,14 +169,17 @@ def test_quantities_are_recovered_exactly_from_exact_totals(
         }
         n = int(counts.sum())
     else:
-        quantiser = FAMILIES[family].measure(entry).quantiser  # type: ignore[union-attr]
+        measure = FAMILIES[family].measure(entry)
+        quantiser = measure.quantiser  # type: ignore[union-attr]
         lattice = rng.integers(quantiser.lowest, quantiser.highest + 1, 30)
         n = len(lattice)
         sums = np.array([[n, int(lattice.sum()), int((lattice**2).sum())]], dtype=object)
-        if family == "poisson":
-            sums = sums[:, :2]
-        step = Fraction(quantiser.half_range) / quantiser.steps
-        values = [Fraction(quantiser.centre) + step * int(entry_) for entry_ in lattice]
+        sums = sums[:, : measure.degree + 1]  # type: ignore[union-attr]
+        lower, upper = statistic.parameters.lower, statistic.parameters.upper
+        assert lower is not None
+        assert upper is not None
+        step = (upper - lower) / (quantiser.highest - quantiser.lowest)
+        values = [lower + step * int(value - quantiser.lowest) for value in lattice]
         expected = {
             "n": Fraction(n),
             "total": sum(values, Fraction(0)),

@@ -46,6 +46,8 @@ class Case:
     entry: dict[str, Any]
 
 
+BITS = {"lattice_bits": 2}
+NEW = sorted(set(FAMILIES) - {"bernoulli", "categorical", "poisson", "normal"})
 CASES: dict[str, Case] = {
     "bernoulli": Case(pa.int64(), [0, 1, 2, None], {"family": "bernoulli"}),
     "bernoulli-nulls": Case(pa.float64(), [0.0, 1.0, None], {"family": "bernoulli", "nulls": {"value": 1}}),
@@ -73,7 +75,58 @@ CASES: dict[str, Case] = {
         [*(step / 4 for step in range(-4, 5)), None],
         {"family": "normal", "lower": -1, "upper": 1, "lattice_bits": 2, "nulls": {"value": "-0.25"}},
     ),
+    "binomial": Case(pa.int64(), [-1, 0, 2, 9, None], {"family": "binomial", "trials": 3}),
+    "geometric": Case(pa.float64(), [-np.inf, 0.0, 1.5, 3.0, np.nan], {"family": "geometric", "upper": 3}),
+    "negative_binomial": Case(
+        pa.int64(), [0, 2, 9, None], {"family": "negative_binomial", "successes": "0.5", "upper": 3}
+    ),
+    "exponential": Case(
+        pa.float64(), [-1.0, 0.0, 0.7, 2.0, np.inf, np.nan], {"family": "exponential", "upper": 2, **BITS}
+    ),
+    "gamma": Case(
+        pa.float64(), [-1.0, 0.0, 0.7, 3.0, np.nan], {"family": "gamma", "shape": 3, "upper": 2, **BITS}
+    ),
+    "weibull": Case(
+        pa.float64(),
+        [-np.inf, -1.0, 0.0, 0.7, 2.0, np.inf, np.nan],
+        {"family": "weibull", "shape": "1.5", "upper": 2, **BITS},
+    ),
+    "pareto": Case(
+        pa.float64(),
+        [-np.inf, -1.0, 0.0, 2.0, 3.0, np.inf, np.nan],
+        {"family": "pareto", "minimum": 2, "upper": 9, **BITS},
+    ),
+    "laplace": Case(
+        pa.float64(),
+        [-np.inf, -2.0, 1.0, 1.7, 4.0, np.inf, np.nan],
+        {"family": "laplace", "location": 1, "half_range": 2, **BITS},
+    ),
+    "normal_known_mean": Case(
+        pa.float64(),
+        [-np.inf, -2.0, 1.0, 1.7, 4.0, np.inf, np.nan],
+        {"family": "normal_known_mean", "mean": 1, "half_range": 2, **BITS},
+    ),
+    "normal_known_variance": Case(
+        pa.float64(),
+        [-np.inf, 1.0, 1.7, 4.0, np.nan],
+        {"family": "normal_known_variance", "variance": 1, "lower": 1, "upper": 3, **BITS},
+    ),
+    "lognormal": Case(
+        pa.float64(),
+        [-np.inf, -1.0, 0.0, 0.25, 1.0, 1.3, 4.0, np.inf, np.nan],
+        {"family": "lognormal", "lower": "0.25", "upper": 4, **BITS},
+    ),
 }
+CASES |= {
+    f"{name}-nulls": Case(case.type, case.values, {**case.entry, "nulls": {"value": "1"}})
+    for name, case in CASES.items()
+    if name in NEW
+}
+CASES["lognormal-nulls"] = Case(
+    pa.float64(),
+    [*(float(np.exp(step / 4 * np.log(4.0))) for step in range(-4, 5)), None],
+    {**CASES["lognormal"].entry, "nulls": {"value": "1"}},
+)
 NOT_ATTAINED = {("categorical-one", "replace_one", shape) for shape in ("plain", "window")}
 """One category in one cell: a replaced record can only enter or leave, which moves 1 of the declared 2."""
 
@@ -133,6 +186,11 @@ class Engine:
         return FAMILIES[entry.family].totals(entry, self.statistic.design, exact).ravel()
 
 
+def test_every_family_has_its_cases() -> None:
+    assert {case.entry["family"] for case in CASES.values()} == set(FAMILIES)
+    assert {case.entry["family"] for case in CASES.values() if "nulls" in case.entry} >= set(NEW)
+
+
 @pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -163,7 +221,9 @@ def largest_change(engine: Engine) -> int:
 
 
 @pytest.mark.parametrize("shape", ["plain", "groups"])
-@pytest.mark.parametrize("name", ["bernoulli", "categorical-other", "poisson", "normal"])
+@pytest.mark.parametrize(
+    "name", ["bernoulli", "categorical-other", "poisson", "normal", "weibull", "lognormal"]
+)
 def test_totals_are_sums_over_records(tmp_path: Path, name: str, shape: str) -> None:
     """What makes comparing single records exhaustive: a data set's totals are the sum of its records'."""
     engine = Engine(tmp_path, CASES[name], "add_or_remove_one", shape)

@@ -11,6 +11,7 @@ import numpy as np
 from suffice.pipeline.domains import Domain, DomainKind, period_start
 from suffice.pipeline.plan import measures
 from suffice.pipeline.sums import CodeCounts, Measure
+from suffice.pipeline.transforms import Shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec import Spec
+    from suffice.pipeline.transforms import Transform
 
 
 def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dict[str, NDArray[Any]]:
@@ -65,12 +67,25 @@ def _value(measure: Measure, types: dict[str, str]) -> str:
         code = _code(measure.column, measure.domain, types[measure.column])
         return code if measure.fallback is None else f"coalesce({code}, {measure.fallback})"
     quantiser = measure.quantiser
-    number = f"CAST({_quoted(measure.column)} AS DOUBLE)"
+    given = number = f"CAST({_quoted(measure.column)} AS DOUBLE)"
+    if measure.transform is not None:
+        number = _transformed(number, measure.transform)
     scaled = f"(({number} - {_double(quantiser.centre)}) / {_double(quantiser.half_range)})"
     rounded = f"round_even({scaled} * {_double(quantiser.steps)}, 0)"
     clipped = f"greatest(least({rounded}, {_double(quantiser.highest)}), {_double(quantiser.lowest)})"
-    value = f"CASE WHEN NOT isnan({number}) THEN CAST({clipped} AS HUGEINT) END"
+    value = f"CASE WHEN NOT isnan({given}) THEN CAST({clipped} AS HUGEINT) END"
     return value if measure.fallback is None else f"coalesce({value}, {measure.fallback})"
+
+
+def _transformed(number: str, transform: Transform) -> str:
+    z = f"(({number} - {_double(transform.centre)}) / {_double(transform.unit)})"
+    if transform.shape is Shape.ABSOLUTE:
+        return f"abs({z})"
+    if transform.shape is Shape.SQUARE:
+        return f"({z} * {z})"
+    if transform.shape is Shape.LOG:
+        return f"CASE WHEN {z} > 0 THEN ln({z}) WHEN {z} <= 0 THEN {_double(-math.inf)} END"
+    return f"pow(greatest(least({z}, 1), 0), {_double(transform.exponent)})"
 
 
 def _double(number: float) -> str:

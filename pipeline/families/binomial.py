@@ -1,0 +1,72 @@
+r"""Binomial: successes among a known number of trials; clipped to ``0..trials`` and rounded.
+
+.. math:: p(x \mid p) = \binom{m}{x} p^x (1 - p)^{m - x}, \quad T(x) = x
+
+Sensitivity in `sensitivity.md`: partition-of-unity (x, m - x) or minimal-sum (x).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from suffice.pipeline.families.one_sum import (
+    SumLattice,
+    SumSpec,
+    beta_law,
+    one_sum_family,
+    success_log_likelihood,
+)
+from suffice.pipeline.fields import Count
+from suffice.pipeline.priors import Beta
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.laws import Law
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class BinomialSpec(SumSpec):
+    """A column of successes among `trials` each."""
+
+    trials: Count
+
+
+def lattice(spec: BinomialSpec) -> SumLattice:
+    """Return the integers from 0 to the number of trials."""
+    return SumLattice.counting(spec.trials)
+
+
+def default_prior(_parameters: Parameters) -> Beta:
+    """Return the uniform prior."""
+    return Beta(1, 1)
+
+
+def failures(sums: OneSum, parameters: Parameters) -> Floats:
+    """Return how many trials failed; the bound of T is the number of trials."""
+    return float(parameters.upper or 0) * sums.n - sums.total
+
+
+def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Law:
+    r"""Return :math:`\mathrm{Beta}(a + \text{total}, b + m n - \text{total})`."""
+    return beta_law(prior, sums.total, failures(sums, parameters))
+
+
+def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+    r"""Return :math:`\text{total} \log p + (m n - \text{total}) \log(1 - p)`."""
+    return success_log_likelihood(probability, sums.total, failures(sums, parameters))
+
+
+FAMILY = one_sum_family(
+    name="binomial",
+    spec=BinomialSpec,
+    lattice=lattice,
+    prior=Beta,
+    default_prior=default_prior,
+    update=update,
+    log_likelihood=log_likelihood,
+)

@@ -1,0 +1,69 @@
+r"""Exponential: a waiting time, clipped to ``0..upper``.
+
+.. math:: p(x \mid r) = r e^{-r x}, \quad x \ge 0, \quad T(x) = x
+
+Sensitivity in `sensitivity.md`: partition-of-unity (X, M - X) or minimal-sum (X): ``M = 2**lattice_bits``
+lattice steps from 0 to the bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from suffice.pipeline.families.one_sum import (
+    LatticeSumSpec,
+    SumLattice,
+    bounds,
+    gamma_law,
+    one_sum_family,
+    rate_log_likelihood,
+)
+from suffice.pipeline.fields import Positive
+from suffice.pipeline.priors import Gamma
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.laws import Law
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class ExponentialSpec(LatticeSumSpec):
+    """A numeric column clipped to ``0..upper``."""
+
+    upper: Positive
+
+
+def lattice(spec: ExponentialSpec) -> SumLattice:
+    """Return the lattice from 0 to the bound."""
+    return SumLattice.from_zero(spec.upper, spec.lattice_bits)
+
+
+def default_prior(parameters: Parameters) -> Gamma:
+    """Return ``Gamma(1, upper / 2)``: as if one record at half the bound had been seen."""
+    return Gamma(1, bounds(parameters)[1] / 2)
+
+
+def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
+    r"""Return :math:`\mathrm{Gamma}(a + n, b + \text{total})`."""
+    return gamma_law(prior, sums)
+
+
+def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
+    r"""Return :math:`n \log r - r \, \text{total}`."""
+    return rate_log_likelihood(rate, sums)
+
+
+FAMILY = one_sum_family(
+    name="exponential",
+    spec=ExponentialSpec,
+    lattice=lattice,
+    prior=Gamma,
+    default_prior=default_prior,
+    update=update,
+    log_likelihood=log_likelihood,
+)

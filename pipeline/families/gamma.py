@@ -1,0 +1,79 @@
+r"""Gamma with a known shape ``k``: a column clipped to ``0..upper``.
+
+.. math:: p(x \mid r) \propto r^k x^{k - 1} e^{-r x}, \quad x > 0, \quad T(x) = x
+
+Sensitivity in `sensitivity.md`: partition-of-unity (X, M - X) or minimal-sum (X): ``M = 2**lattice_bits``
+lattice steps from 0 to the bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from suffice.pipeline.families.one_sum import (
+    LatticeSumSpec,
+    SumLattice,
+    bounds,
+    gamma_law,
+    one_sum_family,
+    rate_log_likelihood,
+)
+from suffice.pipeline.fields import Positive
+from suffice.pipeline.priors import Gamma
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.laws import Law
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class GammaSpec(LatticeSumSpec):
+    """A numeric column clipped to ``0..upper``."""
+
+    shape: Positive
+    upper: Positive
+
+
+def lattice(spec: GammaSpec) -> SumLattice:
+    """Return the lattice from 0 to the bound."""
+    return SumLattice.from_zero(spec.upper, spec.lattice_bits)
+
+
+def constants(spec: GammaSpec) -> Mapping[str, Fraction]:
+    """Return the shape."""
+    return {"shape": spec.shape}
+
+
+def default_prior(parameters: Parameters) -> Gamma:
+    """Return ``Gamma(1, upper / 2k)``: a mean rate at which records average half the bound."""
+    return Gamma(1, bounds(parameters)[1] / (2 * float(parameters.constants["shape"])))
+
+
+def update(prior: Gamma, sums: OneSum, parameters: Parameters) -> Law:
+    r"""Return :math:`\mathrm{Gamma}(a + k n, b + \text{total})`."""
+    return gamma_law(prior, sums, shape=float(parameters.constants["shape"]))
+
+
+def log_likelihood(rate: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+    r"""Return :math:`k n \log r - r \, \text{total}`."""
+    return rate_log_likelihood(rate, sums, float(parameters.constants["shape"]))
+
+
+FAMILY = one_sum_family(
+    name="gamma",
+    spec=GammaSpec,
+    lattice=lattice,
+    constants=constants,
+    prior=Gamma,
+    default_prior=default_prior,
+    update=update,
+    log_likelihood=log_likelihood,
+)

@@ -1,0 +1,67 @@
+r"""Geometric: failures before the first success, clipped to ``0..upper`` and rounded.
+
+.. math:: p(x \mid p) = p (1 - p)^x, \quad x = 0, 1, \ldots, \quad T(x) = x
+
+Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from suffice.pipeline.families.one_sum import (
+    SumLattice,
+    SumSpec,
+    beta_law,
+    one_sum_family,
+    success_log_likelihood,
+)
+from suffice.pipeline.fields import Count
+from suffice.pipeline.priors import Beta
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.laws import Law
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class GeometricSpec(SumSpec):
+    """A column of failures before the first success."""
+
+    upper: Count
+
+
+def lattice(spec: GeometricSpec) -> SumLattice:
+    """Return the integers from 0 to the bound."""
+    return SumLattice.counting(spec.upper)
+
+
+def default_prior(_parameters: Parameters) -> Beta:
+    """Return the uniform prior."""
+    return Beta(1, 1)
+
+
+def update(prior: Beta, sums: OneSum, _parameters: Parameters) -> Law:
+    r"""Return :math:`\mathrm{Beta}(a + n, b + \text{total})`, of the probability of success."""
+    return beta_law(prior, sums.n, sums.total)
+
+
+def log_likelihood(probability: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
+    r"""Return :math:`n \log p + \text{total} \log(1 - p)`."""
+    return success_log_likelihood(probability, sums.n, sums.total)
+
+
+FAMILY = one_sum_family(
+    name="geometric",
+    spec=GeometricSpec,
+    lattice=lattice,
+    prior=Beta,
+    default_prior=default_prior,
+    update=update,
+    log_likelihood=log_likelihood,
+)

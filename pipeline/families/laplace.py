@@ -1,0 +1,82 @@
+r"""Laplace with a known location ``m``: distances from it, clipped to ``0..half_range``.
+
+.. math:: p(x \mid b) = e^{-|x - m| / b} / 2b, \quad T(x) = |x - m|
+
+Sensitivity in `sensitivity.md`: partition-of-unity (X, M - X) or minimal-sum (X): ``M = 2**lattice_bits``
+lattice steps from 0 to the bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+from pydantic import model_validator
+
+from suffice.pipeline.families.one_sum import (
+    LatticeSumSpec,
+    SumLattice,
+    bounds,
+    inverse_gamma_law,
+    one_sum_family,
+)
+from suffice.pipeline.fields import Bound, Positive
+from suffice.pipeline.lattice import require_interval
+from suffice.pipeline.priors import InverseGamma
+from suffice.pipeline.transforms import Shape, Transform
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.laws import Law
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class LaplaceSpec(LatticeSumSpec):
+    """A numeric column clipped to ``location - half_range .. location + half_range``."""
+
+    location: Bound
+    half_range: Positive
+
+    @model_validator(mode="after")
+    def _bounds_are_an_interval(self) -> Self:
+        require_interval(self.location - self.half_range, self.location + self.half_range)
+        return self
+
+
+def lattice(spec: LaplaceSpec) -> SumLattice:
+    """Return the lattice of ``|x - location| / half_range`` from 0 to 1."""
+    return SumLattice.transformed(
+        Transform(shape=Shape.ABSOLUTE, centre=float(spec.location), unit=float(spec.half_range)),
+        spec.half_range,
+        spec.lattice_bits,
+    )
+
+
+def default_prior(parameters: Parameters) -> InverseGamma:
+    """Return ``InverseGamma(3, half_range / 2)``: a scale of a quarter of the half range on average."""
+    return InverseGamma(3, bounds(parameters)[1] / 2)
+
+
+def update(prior: InverseGamma, sums: OneSum, _parameters: Parameters) -> Law:
+    r"""Return :math:`\mathrm{InverseGamma}(a + n, s + \text{total})`."""
+    return inverse_gamma_law(prior, sums, share=1.0, name="scale")
+
+
+def log_likelihood(scale: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
+    r"""Return :math:`-n \log b - \text{total} / b`."""
+    return -sums.n * np.log(scale) - sums.total / scale
+
+
+FAMILY = one_sum_family(
+    name="laplace",
+    spec=LaplaceSpec,
+    lattice=lattice,
+    prior=InverseGamma,
+    default_prior=default_prior,
+    update=update,
+    log_likelihood=log_likelihood,
+)

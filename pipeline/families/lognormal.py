@@ -1,0 +1,101 @@
+r"""Lognormal: a column clipped to ``lower..upper``, both above 0, whose logarithm is normal.
+
+.. math:: p(x \mid \mu, \sigma^2) \propto x^{-1} \sigma^{-1} e^{-(\log x - \mu)^2 / 2 \sigma^2}, \quad
+          T(x) = (\log x, (\log x)^2)
+
+Everything is that of `normal.py`, on natural logarithms: bounds, lattice, sensitivity, quantities, prior.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import model_validator
+
+from suffice.pipeline.families import normal
+from suffice.pipeline.families.contract import Block, Family, Parameters
+from suffice.pipeline.fields import LatticeBits, Nulls, NullsField, Positive, StatisticSpec
+from suffice.pipeline.lattice import DEFAULT_BITS
+from suffice.pipeline.priors import NormalInverseGamma
+from suffice.pipeline.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.sensitivity import Design
+    from suffice.pipeline.sums import PowerSums
+
+
+class LognormalSpec(StatisticSpec):
+    """A numeric column clipped to ``lower..upper``; its logarithm is rounded to the lattice."""
+
+    lower: Positive
+    upper: Positive
+    nulls: NullsField = Nulls()
+    lattice_bits: LatticeBits = DEFAULT_BITS
+
+    @model_validator(mode="after")
+    def _bounds_are_an_interval(self) -> Self:
+        if self.lower >= self.upper:
+            message = "lower must be below upper"
+            raise ValueError(message)
+        if log_bound(self.upper) - log_bound(self.lower) < NARROWEST_LOGS:
+            message = "the interval from lower to upper is too narrow for float64 logarithms"
+            raise ValueError(message)
+        return self
+
+
+def of_logarithms(spec: LognormalSpec) -> normal.NormalSpec:
+    """Return the statistic of a column of logarithms that this one is."""
+    return normal.NormalSpec.model_construct(
+        family="normal",
+        column=spec.column,
+        share=spec.share,
+        lower=log_bound(spec.lower),
+        upper=log_bound(spec.upper),
+        nulls=spec.nulls,
+        lattice_bits=spec.lattice_bits,
+    )
+
+
+def measure(spec: LognormalSpec) -> PowerSums:
+    """Sum n, X and X^2 on the lattice of logarithms; what is not positive clips to ``lower``."""
+    return normal.measure(of_logarithms(spec), Transform(shape=Shape.LOG))
+
+
+def block(spec: LognormalSpec, n_is_public: bool) -> Block:
+    """Release what a normal statistic of the logarithms does."""
+    return normal.block(of_logarithms(spec), n_is_public)
+
+
+def totals(spec: LognormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
+    """Form the components as a normal statistic does."""
+    return normal.totals(of_logarithms(spec), design, sums)
+
+
+def parameters(spec: LognormalSpec) -> Parameters:
+    """Return the bounds of the logarithm and the lattice."""
+    return normal.parameters(of_logarithms(spec))
+
+
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
+    """Update the prior of the logarithm's mean and variance with projected sums."""
+    from suffice.pipeline.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
+
+    return NormalInverseGammaLaw.updated(prior, normal.project(statistic), ("log_mean", "log_variance"))
+
+
+FAMILY = Family(
+    name="lognormal",
+    spec=LognormalSpec,
+    measure=measure,
+    block=block,
+    totals=totals,
+    parameters=parameters,
+    prior=NormalInverseGamma,
+    default_prior=normal.default_prior,
+    plug_in=plug_in,
+    log_likelihood=normal.log_likelihood,
+)

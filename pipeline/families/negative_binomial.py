@@ -1,0 +1,78 @@
+r"""Negative binomial: failures before a known number of successes, clipped to ``0..upper`` and rounded.
+
+.. math:: p(x \mid p) = \frac{\Gamma(x + r)}{x! \, \Gamma(r)} p^r (1 - p)^x, \quad T(x) = x
+
+Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from suffice.pipeline.families.one_sum import (
+    SumLattice,
+    SumSpec,
+    beta_law,
+    one_sum_family,
+    success_log_likelihood,
+)
+from suffice.pipeline.fields import Count, Positive
+from suffice.pipeline.priors import Beta
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.laws import Law
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class NegativeBinomialSpec(SumSpec):
+    """A column of failures before `successes` successes, a number above 0 that need not be whole."""
+
+    successes: Positive
+    upper: Count
+
+
+def lattice(spec: NegativeBinomialSpec) -> SumLattice:
+    """Return the integers from 0 to the bound."""
+    return SumLattice.counting(spec.upper)
+
+
+def constants(spec: NegativeBinomialSpec) -> Mapping[str, Fraction]:
+    """Return the number of successes."""
+    return {"successes": spec.successes}
+
+
+def default_prior(_parameters: Parameters) -> Beta:
+    """Return the uniform prior."""
+    return Beta(1, 1)
+
+
+def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Law:
+    r"""Return :math:`\mathrm{Beta}(a + r n, b + \text{total})`, of the probability of success."""
+    return beta_law(prior, float(parameters.constants["successes"]) * sums.n, sums.total)
+
+
+def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+    r"""Return :math:`r n \log p + \text{total} \log(1 - p)`."""
+    successes = float(parameters.constants["successes"]) * sums.n
+    return success_log_likelihood(probability, successes, sums.total)
+
+
+FAMILY = one_sum_family(
+    name="negative_binomial",
+    spec=NegativeBinomialSpec,
+    lattice=lattice,
+    constants=constants,
+    prior=Beta,
+    default_prior=default_prior,
+    update=update,
+    log_likelihood=log_likelihood,
+)

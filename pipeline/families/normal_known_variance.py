@@ -1,0 +1,102 @@
+r"""Normal with a known variance: a column clipped to ``lower..upper``.
+
+.. math:: p(x \mid \mu) \propto e^{-(x - \mu)^2 / 2 v}, \quad T(x) = x
+
+Sensitivity in `sensitivity.md`: partition-of-unity (M + X, M - X) or minimal-sum (X), with X in ``-M..M`` and
+``M = 2**lattice_bits``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+from pydantic import model_validator
+
+from suffice.pipeline.families.one_sum import (
+    LatticeSumSpec,
+    SumLattice,
+    bounds,
+    one_sum_family,
+)
+from suffice.pipeline.fields import Bound, Positive
+from suffice.pipeline.lattice import Quantiser, require_interval
+from suffice.pipeline.priors import Normal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.laws import Law
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class NormalKnownVarianceSpec(LatticeSumSpec):
+    """A numeric column clipped to ``lower..upper``."""
+
+    variance: Positive
+    lower: Bound
+    upper: Bound
+
+    @model_validator(mode="after")
+    def _bounds_are_an_interval(self) -> Self:
+        require_interval(self.lower, self.upper)
+        return self
+
+
+def lattice(spec: NormalKnownVarianceSpec) -> SumLattice:
+    """Return the lattice about the centre, as a normal statistic's."""
+    return SumLattice(
+        quantiser=Quantiser.centred(spec.lower, spec.upper, spec.lattice_bits),
+        lower=spec.lower,
+        upper=spec.upper,
+        bits=spec.lattice_bits,
+    )
+
+
+def constants(spec: NormalKnownVarianceSpec) -> Mapping[str, Fraction]:
+    """Return the variance."""
+    return {"variance": spec.variance}
+
+
+def default_prior(parameters: Parameters) -> Normal:
+    """Return a prior centred in the interval, with a quarter of its length as standard deviation."""
+    lower, upper = bounds(parameters)
+    return Normal((lower + upper) / 2, (upper - lower) / 4)
+
+
+def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Law:
+    r"""Return the normal law of the mean.
+
+    .. math::
+        \mathrm{Normal}\Bigl(\frac{v m_0 / s_0^2 + \text{total}}{v / s_0^2 + n},
+            \sqrt{v / (v / s_0^2 + n)}\Bigr)
+    """
+    from suffice.pipeline.scalar_laws import NormalLaw  # noqa: PLC0415 - consumers only
+
+    variance = float(parameters.constants["variance"])
+    prior_rows = variance / prior.scale / prior.scale
+    rows = prior_rows + sums.n
+    return NormalLaw(loc=(prior_rows * prior.loc + sums.total) / rows, scale=np.sqrt(variance / rows))
+
+
+def log_likelihood(mean: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+    r"""Return :math:`(\mu \, \text{total} - n \mu^2 / 2) / v`."""
+    return (mean * sums.total - sums.n * mean**2 / 2) / float(parameters.constants["variance"])
+
+
+FAMILY = one_sum_family(
+    name="normal_known_variance",
+    spec=NormalKnownVarianceSpec,
+    lattice=lattice,
+    constants=constants,
+    prior=Normal,
+    default_prior=default_prior,
+    update=update,
+    log_likelihood=log_likelihood,
+)

@@ -1,0 +1,101 @@
+r"""Pareto with a known minimum ``x_m``: a column clipped to ``minimum..upper``.
+
+.. math:: p(x \mid a) = a x_m^a x^{-a - 1}, \quad x \ge x_m, \quad T(x) = \log(x / x_m)
+
+Sensitivity in `sensitivity.md`: partition-of-unity (X, M - X) or minimal-sum (X): ``M = 2**lattice_bits``
+lattice steps from 0 to ``log(upper / minimum)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from pydantic import model_validator
+
+from suffice.pipeline.families.one_sum import (
+    LatticeSumSpec,
+    SumLattice,
+    bounds,
+    gamma_law,
+    one_sum_family,
+    rate_log_likelihood,
+)
+from suffice.pipeline.fields import Positive
+from suffice.pipeline.lattice import Quantiser
+from suffice.pipeline.priors import Gamma
+from suffice.pipeline.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.laws import Law
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class ParetoSpec(LatticeSumSpec):
+    """A numeric column clipped to ``minimum..upper``."""
+
+    minimum: Positive
+    upper: Positive
+
+    @model_validator(mode="before")
+    @classmethod
+    def _minimum_is_known(cls, data: object) -> object:
+        if isinstance(data, dict) and "minimum" not in data:
+            message = (
+                "a pareto statistic needs its public minimum: with an unknown one it is of no exponential "
+                "family, since the data enter through their smallest value and not through a sum"
+            )
+            raise ValueError(message)
+        return data
+
+    @model_validator(mode="after")
+    def _bounds_are_an_interval(self) -> Self:
+        if self.minimum >= self.upper:
+            message = "minimum must be below upper"
+            raise ValueError(message)
+        if log_bound(self.upper / self.minimum) < NARROWEST_LOGS:
+            message = "upper is too close to minimum for float64 logarithms"
+            raise ValueError(message)
+        return self
+
+
+def lattice(spec: ParetoSpec) -> SumLattice:
+    """Return the lattice of the logarithm from 0 to its bound."""
+    upper = log_bound(spec.upper / spec.minimum)
+    return SumLattice(
+        quantiser=Quantiser.from_zero(upper, spec.lattice_bits),
+        transform=Transform(shape=Shape.LOG, unit=float(spec.minimum)),
+        upper=upper,
+        bits=spec.lattice_bits,
+    )
+
+
+def default_prior(parameters: Parameters) -> Gamma:
+    """Return ``Gamma(1, upper / 2)`` of T's bound: as if one record at half of it had been seen."""
+    return Gamma(1, bounds(parameters)[1] / 2)
+
+
+def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
+    r"""Return :math:`\mathrm{Gamma}(a + n, b + \text{total})`."""
+    return gamma_law(prior, sums, name="shape")
+
+
+def log_likelihood(shape: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
+    r"""Return :math:`n \log a - a \, \text{total}`."""
+    return rate_log_likelihood(shape, sums)
+
+
+FAMILY = one_sum_family(
+    name="pareto",
+    spec=ParetoSpec,
+    lattice=lattice,
+    prior=Gamma,
+    default_prior=default_prior,
+    update=update,
+    log_likelihood=log_likelihood,
+)
