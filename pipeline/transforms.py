@@ -85,7 +85,7 @@ class Transform:
         -------
         ndarray of float64, same shape, without a unit
         """
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             z = (values - self.centre) / self.unit
             if self.shape is Shape.ABSOLUTE:
                 return np.abs(z)

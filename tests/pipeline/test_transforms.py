@@ -64,7 +64,8 @@ def test_a_value_gives_the_same_wherever_it_stands(transform: Transform) -> None
 def test_nothing_leaves_the_lattice(transform: Transform, bits: int) -> None:
     values = hostile_values()
     quantiser = Quantiser.from_zero(Fraction(1), bits)
-    lattice = quantiser.quantise(transform.apply(values[~np.isnan(values)]))
+    values = np.append(values[~np.isnan(values)], transform.centre)
+    lattice = quantiser.quantise(transform.apply(values))
     assert lattice.min() == 0
     assert lattice.max() == 2**bits
 

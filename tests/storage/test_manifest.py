@@ -32,6 +32,15 @@ EXTREME = {
     "d": {"family": "categorical", "column": "d", "categories": ["x", "y", '"\\\n'], "share": "7"},
 }
 
+CONSTANTS = {
+    "a": {"family": "negative_binomial", "column": "a", "successes": "2.5", "upper": "9"},
+    "b": {"family": "gamma", "column": "b", "shape": "0.3", "upper": "9"},
+    "c": {"family": "normal_known_variance", "column": "c", "variance": "2", "lower": "-1e-30", "upper": "7"},
+    "d": {"family": "weibull", "column": "d", "shape": "1.7", "upper": "1e-50"},
+    "e": {"family": "lognormal", "column": "e", "lower": "1e-150", "upper": "7"},
+    "f": {"family": "pareto", "column": "f", "minimum": "1e-150", "upper": "1e150"},
+}
+
 
 def some_files(plan: Plan) -> list[DataFile]:
     return [
@@ -62,6 +71,7 @@ def sealed(content: dict[str, Any]) -> bytes:
         make_plan(groups=None),
         make_plan(groups=GROUPS),
         make_plan(statistics=EXTREME),
+        make_plan(statistics=CONSTANTS),
         make_plan(privacy={"epsilon": "0.7", "neighboring": "replace_one"}),
         make_plan(max_total_rows="5000"),
         public_n_plan(),
@@ -252,3 +262,12 @@ def test_tombstones_are_no_manifests() -> None:
     assert not is_tombstone(b"{")
     with pytest.raises(ReleaseCorruptError):
         parse_manifest(data)
+
+
+def test_a_manifest_without_constants_says_nothing_of_them() -> None:
+    """Format 1 began without them: what has none is written as ever, and read."""
+    entry = json.loads(composed(make_plan()))["statistics"][0]
+    assert set(entry["parameters"]) == {"categories", "lower", "upper", "lattice_bits"}
+    content = json.loads(composed(make_plan(statistics=CONSTANTS)))["statistics"]
+    assert content[0]["parameters"]["constants"] == {"successes": "2.5"}
+    assert "constants" not in content[3]["parameters"]
