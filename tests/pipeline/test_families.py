@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
 from suffice.errors import SpecError, UsageError
+from suffice.pipeline.chunk import chunk_job, sum_batches
+from suffice.pipeline.exact import to_python
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.normal import NormalSums
 from suffice.pipeline.families.one_sum import OneSum, project
@@ -304,6 +307,29 @@ def test_lognormal_is_normal_on_logarithms() -> None:
     for parameter in posterior.parameters:
         below = np.mean(draws[parameter] < posterior.quantile(parameter, 0.3)[0])
         assert below == pytest.approx(0.3, abs=6 * np.sqrt(0.21 / 4000))
+
+
+@pytest.mark.parametrize("family", [*CASES, "lognormal"])
+def test_a_null_counts_as_the_stated_value_of_the_column(family: str) -> None:
+    entry = CASES[family].entry if family in CASES else {"lower": "0.5", "upper": "90"}
+    spec = load_spec(
+        {
+            "name": "n",
+            "dataset": "d",
+            "source": {"parquet": "x"},
+            "privacy": {"epsilon": "1", "neighboring": "replace_one"},
+            "statistics": {"s": {"family": family, "column": "x", "nulls": {"value": "3"}, **entry}},
+        }
+    )
+    job = chunk_job(spec)
+
+    def sums(values: list[float | None]) -> list[int]:
+        batch = pa.record_batch({"x": pa.array(values, pa.float64(), from_pandas=False)})
+        exact: list[list[int]] = to_python(sum_batches([batch], job))["s"].tolist()
+        return exact[0]
+
+    assert sums([3.0]) != sums([7.0])
+    assert sums([None, float("nan"), 7.0]) == sums([3.0, 3.0, 7.0])
 
 
 @pytest.mark.parametrize(
