@@ -174,7 +174,7 @@ def test_quantities_are_recovered_exactly_from_exact_totals(
         lattice = rng.integers(quantiser.lowest, quantiser.highest + 1, 30)
         n = len(lattice)
         sums = np.array([[n, int(lattice.sum()), int((lattice**2).sum())]], dtype=object)
-        sums = sums[:, : measure.degree + 1]  # type: ignore[union-attr]
+        sums = sums[:, : 3 if family in {"normal", "lognormal"} else 2]
         lower, upper = statistic.parameters.lower, statistic.parameters.upper
         assert lower is not None
         assert upper is not None
