@@ -113,6 +113,9 @@ def parse_n_prior(text: str) -> NPrior:
     stripped = text.strip()
     if stripped.isascii() and stripped.isdigit() and len(stripped) <= len(str(LARGEST_N)):
         return Fixed(int(stripped))
+    if not stripped[:1].isalpha():
+        message = f"prior of N {text!r}: write a whole number, Uniform(lower, upper) or Reciprocal(max)"
+        raise PriorError(message)
     name, arguments, keywords = parse_call(text, known=("Reciprocal", "Uniform"))
     kind: type[Reciprocal | Uniform] = Reciprocal if name == "Reciprocal" else Uniform
     try:

@@ -11,6 +11,7 @@ from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.numbers import LARGEST_SCALE, format_epsilon, format_number, scale_rounded_up
 from suffice.pipeline.sensitivity import Design, NeighboringRelation
+from suffice.pipeline.spec import require_spec
 
 if TYPE_CHECKING:
     from suffice.pipeline.domains import Domain
@@ -163,7 +164,7 @@ class Plan:
         window = f", released per window of {self.grid}" if self.grid else ""
         heading = (
             f"{self.name}: epsilon {format_epsilon(self.epsilon)} of {self.dataset}, {self.neighboring}, "
-            f"unit {self.unit}{window}\n{self.n_cells} cells\n\n"
+            f"unit {self.unit}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
         )
         columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
         return heading + text_table(columns, rows)
@@ -191,6 +192,7 @@ def compile_plan(spec: Spec) -> Plan:
     SpecError
         Where a scale is above 2**57, or values could not be stored in 38 digits.
     """
+    require_spec(spec)
     n_may_be_public = (
         spec.privacy.neighboring is NeighboringRelation.REPLACE_ONE
         and spec.privacy.unit == "row"

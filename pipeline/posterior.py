@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -66,9 +66,9 @@ class Posterior:
     method: str
     prior: Prior
     n_prior: NPrior | None
-    groups: Mapping[str, list[str | int]]
+    groups: Mapping[str, list[str | int]] = field(repr=False)
     categories: tuple[str, ...]
-    law: Law
+    law: Law = field(repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:

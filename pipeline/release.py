@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -43,9 +43,9 @@ class NoisyStatistic:
         Public bound on a cell's number of records.
     """
 
-    plan: StatisticPlan
-    values: NDArray[np.object_]
-    groups: Mapping[str, list[str | int]]
+    plan: StatisticPlan = field(repr=False)
+    values: NDArray[np.object_] = field(repr=False)
+    groups: Mapping[str, list[str | int]] = field(repr=False)
     public_n: int | None
     max_total_rows: int
 
@@ -106,6 +106,9 @@ class NoisyStatistic:
         """
         if not where:
             return self
+        if not isinstance(where, Mapping):
+            message = f"where maps group columns to keys, as {{'origin': 'JFK'}}, not {where!r}"
+            raise UsageError(message)
         keep = np.ones(len(self.values), dtype=bool)
         for column, key in where.items():
             if column not in self.groups:
@@ -181,8 +184,8 @@ class Release:
     neighboring: NeighboringRelation
     unit: str
     public_n: int | None
-    statistics: Mapping[str, NoisyStatistic]
-    manifest: Mapping[str, Any]
+    statistics: Mapping[str, NoisyStatistic] = field(repr=False)
+    manifest: Mapping[str, Any] = field(repr=False)
 
     @property
     def files(self) -> list[dict[str, Any]]:

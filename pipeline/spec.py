@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 
-from suffice.errors import SpecError
+from suffice.errors import SpecError, UsageError
 from suffice.pipeline.documents import Document, read_file, read_mapping
 from suffice.pipeline.domains import MOST_CELLS, Domain, period_start
 from suffice.pipeline.families import FAMILIES, NO_SUMS, NOT_BUILT
@@ -23,7 +23,6 @@ from suffice.pipeline.fields import (
     Name,
     SpecModel,
     StatisticSpec,
-    Text,
     canonical,
     parse_domain,
     statistic_name,
@@ -57,10 +56,17 @@ _RESERVED = frozenset(
 _LATER_SOURCES = ("csv", "sql", "delta", "iceberg")
 
 
+def _path(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        message = "a source is a file, a directory or a pattern"
+        raise ValueError(message)
+    return value
+
+
 class Source(SpecModel):
     """Where the rows are; not part of what is charged."""
 
-    parquet: Text
+    parquet: Annotated[str, PlainValidator(_path)]
 
 
 class Window(SpecModel):
@@ -188,6 +194,19 @@ def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
     return _validate(read_mapping(source), Path())
 
 
+def require_spec(spec: object) -> None:
+    """Refuse what is no spec, as the path of one.
+
+    Raises
+    ------
+    UsageError
+        Naming :func:`load_spec`.
+    """
+    if not isinstance(spec, Spec):
+        message = f"a {type(spec).__name__} is no spec: read it first, with suffice.load_spec(...)"
+        raise UsageError(message)
+
+
 def check_window(spec: Spec, window: str) -> str:
     """Check a window label against the spec, and return it.
 
@@ -279,7 +298,8 @@ def _spec_error(
     document: Document, prefix: tuple[str, ...], error: ValidationError, model: type[SpecModel]
 ) -> SpecError:
     """Turn pydantic's first complaint into ours: place, rule, value, way out."""
-    first = error.errors(include_url=False)[0]
+    complaints = error.errors(include_url=False)
+    first = next((found for found in complaints if found["type"] == "extra_forbidden"), complaints[0])
     path = (*prefix, *first["loc"])
     if first["type"] == "extra_forbidden":
         known = ", ".join(name for name in _model_at(model, first["loc"]).model_fields if name != "directory")

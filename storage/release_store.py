@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from suffice.storage.store_identity import StoreIdentity
 
 DEFAULT_STORE = "releases"
+_MOST_WINDOWS = 12
 
 _SMALL = 4096
 """Bytes that hold any tombstone."""
@@ -184,9 +185,7 @@ class ReleaseStore:
             return ReleaseMissingError(
                 f"the store {self.uri} has no release named {name}; its releases: {known}"
             )
-        return ReleaseMissingError(
-            f"{name} has no release in window {window}: it has {windows[0]} to {windows[-1]}"
-        )
+        return ReleaseMissingError(f"{name} has no release in window {window}: it has {_some(windows)}")
 
 
 def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) -> ReleaseStore:
@@ -227,7 +226,10 @@ def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) 
 
 
 def open_release(
-    reference: str, *, store: str | None = None, public_keys: Sequence[KeyReference] | None = None
+    reference: str | os.PathLike[str],
+    *,
+    store: str | os.PathLike[str] | None = None,
+    public_keys: Sequence[KeyReference] | None = None,
 ) -> Release:
     """Open a published release; consumers start here.
 
@@ -235,10 +237,10 @@ def open_release(
 
     Parameters
     ----------
-    reference : str
+    reference : str or path
         A path or URI of a release's directory, or of its manifest; or ``NAME`` or ``NAME@WINDOW`` in
         the store, the last window where none is named. A relative path has a ``/``, as ``./NAME``.
-    store : str, optional
+    store : str or path, optional
         URI of the store; ``SUFFICE_STORE`` or ``releases`` otherwise.
     public_keys : sequence of str or path, optional
         Demand a signature by one of these keys: files, PEM texts or raw keys in hex. Where left out,
@@ -256,7 +258,9 @@ def open_release(
         Where keys are demanded and none of them signed it.
     """
     pinned = pinned_keys(public_keys)
-    place = locate(reference, store)
+    # A path object is a path, also where its text could be a name.
+    text = reference if isinstance(reference, str) else os.path.abspath(reference)  # noqa: PTH100
+    place = locate(text, None if store is None else os.fspath(store))
     data, manifest = place.manifest()
     content = json.loads(data)
     if pinned is not None:
@@ -286,6 +290,12 @@ def open_release(
         statistics=statistics,
         manifest=content,
     )
+
+
+def _some(windows: Sequence[str]) -> str:
+    """Name a few windows, the last ones, and say how many there are."""
+    shown = ", ".join(windows[-_MOST_WINDOWS:])
+    return shown if len(windows) <= _MOST_WINDOWS else f"{len(windows)} others, the last {shown}"
 
 
 def locate(reference: str, store: str | None = None) -> Place:

@@ -79,6 +79,7 @@ def verify_release(
         data, manifest = place.manifest()
     except ReleaseCorruptError as error:
         problems = [str(error)]
+        ledger = None  # nothing could be compared
     else:
         content = json.loads(data)
         status = signature_status(content, checked=pinned is not None)

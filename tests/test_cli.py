@@ -280,3 +280,40 @@ def test_an_unexpected_error_says_nothing_of_the_data(
     text = suffice.text("release", spec_file(place), status=1)
     assert "4242" not in text
     assert "RuntimeError" in text
+
+
+@pytest.mark.usefixtures("place")
+def test_an_interrupt_is_one_document_and_130(suffice: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_args: object, **_kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("suffice.storage.release_store.open_release", interrupted)
+    assert suffice.json("show", "flights", status=130)["error"]["exit_status"] == 130
+    assert "interrupted" in suffice.text("show", "flights", status=130)
+
+
+def test_errors_of_options_name_the_option(place: Place, suffice: Runner) -> None:
+    suffice.json("release", spec_file(place))
+    for words in (
+        ("--seed", "abc"),
+        ("--draws", "1.5"),
+        ("--mass", "x"),
+        ("--seed", "-1"),
+        ("--draws", "10000000000"),
+    ):
+        message = suffice.json("posterior", "flights", "cancelled", *words, status=2)["error"]["message"]
+        assert words[0] in message
+
+
+def test_a_posterior_says_what_it_rests_on(place: Place, suffice: Runner) -> None:
+    suffice.json("release", spec_file(place))
+    document = suffice.json(
+        "posterior", "flights", "cancelled", "--n-prior", "Uniform(0, 900)", "--seed", "3"
+    )
+    assert (document["n_prior"], document["draws"], document["seed"]) == ("Uniform(0, 900)", 4000, 3)
+    assert "4000 draws" in suffice.text("posterior", "flights", "cancelled")
+    assert "whole number" in suffice.text("posterior", "flights", "cancelled", "--n-prior", "-4", status=2)
+
+
+def test_the_version(suffice: Runner) -> None:
+    assert suffice.text("--version").startswith("suffice 0.")

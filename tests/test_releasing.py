@@ -402,3 +402,35 @@ def test_a_missing_engine_is_named_before_anything_is_charged(place: Place, pack
     assert json.loads(finished.stdout)["error"]["type"] == "MissingExtraError"
     assert "suffice[pipeline]" in finished.stdout
     assert charge(place) is None
+
+
+def test_paths_are_accepted_and_what_is_no_spec_is_named(place: Place) -> None:
+    release = suffice.release(place.spec(), store=Path(place.store), ledger=place.ledger)
+    assert suffice.open_release(Path(release.uri)).release_id == release.release_id
+    assert suffice.open_release("flights", store=Path(place.store)).release_id == release.release_id
+    with pytest.raises(suffice.SufficeError, match="load_spec"):
+        suffice.plan("release.yaml")  # type: ignore[arg-type]
+    with pytest.raises(suffice.SufficeError, match="load_spec"):
+        suffice.release("release.yaml")  # type: ignore[arg-type]
+    with pytest.raises(suffice.SufficeError, match="URL"):
+        suffice.release(place.spec(), ledger=Path("ledger.db"))  # type: ignore[arg-type]
+    with pytest.raises(suffice.SufficeError, match="where maps"):
+        release.table("cancelled", where="origin=JFK")  # type: ignore[arg-type]
+    assert len(repr(release)) < 500
+    assert len(repr(release.posterior("cancelled"))) < 500
+
+
+def test_parts_of_a_source_are_never_left_out_in_silence(place: Place) -> None:
+    (place.data / "more.parquet").mkdir()
+    with pytest.raises(suffice.SufficeError, match="is no file"):
+        run(place)
+    (place.data / "more.parquet").rmdir()
+    (place.data / "gone.PARQUET").symlink_to("nowhere")
+    with pytest.raises(suffice.SufficeError, match="is no file"):
+        run(place)
+    assert charge(place) is None
+    (place.directory / "hive" / "month=1").mkdir(parents=True)
+    with pytest.raises(suffice.SufficeError, match=r"\*\*"):
+        run(place, source={"parquet": str(place.directory / "hive")})
+    with pytest.raises(SpecError, match="a source is"):
+        run(place, source={"parquet": ""})

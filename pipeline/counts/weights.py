@@ -217,11 +217,12 @@ class CountSampler:
     edges: Floats
     bounds: Floats
     cumulative: Floats
+    is_exact: bool
 
     def sample(self, rows: Rows, rng: np.random.Generator) -> Floats:
         """One count for every entry of ``rows`` (any order, repeats welcome), as float64 integers."""
         counts, block = self._propose(rows, rng)
-        if self._is_exact():
+        if self.is_exact:
             return counts
         pending = np.flatnonzero(~self._accept(rows, block, counts, rng))
         while pending.size:
@@ -231,9 +232,6 @@ class CountSampler:
             pending = pending[~accepted]
         return counts
 
-    def _is_exact(self) -> bool:
-        return bool(np.all(np.diff(self.edges, axis=1) <= 1.0))
-
     def _propose(self, rows: Rows, rng: np.random.Generator) -> tuple[Floats, Rows]:
         """A block by its bound, then a count uniformly inside of it."""
         n_blocks = self.bounds.shape[1]
@@ -241,7 +239,7 @@ class CountSampler:
         target = rows + rng.random(rows.shape) * (1.0 - 2.0**-38)
         block = np.searchsorted(self.cumulative, target, side="right") - rows * n_blocks
         first, after = self.edges[rows, block], self.edges[rows, block + 1]
-        if self._is_exact():
+        if self.is_exact:
             return first, block
         return np.minimum(first + np.floor(rng.random(rows.shape) * (after - first)), after - 1.0), block
 
@@ -260,7 +258,8 @@ def count_sampler(weights: CountWeights, edges: Floats) -> CountSampler:
     cumulative: Floats = np.cumsum(np.exp(scaled) * np.diff(edges, axis=1), axis=1)
     cumulative /= cumulative[:, -1:]
     flat: Floats = (cumulative + np.arange(float(len(cumulative)))[:, None]).ravel()
-    return CountSampler(weights=weights, edges=edges, bounds=bounds, cumulative=flat)
+    is_exact = bool(np.all(np.diff(edges, axis=1) <= 1.0))
+    return CountSampler(weights=weights, edges=edges, bounds=bounds, cumulative=flat, is_exact=is_exact)
 
 
 def take_rows(weights: CountWeights, rows: Rows, tilt: Floats | None = None) -> CountWeights:

@@ -173,15 +173,24 @@ def list_files(pattern: str) -> tuple[str, ...]:
     """
     place = Path(pattern)
     if place.is_dir():
-        found = [str(path) for path in place.glob("*.parquet") if not path.name.startswith((".", "_"))]
+        found = [
+            str(path)
+            for path in place.iterdir()
+            if path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
+        ]
     elif place.exists():
         found = [pattern]
     else:
         found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - as a shell would, without hidden files
-    paths = sorted(path for path in found if Path(path).is_file())
+    paths = sorted(found)
     if not paths:
-        message = f"source.parquet: no Parquet file at {pattern}"
+        hint = f"; for folders below it write {pattern}/**/*.parquet" if place.is_dir() else ""
+        message = f"source.parquet: no Parquet file at {pattern}{hint}"
         raise UsageError(message)
+    for path in paths:
+        if not Path(path).is_file():  # left out in silence, its rows would be missed
+            message = f"source.parquet: {path} is no file: name its folder or remove it"
+            raise UsageError(message)
     known: dict[tuple[int, int], str] = {}
     for path in paths:
         status = Path(path).stat()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.exceptions import TyperException
 
+import suffice
 from suffice import cli_keys, cli_ledger, cli_trust, rendering
 from suffice.cli_options import (
     DEFAULT_LEDGER,
@@ -24,7 +25,7 @@ from suffice.cli_options import (
     StoreOption,
     WhereOption,
 )
-from suffice.errors import SufficeError, UsageError
+from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,25 @@ app = typer.Typer(
 )
 app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_keys.app, name="keys")
+
+
+_MOST_DRAWS = 10_000_000
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"suffice {suffice.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Release differentially private sufficient statistics once; draw posteriors from them for ever."""
 
 
 @app.command()
@@ -217,8 +237,11 @@ def posterior(
     """Print posterior means and credible intervals under any public prior. Costs no privacy."""
     if out is not None:
         rendering.check_out(out)
-    if draws < 1:
-        message = f"--draws {draws}: at least one draw"
+    if not 1 <= draws <= _MOST_DRAWS:
+        message = f"--draws {draws}: a number of draws in 1..{_MOST_DRAWS}"
+        raise UsageError(message)
+    if seed is not None and seed < 0:
+        message = f"--seed {seed}: a seed is an integer of at least 0"
         raise UsageError(message)
     opened = _open(release, store, public_keys)
     drawn_from = opened.posterior(
@@ -242,6 +265,9 @@ def posterior(
         "method": drawn_from.method,
         "prior": str(drawn_from.prior),
         "mass": mass,
+        "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
+        "draws": draws,
+        "seed": seed,
         "rows": rows,
     }
     if as_json:
@@ -250,6 +276,8 @@ def posterior(
     if drawn_from.method == "plug-in":
         print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
     rendering.print_rows(rows)
+    if drawn_from.n_prior is not None:
+        print(f"\nintervals from {draws} draws; prior of N: {drawn_from.n_prior}")
 
 
 def _open(reference: str, store: str, public_keys: list[str] | None) -> Release:
@@ -332,12 +360,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except SufficeError as error:
         _fail(type(error).__name__, str(error), error.exit_status, as_json=as_json)
     except TyperException as error:
-        _fail("UsageError", str(error) or "see --help", UsageError.exit_status, as_json=as_json)
+        text = getattr(error, "format_message", error.__str__)() or "see --help"
+        _fail("UsageError", text, UsageError.exit_status, as_json=as_json)
     except KeyboardInterrupt:
-        _fail("ReleaseInterruptedError", "interrupted", 130, as_json=as_json)
+        status = ReleaseInterruptedError.exit_status
+    except MemoryError:
+        _fail("MemoryError", "not enough memory: ask for fewer cells or draws", 1, as_json=as_json)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
     except Exception as error:  # noqa: BLE001 - a text of ours, never one that could hold data
         _fail(type(error).__name__, f"internal error ({type(error).__name__})", 1, as_json=as_json)
+    if status == ReleaseInterruptedError.exit_status:  # Typer returns it for an interrupt of its own
+        text = "interrupted outside of a charge; `suffice ledger show` lists what was ever charged"
+        _fail(ReleaseInterruptedError.__name__, text, ReleaseInterruptedError.exit_status, as_json=as_json)
     sys.exit(status if isinstance(status, int) else 0)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
+import shutil
+import sys
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from suffice import rendering
-from suffice.errors import MissingExtraError
+from suffice.errors import MissingExtraError, UsageError
 from suffice.flows.embedded import run_embedded
 from suffice.pipeline.numbers import format_epsilon, parse_epsilon
 from suffice.pipeline.plan import compile_plan
@@ -78,13 +81,19 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
     ------
     MissingExtraError
         Where the flights are not installed.
+    UsageError
+        Where `directory` cannot be made.
     """
 
     def say(*lines: str) -> None:
         if not quiet:
             print(*lines, sep="\n", flush=True)
 
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        message = f"--dir {directory}: no directory can be made there"
+        raise UsageError(message) from None
     n_rows = _write_flights(directory / "flights")
     spec_path = directory / "release.yaml"
     spec_path.write_text(SPEC, encoding="utf-8")
@@ -162,6 +171,7 @@ def _posteriors(release: Release, directory: Path, say: Say) -> list[dict[str, A
 def _close(say: Say, directory: Path, spec: Spec, release: Release, account: Account) -> None:
     """Say what was spent, where the release lies, and what to try next."""
     store, ledger = directory / "releases", directory / "ledger.db"
+    suffice = _command()
     say(
         f"Spent: epsilon {format_epsilon(account.spent)} of {format_epsilon(account.granted)} granted for "
         f"{account.dataset} ({account.neighboring}, unit {account.unit}); "
@@ -169,13 +179,23 @@ def _close(say: Say, directory: Path, spec: Spec, release: Release, account: Acc
         f"The release: {release.uri}",
         f"The plot:    {directory / 'cancelled.png'}",
         "Try next, each from the release alone and at no cost:",
-        f'  suffice posterior {spec.name} cancelled --store {store} --where origin=JFK --prior "Beta(1, 30)"',
-        f"  suffice posterior {spec.name} arr_delay --store {store} --where month=7 --method plug-in",
-        f"  suffice table {spec.name} arr_delay --store {store} --out delays.csv",
-        f"  suffice verify {spec.name} --store {store} --ledger sqlite:///{ledger}",
-        f"  suffice ledger show --ledger sqlite:///{ledger}",
+        f"  {suffice} posterior {spec.name} cancelled --store {store} --where origin=JFK "
+        '--prior "Beta(1, 30)"',
+        f"  {suffice} posterior {spec.name} arr_delay --store {store} --where month=7 --method plug-in",
+        f"  {suffice} table {spec.name} arr_delay --store {store} --out delays.csv",
+        f"  {suffice} verify {spec.name} --store {store} --ledger sqlite:///{ledger}",
+        f"  {suffice} ledger show --ledger sqlite:///{ledger}",
         "Run the demo again: it finds the release, and spends nothing.",
     )
+
+
+def _command() -> str:
+    """Return how the command line is called from here: by name where that finds this installation."""
+    here = Path(sys.executable).with_name("suffice")
+    found = shutil.which("suffice")
+    if found is not None and Path(found).resolve() == here.resolve():
+        return "suffice"
+    return os.path.relpath(here) if here.exists() else f"{sys.executable} -m suffice"
 
 
 def _write_flights(directory: Path) -> int:

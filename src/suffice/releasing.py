@@ -28,10 +28,11 @@ from suffice.errors import (
     StageFailedError,
     StorageError,
     SufficeError,
+    UsageError,
 )
 from suffice.pipeline.numbers import format_epsilon
 from suffice.pipeline.plan import Plan, compile_plan
-from suffice.pipeline.spec import ALL, Spec, check_window
+from suffice.pipeline.spec import ALL, Spec, check_window, require_spec
 from suffice.storage.ledger import (
     LEASE,
     Charge,
@@ -92,7 +93,7 @@ class Outcome:
 
 def run_release(
     spec: Spec,
-    store: str | None = None,
+    store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
     cluster: str = "threads",
     window: str = ALL,
@@ -140,7 +141,7 @@ def run_release(
     """
     outcome = carry_out(
         spec,
-        store=store,
+        store=None if store is None else os.fspath(store),
         ledger=ledger,
         cluster=cluster,
         window=window,
@@ -161,6 +162,10 @@ def carry_out(
     progress: Progress | None = None,
 ) -> Outcome:
     """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
+    require_spec(spec)
+    if ledger is not None and not isinstance(ledger, str):
+        message = "the ledger is named by a URL, as sqlite:///ledger.db"
+        raise UsageError(message)
     window = check_window(spec, window)
     plan = compile_plan(spec)
     signer = signer_from_environment()
