@@ -67,6 +67,11 @@ class StatisticPlan:
     parameters: Parameters
 
     @property
+    def value_limits(self) -> tuple[int, int]:
+        """Least and greatest value that the column's type holds; noisy values saturate there."""
+        return (-(2**63), 2**63 - 1) if self.value_type == INT64 else (1 - 10**38, 10**38 - 1)
+
+    @property
     def component_noise_sd(self) -> float:
         """Standard deviation of the noise on one component, in lattice units."""
         return discrete_laplace_sd(self.scale)

@@ -76,6 +76,12 @@ class NoisyStatistic:
             numerator = numerator + self.values[:, component] * weight
         return np.array([entry / denominator for entry in numerator], dtype=np.float64)
 
+    @property
+    def n_saturated(self) -> int:
+        """Number of values at an end of their type: there were more records than ``max_total_rows``."""
+        lowest, highest = self.plan.value_limits
+        return sum(not lowest < value < highest for value in self.values.ravel().tolist())
+
     def quantity(self, name: str) -> tuple[NDArray[np.float64], float]:
         """Return a quantity's estimates, shape (n_cells,), and the standard deviation of their noise.
 

@@ -65,7 +65,7 @@ def encode_statistic(
     if values.shape != _shape(statistic, groups):
         message = f"{statistic.name} has values of the wrong shape"
         raise ValueError(message)
-    lowest, highest = (-(2**63), 2**63 - 1) if statistic.value_type == INT64 else (1 - 10**38, 10**38 - 1)
+    lowest, highest = statistic.value_limits
     flat = values.ravel()
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_WRITER) as writer:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice import cli
-from support.making import Place, make_place, mapping
+from support.making import Place, flights, make_place, mapping, write_parts
 
 
 @pytest.fixture
@@ -317,3 +317,15 @@ def test_a_posterior_says_what_it_rests_on(place: Place, suffice: Runner) -> Non
 
 def test_the_version(suffice: Runner) -> None:
     assert suffice.text("--version").startswith("suffice 0.")
+
+
+def test_saturated_values_are_said_to_be(place: Place, suffice: Runner) -> None:
+    """Thirty thousand records behind a promise of five: an error would depend on the data."""
+    write_parts(flights(30_000), place.data)
+    statistic = {"family": "normal", "column": "arr_delay", "lower": -60, "upper": 180, "lattice_bits": 24}
+    suffice.json("release", spec_file(place, max_total_rows=5, groups=None, statistics={"d": statistic}))
+    assert suffice.json("table", "flights", "d")["saturated"] > 0
+    assert "saturated" in suffice.text("table", "flights", "d")
+    assert "saturated" in suffice.text("posterior", "flights", "d", "--method", "plug-in")
+    suffice.json("release", spec_file(place, name="fine"))
+    assert suffice.json("table", "fine", "arr_delay")["saturated"] == 0

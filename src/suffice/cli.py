@@ -206,9 +206,17 @@ def table(
     if out is not None:
         rendering.write_table(rendering.columns_of(rows), out)
     if as_json:
-        rendering.print_json({"statistic": statistic, "family": chosen.plan.family, "rows": rows})
+        rendering.print_json(
+            {
+                "statistic": statistic,
+                "family": chosen.plan.family,
+                "saturated": chosen.n_saturated,
+                "rows": rows,
+            }
+        )
     elif out is None:
         rendering.print_rows(rows)
+        rendering.print_saturation(chosen)
 
 
 @app.command()
@@ -276,6 +284,7 @@ def posterior(
     if drawn_from.method == "plug-in":
         print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
     rendering.print_rows(rows)
+    rendering.print_saturation(opened.statistic(statistic))
     if drawn_from.n_prior is not None:
         print(f"\nintervals from {draws} draws; prior of N: {drawn_from.n_prior}")
 

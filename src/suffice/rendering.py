@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.release import NoisyStatistic
 
 
 def print_json(document: object) -> None:
@@ -29,6 +30,15 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200) -> None:
     print(rows_text(rows[:limit]))
     if len(rows) > limit:
         print(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
+
+
+def print_saturation(statistic: NoisyStatistic) -> None:
+    """Say that values stand at an end of their type, and so are no unbiased estimates."""
+    if statistic.n_saturated:
+        print(
+            f"\n{statistic.n_saturated} values are saturated: there were more records than max_total_rows "
+            f"({statistic.max_total_rows}), and what rests on them is too small"
+        )
 
 
 def rows_text(rows: Sequence[Mapping[str, Any]]) -> str:

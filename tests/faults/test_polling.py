@@ -39,7 +39,7 @@ def poll(scene: Scene, name: str, mutant: str = "") -> tuple[int, int, int]:
 
 
 def test_a_reader_never_sees_part_of_a_release(sqlite_scene: Scene) -> None:
-    for number in range(8):
+    for number in range(4):
         none, whole, partial = poll(sqlite_scene, f"r{number}")
         assert none > 0
         assert whole > 0

@@ -152,12 +152,13 @@ def perform(
 
 
 def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
-    """Recover in this process, killed at a point of `RECOVERY_POINTS` if it comes there."""
+    """Recover in this process; it is killed if it comes to a point of `RECOVERY_POINTS`."""
     from suffice.storage.ledger import open_ledger
     from suffice.storage.recovery import recover
     from suffice.storage.release_store import open_store
 
-    install(RECOVERY_POINTS[point], signal.SIGKILL)
+    if point:
+        install(RECOVERY_POINTS[point], signal.SIGKILL)
     with open_ledger(ledger, lease=timedelta(0)) as opened:
         return recover(opened, open_store).to_dict()
 
