@@ -21,6 +21,7 @@ CONSUMERS = {  # draw from posteriors, after the release: their generator is the
     "pipeline/counts/sampling.py",
     "pipeline/counts/weights.py",
     "pipeline/laws.py",
+    "pipeline/scalar_laws.py",
     "src/suffice/cli.py",
     "src/suffice/demo.py",
     "src/suffice/plotting.py",
