@@ -14,8 +14,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import signal
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,11 +28,11 @@ from suffice.errors import (
     SufficeError,
     UsageError,
 )
+from suffice.guarding import deferred_interrupts, heartbeat
 from suffice.pipeline.numbers import format_epsilon
 from suffice.pipeline.plan import Plan, compile_plan
 from suffice.pipeline.spec import ALL, Spec, check_window, require_spec
 from suffice.storage.ledger import (
-    LEASE,
     Charge,
     ChargeRequest,
     ChargeState,
@@ -52,7 +50,7 @@ from suffice.storage.signing import signer_from_environment
 from suffice.storage.verify_ledger import refuse_older_ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -255,7 +253,7 @@ class _Run:
                 if settled is None:
                     raise spent_error(charge)
                 return settled, status
-            with _heartbeat(self.ledger, charge):
+            with heartbeat(self.ledger, charge):
                 return self._release(charge, cluster, source, job, progress), PUBLISHED
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
@@ -292,7 +290,7 @@ class _Run:
             failure = self._give_back(charge, error)
         if failure is not None:  # raised out here: no context that could carry data
             raise failure
-        with _deferred_interrupts() as interrupted:
+        with deferred_interrupts() as interrupted:
             stage = "drawing"
             try:
                 charge = self.ledger.enter_drawing(charge)
@@ -397,47 +395,3 @@ def _require_engine() -> None:
             importlib.import_module(f"suffice.pipeline.{module}")
     except ModuleNotFoundError:
         raise MissingExtraError("a release", "pipeline") from None
-
-
-@contextlib.contextmanager
-def _heartbeat(ledger: Ledger, charge: Charge) -> Iterator[None]:
-    """Renew the charge's lease until the block ends; a lost lease shows when the charge is next moved."""
-    stop = threading.Event()
-
-    def beat() -> None:
-        while not stop.wait(LEASE.total_seconds() / 4):
-            try:
-                ledger.renew(charge)
-            except ChargeLostError:
-                return
-            except LedgerError:
-                continue
-
-    thread = threading.Thread(target=beat, name="suffice-heartbeat", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-@contextlib.contextmanager
-def _deferred_interrupts() -> Iterator[Callable[[], bool]]:
-    """Hold SIGINT and SIGTERM back until the block ends; the value tells whether one came.
-
-    Outside the main thread, where Python delivers no signals, there is nothing to hold back.
-    """
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    earlier = {
-        number: signal.signal(number, lambda number, _frame: received.append(number)) for number in signals
-    }
-    try:
-        yield lambda: bool(received)
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
