@@ -146,7 +146,7 @@ class TestStores:
         assert open_release("flights").statistic("stops").values.shape == (3, 2)
         assert store.windows("flights") == ("2013-01", "2013-02")
         assert verify_release("flights").ok
-        with pytest.raises(ReleaseMissingError, match="2013-01 to 2013-02"):
+        with pytest.raises(ReleaseMissingError, match="2013-01, 2013-02"):
             open_release("flights@2014-01")
         with pytest.raises(ReleaseMissingError, match="its releases: flights"):
             open_release("delays")

@@ -207,7 +207,7 @@ def test_missing_releases_are_named_with_what_there_is(root: Path) -> None:
     directory = publish(root, monthly_plan(), window="2013-01")
     for reference, text in [
         ("delays", "no release named delays; its releases: flights"),
-        ("flights@2013-02", "no release in window 2013-02: it has 2013-01 to 2013-01"),
+        ("flights@2013-02", "no release in window 2013-02: it has 2013-01$"),
         (str(root / "nowhere"), "no release at"),
         (str(root), "no release at"),
         (str(directory / "carrier.parquet"), "no release at"),
