@@ -113,9 +113,8 @@ def problems(
         reference or str(published.directory), ledger=published.ledger if with_ledger else None
     )
     assert verification.ok == (not verification.problems)
-    unreadable = any("manifest is corrupt" in problem for problem in verification.problems)
-    assert verification.ledger == ("checked" if with_ledger and not unreadable else "not_checked")
     unread = any("manifest is corrupt" in sentence for sentence in verification.problems)
+    assert verification.ledger == ("checked" if with_ledger and not unread else "not_checked")
     assert verification.signature == ("not_checked" if unread else "unsigned")
     return verification.problems
 
