@@ -81,6 +81,7 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
         A canonical window label, or ``all`` where the spec has no window.
     """
     selected = None
+    # proof: disjoint-windows
     if spec.window is not None:
         period = Domain(kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every)
         selected = (spec.window.column, period)

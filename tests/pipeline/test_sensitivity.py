@@ -21,7 +21,7 @@ from suffice.pipeline.chunk import chunk, chunk_job
 from suffice.pipeline.exact import to_python
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.plan import compile_plan
-from suffice.pipeline.sensitivity import NeighboringRelation, minimal_moments
+from suffice.pipeline.sensitivity import Design, NeighboringRelation, minimal_moments
 from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.spec import load_spec
 
@@ -257,3 +257,12 @@ def test_the_naive_range_sum_would_be_larger_and_the_separate_sum_smaller() -> N
     ranges = 2 * steps * steps // 2 + steps**2
     assert minimal_moments(steps, 2) < ranges
     assert minimal_moments(steps, 2) > steps**2
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_row_that_moves_between_windows_costs_half_in_each(tmp_path: Path, name: str) -> None:
+    """Under replace_one a window gains or loses a row: at most half of what its noise is calibrated for."""
+    engine = Engine(tmp_path, CASES[name], "replace_one", "window")
+    single = int(np.abs(engine.vectors()).sum(axis=1).max())
+    assert 2 * single == engine.statistic.l1_sensitivity
+    assert engine.statistic.design is Design.PARTITION_OF_UNITY
