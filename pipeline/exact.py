@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.sums import CodeCounts
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -63,14 +61,13 @@ def zeros(measures: Mapping[str, Measure], n_cells: int) -> Sums:
     n_cells : int
         Number of cells.
     """
-    sums = {}
-    for name, measure in measures.items():
-        if isinstance(measure, CodeCounts):
-            sums[name] = Table(low=np.zeros((n_cells, measure.n_codes), np.int64))
-        else:
-            shape = (n_cells, measure.degree + 1)
-            sums[name] = Table(low=np.zeros(shape, np.int64), high=np.zeros(shape, np.int64))
-    return sums
+    return {name: zero_table(measure, n_cells) for name, measure in measures.items()}
+
+
+def zero_table(measure: Measure, n_cells: int) -> Table:
+    """Return one statistic's sums of no rows."""
+    shape = (n_cells, measure.width)
+    return Table(low=np.zeros(shape, np.int64), high=np.zeros(shape, np.int64) if measure.is_wide else None)
 
 
 def normalise(table: Table) -> None:

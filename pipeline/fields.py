@@ -41,8 +41,13 @@ class StatisticSpec(SpecModel):
     """What every statistic states, whatever its family."""
 
     family: str
-    column: Column
     share: Share = Fraction(1)
+
+
+class ColumnSpec(StatisticSpec):
+    """A statistic of one column."""
+
+    column: Column
 
 
 def _text(value: object) -> str:
@@ -261,6 +266,7 @@ NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]
 
 StatisticSpec.model_rebuild()
+ColumnSpec.model_rebuild()
 
 
 def canonical(value: object) -> object:

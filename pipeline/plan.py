@@ -31,10 +31,12 @@ class StatisticPlan:
 
     Attributes
     ----------
-    name, family, column : str
+    name, family : str
         As in the spec.
+    columns : tuple of str
+        The columns that the statistic reads.
     design : Design
-        Partition of unity, or minimal beside a public N.
+        Partition of unity, bounded, or minimal beside a public N.
     components : tuple of str
         The released components, in order.
     epsilon : Fraction
@@ -55,7 +57,7 @@ class StatisticPlan:
 
     name: str
     family: str
-    column: str
+    columns: tuple[str, ...]
     design: Design
     components: tuple[str, ...]
     epsilon: Fraction
@@ -264,7 +266,7 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
     return StatisticPlan(
         name=name,
         family=entry.family,
-        column=entry.column,
+        columns=tuple(of.column for of in family.measure(entry).reads),
         design=block.design,
         components=block.components,
         epsilon=epsilon,
@@ -281,7 +283,7 @@ def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
     return {
         "name": statistic.name,
         "family": statistic.family,
-        "column": statistic.column,
+        "columns": list(statistic.columns),
         "design": str(statistic.design),
         "epsilon": format_epsilon(statistic.epsilon),
         "l1_sensitivity": statistic.l1_sensitivity,

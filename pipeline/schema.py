@@ -10,7 +10,7 @@ import pyarrow as pa
 from suffice.errors import SchemaError
 from suffice.pipeline.domains import DomainKind
 from suffice.pipeline.plan import measures
-from suffice.pipeline.sums import CodeCounts
+from suffice.pipeline.sums import CodeColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,8 +107,9 @@ def _uses(spec: Spec) -> Iterator[tuple[str, str, frozenset[TypeFamily]]]:
     for column, domain in spec.groups.items():
         yield f"groups.{column}", column, _serving(domain)
     for name, measure in measures(spec).items():
-        needed = _serving(measure.domain) if isinstance(measure, CodeCounts) else _NUMBERS
-        yield f"statistics.{name}.column", measure.column, needed
+        for of in measure.reads:
+            needed = _serving(of.domain) if isinstance(of, CodeColumn) else _NUMBERS
+            yield f"statistics.{name}.column", of.column, needed
 
 
 def _serving(domain: Domain) -> frozenset[TypeFamily]:

@@ -24,28 +24,32 @@ class Design(StrEnum):
     """How a statistic is released.
 
     ``partition_of_unity``: components that are never negative and whose sum is the same for every
-    record that enters. ``minimal``: fewer numbers, beside a public number of records.
+    record that enters. ``bounded``: components of either sign, n among them, that add up to at most a
+    public number in magnitude for every record. ``minimal``: fewer numbers, beside a public number of
+    records.
     """
 
     PARTITION_OF_UNITY = "partition_of_unity"
+    BOUNDED = "bounded"
     MINIMAL = "minimal"
 
 
-def partition_of_unity(total: int, neighboring: NeighboringRelation) -> int:
-    """Return the sensitivity of a partition of unity.
+def bounded_records(record_l1: int, neighboring: NeighboringRelation) -> int:
+    """Return the sensitivity of totals to which no record adds more than a public L1 norm.
 
     Parameters
     ----------
-    total : int
-        What one entering record adds over all components together, whatever its value.
+    record_l1 : int
+        The largest L1 norm of what one record adds over all components together. In a partition of
+        unity every entering record adds exactly this.
     neighboring : NeighboringRelation
         Replacing a record is removing one and adding one, perhaps in another cell.
     """
     # proof: partition-of-unity
     if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
-        return total
+        return record_l1
     # proof: replacement
-    return 2 * total
+    return 2 * record_l1
 
 
 def minimal_sum(lowest: int, highest: int) -> int:

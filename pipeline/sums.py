@@ -1,12 +1,13 @@
-"""What a pass over the data computes for one statistic: category counts, or sums of powers.
+"""What a pass over the data computes for one statistic, and how it reads the columns that takes.
 
-A family states one of these; the engine knows nothing else about families.
+A family states one measure; the engine knows nothing else about families. A column is read as one 32-bit
+integer a row: the code of a declared key, or a lattice value.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodeCounts:
-    """Count the rows of each category in each cell.
+class CodeColumn:
+    """A column read as codes of declared keys.
 
     Parameters
     ----------
     column : str
         The column read.
     domain : Domain
-        The declared categories, in order: codes ``0..len(domain)-1``.
+        The declared keys, in order: codes ``0..len(domain)-1``.
     fallback : int or None
         The code that null and unlisted values are counted under, ``len(domain)`` being a code of its
         own; None: the row does not enter.
@@ -39,13 +40,13 @@ class CodeCounts:
 
     @property
     def n_codes(self) -> int:
-        """Number of counts in a cell."""
+        """Number of codes."""
         return len(self.domain) + (self.fallback == len(self.domain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerSums:
-    """Sum the powers 0 to `degree` of the lattice value in each cell: n, sum X, and sum X^2.
+class LatticeColumn:
+    """A numeric column read as values of a public lattice.
 
     Parameters
     ----------
@@ -53,8 +54,6 @@ class PowerSums:
         The column read; numeric.
     quantiser : Quantiser
         The public lattice.
-    degree : int
-        1 or 2.
     fallback : int or None
         The lattice value that stands for null and NaN; None: the row does not enter.
     transform : Transform or None
@@ -63,7 +62,6 @@ class PowerSums:
 
     column: str
     quantiser: Quantiser
-    degree: int
     fallback: int | None
     transform: Transform | None = None
 
@@ -73,16 +71,77 @@ class PowerSums:
         column: str,
         quantiser: Quantiser,
         *,
-        degree: int,
         nulls: Fraction | None,
         transform: Transform | None = None,
     ) -> Self:
-        """Return the sums where null and NaN count as the column's value `nulls`, or do not enter."""
+        """Return the column where null and NaN count as the value `nulls`, or do not enter."""
         fallback = None
         if nulls is not None:
             value = np.array([float(nulls)])
             fallback = int(quantiser.quantise(transform.apply(value) if transform else value)[0])
-        return cls(column=column, quantiser=quantiser, degree=degree, fallback=fallback, transform=transform)
+        return cls(column=column, quantiser=quantiser, fallback=fallback, transform=transform)
 
 
-Measure = CodeCounts | PowerSums
+ReadColumn: TypeAlias = CodeColumn | LatticeColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeCounts:
+    """Count the rows of each code of a column in each cell.
+
+    Parameters
+    ----------
+    of : CodeColumn
+        The column read.
+    """
+
+    of: CodeColumn
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return (self.of,)
+
+    @property
+    def width(self) -> int:
+        """Number of counts in a cell."""
+        return self.of.n_codes
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: counts never do."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerSums:
+    """Sum the powers 0 to `degree` of the lattice value in each cell: n, sum X, and sum X^2.
+
+    Parameters
+    ----------
+    of : LatticeColumn
+        The column read.
+    degree : int
+        1 or 2.
+    """
+
+    of: LatticeColumn
+    degree: int
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return (self.of,)
+
+    @property
+    def width(self) -> int:
+        """Number of sums in a cell."""
+        return self.degree + 1
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: those of powers may."""
+        return True
+
+
+Measure: TypeAlias = CodeCounts | PowerSums

@@ -207,7 +207,7 @@ def _statistic(statistic: StatisticPlan) -> dict[str, Any]:
     return {
         "name": statistic.name,
         "family": statistic.family,
-        "column": statistic.column,
+        "columns": list(statistic.columns),
         "design": str(statistic.design),
         "components": list(statistic.components),
         "epsilon": format_number(statistic.epsilon),

@@ -126,7 +126,7 @@ class StatisticEntry(_Model):
 
     name: StatisticName
     family: str
-    column: str
+    columns: Annotated[tuple[str, ...], Field(min_length=1)]
     design: Design
     components: Annotated[tuple[str, ...], Field(min_length=1)]
     epsilon: Exact
@@ -143,7 +143,7 @@ class StatisticEntry(_Model):
         _require(self.value_type in {INT64, DECIMAL}, "an unknown value type")
         _require(len(set(self.components)) == len(self.components), "components repeat")
         _require(
-            (self.partition_total is None) == (self.design is Design.MINIMAL),
+            (self.partition_total is not None) == (self.design is Design.PARTITION_OF_UNITY),
             "exactly a partition of unity has a total",
         )
         _require(self.partition_total is None or self.partition_total > 0, "a partition's total is positive")
@@ -163,7 +163,7 @@ class StatisticEntry(_Model):
         return StatisticPlan(
             name=self.name,
             family=self.family,
-            column=self.column,
+            columns=self.columns,
             design=self.design,
             components=self.components,
             epsilon=self.epsilon,

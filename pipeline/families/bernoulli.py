@@ -15,10 +15,10 @@ from pydantic import model_validator
 
 from suffice.pipeline.domains import boolean_domain
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
-from suffice.pipeline.fields import Nulls, NullsField, StatisticSpec
+from suffice.pipeline.fields import ColumnSpec, Nulls, NullsField
 from suffice.pipeline.priors import Beta
 from suffice.pipeline.sensitivity import Design, minimal_sum
-from suffice.pipeline.sums import CodeCounts
+from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ONE = Fraction(1)
 
 
-class BernoulliSpec(StatisticSpec):
+class BernoulliSpec(ColumnSpec):
     """A column whose values are false and true, or 0 and 1; anything else follows `nulls`."""
 
     nulls: NullsField = Nulls()
@@ -48,11 +48,10 @@ class BernoulliSpec(StatisticSpec):
 def measure(spec: BernoulliSpec) -> CodeCounts:
     """Count false and true."""
     value = spec.nulls.value
-    return CodeCounts(
-        column=spec.column,
-        domain=boolean_domain(),
-        fallback=None if value is None else int(value),
+    column = CodeColumn(
+        column=spec.column, domain=boolean_domain(), fallback=None if value is None else int(value)
     )
+    return CodeCounts(of=column)
 
 
 def block(spec: BernoulliSpec, n_is_public: bool) -> Block:
@@ -72,7 +71,7 @@ def block(spec: BernoulliSpec, n_is_public: bool) -> Block:
         design=Design.PARTITION_OF_UNITY,
         components=("false", "true"),
         largest_value=1,
-        partition_total=1,
+        record_l1=1,
         quantities=(
             Quantity(name="n", coefficients={0: ONE, 1: ONE}),
             Quantity(name="total", coefficients={1: ONE}),

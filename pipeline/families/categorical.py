@@ -14,10 +14,10 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
-from suffice.pipeline.fields import Boolean, DomainField, StatisticSpec
+from suffice.pipeline.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.priors import Dirichlet
 from suffice.pipeline.sensitivity import Design, minimal_counts
-from suffice.pipeline.sums import CodeCounts
+from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 OTHER = "other"
 
 
-class CategoricalSpec(StatisticSpec):
+class CategoricalSpec(ColumnSpec):
     """A column of declared categories; null and unlisted values go to `other` if declared."""
 
     categories: DomainField
@@ -54,11 +54,12 @@ def names(spec: CategoricalSpec) -> tuple[str, ...]:
 
 def measure(spec: CategoricalSpec) -> CodeCounts:
     """Count each category."""
-    return CodeCounts(
+    column = CodeColumn(
         column=spec.column,
         domain=spec.categories,
         fallback=len(spec.categories) if spec.other else None,
     )
+    return CodeCounts(of=column)
 
 
 def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
@@ -84,7 +85,7 @@ def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
         design=Design.PARTITION_OF_UNITY,
         components=categories,
         largest_value=1,
-        partition_total=1,
+        record_l1=1,
         quantities=quantities,
     )
 

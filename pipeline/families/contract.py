@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.sensitivity import Design, NeighboringRelation, partition_of_unity
+from suffice.pipeline.sensitivity import Design, NeighboringRelation, bounded_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,13 +69,14 @@ class Block:
     Parameters
     ----------
     design : Design
-        Partition of unity, or minimal beside a public N.
+        Partition of unity, bounded, or minimal beside a public N.
     components : tuple of str
         Their names, in the order released.
     largest_value : int
         The largest magnitude that one record adds to one component, in lattice units.
-    partition_total : int or None
-        What one record adds over all components, for a partition of unity.
+    record_l1 : int or None
+        The largest L1 norm of what one record adds over all components, in lattice units; None for the
+        minimal design.
     minimal_sensitivity : int or None
         The sensitivity of the minimal design under ``replace_one``.
     quantities : tuple of Quantity
@@ -85,14 +86,19 @@ class Block:
     design: Design
     components: tuple[str, ...]
     largest_value: int
-    partition_total: int | None = None
+    record_l1: int | None = None
     minimal_sensitivity: int | None = None
     quantities: tuple[Quantity, ...]
 
+    @property
+    def partition_total(self) -> int | None:
+        """What every entering record adds over all components, for a partition of unity."""
+        return self.record_l1 if self.design is Design.PARTITION_OF_UNITY else None
+
     def l1_sensitivity(self, neighboring: NeighboringRelation) -> int:
         """Return the block's joint sensitivity per record, in lattice units."""
-        if self.partition_total is not None:
-            return partition_of_unity(self.partition_total, neighboring)
+        if self.record_l1 is not None:
+            return bounded_records(self.record_l1, neighboring)
         if self.minimal_sensitivity is None or neighboring is not NeighboringRelation.REPLACE_ONE:
             message = "minimal statistics are for replace_one only"
             raise ValueError(message)

@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from suffice.pipeline.families import normal
 from suffice.pipeline.families.contract import Block, Family, Parameters
-from suffice.pipeline.fields import LatticeBits, Nulls, NullsField, Positive, StatisticSpec
+from suffice.pipeline.fields import ColumnSpec, LatticeBits, Nulls, NullsField, Positive
 from suffice.pipeline.lattice import DEFAULT_BITS
 from suffice.pipeline.priors import NormalInverseGamma
 from suffice.pipeline.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.sums import PowerSums
 
 
-class LognormalSpec(StatisticSpec):
+class LognormalSpec(ColumnSpec):
     """A numeric column clipped to ``lower..upper``; its logarithm is rounded to the lattice."""
 
     lower: Positive

@@ -17,11 +17,11 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity, combination
-from suffice.pipeline.fields import Bound, LatticeBits, Nulls, NullsField, StatisticSpec
+from suffice.pipeline.fields import Bound, ColumnSpec, LatticeBits, Nulls, NullsField
 from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.priors import NormalInverseGamma
 from suffice.pipeline.sensitivity import Design, minimal_moments
-from suffice.pipeline.sums import PowerSums
+from suffice.pipeline.sums import LatticeColumn, PowerSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ WEIGHT = 2
 standard deviation is a fifth of the half range (Foulds et al. 2016 leave it open)."""
 
 
-class NormalSpec(StatisticSpec):
+class NormalSpec(ColumnSpec):
     """A numeric column clipped to ``lower..upper`` and rounded to the lattice."""
 
     lower: Bound
@@ -54,7 +54,8 @@ class NormalSpec(StatisticSpec):
 def measure(spec: NormalSpec, transform: Transform | None = None) -> PowerSums:
     """Sum n, X and X^2 on the lattice, of values or of what is taken of them."""
     quantiser = Quantiser.centred(spec.lower, spec.upper, spec.lattice_bits)
-    return PowerSums.of(spec.column, quantiser, degree=2, nulls=spec.nulls.value, transform=transform)
+    column = LatticeColumn.of(spec.column, quantiser, nulls=spec.nulls.value, transform=transform)
+    return PowerSums(of=column, degree=2)
 
 
 def _in_column_units(
@@ -92,7 +93,7 @@ def block(spec: NormalSpec, n_is_public: bool) -> Block:
         design=Design.PARTITION_OF_UNITY,
         components=("sum((M-X)^2)", "sum(2(M-X)(M+X))", "sum((M+X)^2)"),
         largest_value=4 * steps**2,
-        partition_total=4 * steps**2,
+        record_l1=4 * steps**2,
         quantities=_in_column_units(
             spec,
             n=Quantity(name="n", coefficients={0: record, 1: record, 2: record}),

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
-from suffice.pipeline.fields import LatticeBits, Nulls, NullsField, StatisticSpec
+from suffice.pipeline.fields import ColumnSpec, LatticeBits, Nulls, NullsField
 from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser
 from suffice.pipeline.sensitivity import Design, minimal_sum
-from suffice.pipeline.sums import PowerSums
+from suffice.pipeline.sums import LatticeColumn, PowerSums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ SpecType = TypeVar("SpecType", bound="SumSpec")
 PriorType = TypeVar("PriorType", "Beta", "Gamma", "InverseGamma", "Normal")
 
 
-class SumSpec(StatisticSpec):
+class SumSpec(ColumnSpec):
     """A numeric column; nulls and NaN do not enter, or count as a public value."""
 
     nulls: NullsField = Nulls()
@@ -121,9 +121,10 @@ def one_sum_family(
 
     def measure(entry: SpecType) -> PowerSums:
         own = lattice(entry)
-        return PowerSums.of(
-            entry.column, own.quantiser, degree=1, nulls=entry.nulls.value, transform=own.transform
+        column = LatticeColumn.of(
+            entry.column, own.quantiser, nulls=entry.nulls.value, transform=own.transform
         )
+        return PowerSums(of=column, degree=1)
 
     def parameters(entry: SpecType) -> Parameters:
         own = lattice(entry)
@@ -173,7 +174,7 @@ def block(lattice: SumLattice, *, minimal: bool) -> Block:
         design=Design.PARTITION_OF_UNITY,
         components=(f"sum({bound} + {value})" if lowest else f"sum({value})", f"sum({bound} - {value})"),
         largest_value=width,
-        partition_total=width,
+        record_l1=width,
         quantities=(
             Quantity(name="n", coefficients={0: Fraction(1, width), 1: Fraction(1, width)}),
             Quantity(

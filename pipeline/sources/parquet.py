@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.exact import cell_count
 from suffice.pipeline.plan import measures
-from suffice.pipeline.sums import CodeCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -159,7 +158,7 @@ def open_source(spec: Spec) -> ParquetSource:
 def spec_columns(spec: Spec) -> tuple[str, ...]:
     """Return the columns that a spec reads, each once."""
     window = (spec.window.column,) if spec.window else ()
-    statistics = (statistic.column for statistic in spec.statistics.values())
+    statistics = (of.column for measure in measures(spec).values() for of in measure.reads)
     return tuple(dict.fromkeys((*window, *spec.groups, *statistics)))
 
 
@@ -331,8 +330,4 @@ def _piece(groups: Sequence[_RowGroup]) -> Piece:
 
 def _table_size(spec: Spec) -> int:
     """Return how many sums a spec's tables hold."""
-    sums = (
-        measure.n_codes if isinstance(measure, CodeCounts) else measure.degree + 1
-        for measure in measures(spec).values()
-    )
-    return cell_count(spec.groups.values()) * sum(sums)
+    return cell_count(spec.groups.values()) * sum(measure.width for measure in measures(spec).values())

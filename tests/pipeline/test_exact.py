@@ -10,11 +10,12 @@ import pytest
 from suffice.pipeline.domains import boolean_domain
 from suffice.pipeline.exact import LIMB_MASK, Sums, Table, combine, to_python, zeros
 from suffice.pipeline.lattice import Quantiser
-from suffice.pipeline.sums import CodeCounts, PowerSums
+from suffice.pipeline.sums import CodeColumn, CodeCounts, LatticeColumn, PowerSums
 
-COUNTS = CodeCounts(column="x", domain=boolean_domain(), fallback=2)
+COUNTS = CodeCounts(of=CodeColumn(column="x", domain=boolean_domain(), fallback=2))
 POWERS = PowerSums(
-    column="x", quantiser=Quantiser.centred(Fraction(-1), Fraction(1), 24), degree=2, fallback=None
+    of=LatticeColumn(column="x", quantiser=Quantiser.centred(Fraction(-1), Fraction(1), 24), fallback=None),
+    degree=2,
 )
 
 

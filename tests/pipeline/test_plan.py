@@ -158,7 +158,7 @@ def test_quantities_are_recovered_exactly_from_exact_totals(
     statistic, entry = plan.statistics[0], spec.statistics[family]
     rng = np.random.default_rng()
     if family in {"bernoulli", "categorical"}:
-        n_codes = FAMILIES[family].measure(entry).n_codes  # type: ignore[union-attr]
+        n_codes = FAMILIES[family].measure(entry).width
         counts = rng.integers(0, 50, n_codes)
         sums = np.array([[int(count) for count in counts]], dtype=object)
         expected = {"n": Fraction(int(counts.sum())), "total": Fraction(int(counts[1]))}
@@ -170,7 +170,7 @@ def test_quantities_are_recovered_exactly_from_exact_totals(
         n = int(counts.sum())
     else:
         measure = FAMILIES[family].measure(entry)
-        quantiser = measure.quantiser  # type: ignore[union-attr]
+        quantiser = measure.of.quantiser  # type: ignore[union-attr]
         lattice = rng.integers(quantiser.lowest, quantiser.highest + 1, 30)
         n = len(lattice)
         sums = np.array([[n, int(lattice.sum()), int((lattice**2).sum())]], dtype=object)

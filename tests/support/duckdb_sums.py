@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.pipeline.domains import Domain, DomainKind, period_start
 from suffice.pipeline.plan import measures
-from suffice.pipeline.sums import CodeCounts, Measure
+from suffice.pipeline.sums import CodeColumn, CodeCounts, Measure, ReadColumn
 from suffice.pipeline.transforms import Shape
 
 if TYPE_CHECKING:
@@ -41,11 +41,10 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
     result = {}
     for name, measure in measures(spec).items():
         rows = connection.execute(
-            f"FROM (FROM {source} SELECT {cell} AS cell, {_value(measure, types)} AS v WHERE {where}) "
+            f"FROM (FROM {source} SELECT {cell} AS cell, {_value(measure.of, types)} AS v WHERE {where}) "
             f"SELECT cell, {_aggregates(measure)} WHERE cell IS NOT NULL AND v IS NOT NULL GROUP BY cell"
         ).fetchall()
-        width = measure.n_codes if isinstance(measure, CodeCounts) else measure.degree + 1
-        sums = np.zeros((math.prod(sizes), width), object)
+        sums = np.zeros((math.prod(sizes), measure.width), object)
         for cell_number, *values in rows:
             sums[cell_number] = [int(value) for value in values]
         result[name] = sums
@@ -58,23 +57,23 @@ def _quoted(column: str) -> str:
 
 def _aggregates(measure: Measure) -> str:
     if isinstance(measure, CodeCounts):
-        return ", ".join(f"count(*) FILTER (v = {code})" for code in range(measure.n_codes))
+        return ", ".join(f"count(*) FILTER (v = {code})" for code in range(measure.width))
     return ", ".join(["count(*)", "sum(v)", "sum(v * v)"][: measure.degree + 1])
 
 
-def _value(measure: Measure, types: dict[str, str]) -> str:
-    if isinstance(measure, CodeCounts):
-        code = _code(measure.column, measure.domain, types[measure.column])
-        return code if measure.fallback is None else f"coalesce({code}, {measure.fallback})"
-    quantiser = measure.quantiser
-    given = number = f"CAST({_quoted(measure.column)} AS DOUBLE)"
-    if measure.transform is not None:
-        number = _transformed(number, measure.transform)
+def _value(of: ReadColumn, types: dict[str, str]) -> str:
+    if isinstance(of, CodeColumn):
+        code = _code(of.column, of.domain, types[of.column])
+        return code if of.fallback is None else f"coalesce({code}, {of.fallback})"
+    quantiser = of.quantiser
+    given = number = f"CAST({_quoted(of.column)} AS DOUBLE)"
+    if of.transform is not None:
+        number = _transformed(number, of.transform)
     scaled = f"(({number} - {_double(quantiser.centre)}) / {_double(quantiser.half_range)})"
     rounded = f"round_even({scaled} * {_double(quantiser.steps)}, 0)"
     clipped = f"greatest(least({rounded}, {_double(quantiser.highest)}), {_double(quantiser.lowest)})"
     value = f"CASE WHEN NOT isnan({given}) THEN CAST({clipped} AS HUGEINT) END"
-    return value if measure.fallback is None else f"coalesce({value}, {measure.fallback})"
+    return value if of.fallback is None else f"coalesce({value}, {of.fallback})"
 
 
 def _transformed(number: str, transform: Transform) -> str:

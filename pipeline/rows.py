@@ -1,0 +1,108 @@
+"""Rows as 32-bit integers: each row's cell, and each column's code or lattice value.
+
+Everything that depends on a single row alone happens here: window, group keys, clipping, rounding and
+null rules. What comes after only adds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline import kernels
+from suffice.pipeline.columns import as_float64, validity
+from suffice.pipeline.encoding import Encoder
+from suffice.pipeline.sums import CodeColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.domains import Domain
+    from suffice.pipeline.sums import LatticeColumn, ReadColumn
+    from suffice.pipeline.transforms import Transform
+
+    Codes: TypeAlias = NDArray[np.int32]
+
+
+class CellReader:
+    """The cell of every row, -1 where it belongs to none; lives for one task.
+
+    Parameters
+    ----------
+    keys : iterable of (str, Domain)
+        The columns that choose a cell, in declared order; the cells are the product of their keys.
+    """
+
+    def __init__(self, keys: Iterable[tuple[str, Domain]]) -> None:
+        self._keys = [(column, len(domain), Encoder(domain)) for column, domain in keys]
+
+    def read(self, batch: pa.RecordBatch) -> Codes:
+        """Return the cells of a batch, shape (n_rows,), int32."""
+        cells = np.zeros(batch.num_rows, np.int32)
+        for column, size, encoder in self._keys:
+            kernels.combine_codes(cells, encoder.codes(batch.column(column)), size)
+        return cells
+
+
+class CodeReader:
+    """A column's code in every row, -1 where it does not enter; lives for one task."""
+
+    def __init__(self, of: CodeColumn) -> None:
+        self._column = of.column
+        self._encoder = Encoder(of.domain, -1 if of.fallback is None else of.fallback)
+
+    def read(self, batch: pa.RecordBatch) -> Codes:
+        """Return the codes of a batch in a new array, shape (n_rows,), int32."""
+        return self._encoder.codes(batch.column(self._column))
+
+
+class LatticeReader:
+    """A column's lattice value in every row, `kernels.NOTHING` where it does not enter."""
+
+    def __init__(self, of: LatticeColumn) -> None:
+        self._of = of
+
+    def read(self, batch: pa.RecordBatch) -> Codes:
+        """Return the lattice values of a batch in a new array, shape (n_rows,), int32."""
+        return lattice_values(batch.column(self._of.column), self._of)
+
+
+def column_reader(of: ReadColumn) -> CodeReader | LatticeReader:
+    """Return the reader of a column; it lives for one task."""
+    return CodeReader(of) if isinstance(of, CodeColumn) else LatticeReader(of)
+
+
+def lattice_values(column: pa.Array, of: LatticeColumn) -> Codes:
+    """Return the lattice value of every row; `kernels.NOTHING` where it does not enter."""
+    missing = kernels.NOTHING if of.fallback is None else of.fallback
+    quantiser = of.quantiser
+    numbers = as_float64(column)
+    if numbers is None:
+        return np.full(len(column), missing, np.int32)
+    values, source = _transformed(numbers[0], of.transform), numbers[1]
+    lattice = np.empty(len(values), np.int32)
+    kernels.quantise(
+        values,
+        quantiser.centre,
+        quantiser.half_range,
+        quantiser.steps,
+        quantiser.lowest,
+        quantiser.highest,
+        missing,
+        lattice,
+    )
+    if source.null_count:
+        kernels.fill_nulls(lattice, *validity(source), missing)
+    return lattice
+
+
+def _transformed(values: NDArray[np.float64], transform: Transform | None) -> NDArray[np.float64]:
+    if transform is None:
+        return values
+    out = np.empty(len(values), np.float64)
+    kernels.transform(values, transform.shape, transform.centre, transform.unit, transform.exponent, out)
+    return out
