@@ -1,0 +1,57 @@
+"""An entry of every family over the columns of `hostile.hostile_table`, for tests that take any statistic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+NUMBERS = ["tiny", "integer", "unsigned", "float", "single", "price", "precise", "measure", "whole"]
+NULLS = st.sampled_from(["drop", {"value": "1"}])
+BITS = st.integers(2, 24).map(str)
+
+
+def _on_a_number(family: str, **fields: Any) -> st.SearchStrategy[dict[str, Any]]:
+    strategies = {
+        name: field if isinstance(field, st.SearchStrategy) else st.just(field)
+        for name, field in fields.items()
+    }
+    return st.fixed_dictionaries(
+        {"family": st.just(family), "column": st.sampled_from(NUMBERS), "nulls": NULLS, **strategies}
+    )
+
+
+ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "bernoulli": st.fixed_dictionaries(
+        {"family": st.just("bernoulli"), "column": st.sampled_from(["flag", "tiny"]), "nulls": NULLS}
+    ),
+    "categorical": st.fixed_dictionaries(
+        {
+            "family": st.just("categorical"),
+            "column": st.sampled_from(["text", "dictionary", "digits", "integer", "day"]),
+            "categories": st.sampled_from([["a", "b", ""], ["0", "1", "01"], ["1970-01-01"]]),
+            "other": st.sampled_from(["true", "false"]),
+        }
+    ),
+    "binomial": _on_a_number("binomial", trials="12"),
+    "poisson": _on_a_number("poisson", upper=st.sampled_from(["3", "1000000000"])),
+    "geometric": _on_a_number("geometric", upper="12"),
+    "negative_binomial": _on_a_number("negative_binomial", successes="2.5", upper="12"),
+    "exponential": _on_a_number("exponential", upper=st.sampled_from(["0.3", "100"]), lattice_bits=BITS),
+    "gamma": _on_a_number("gamma", shape="2", upper="100", lattice_bits=BITS),
+    "weibull": _on_a_number("weibull", shape=st.sampled_from(["0.7", "1.7"]), upper="60", lattice_bits=BITS),
+    "pareto": _on_a_number("pareto", minimum="0.7", upper="90", lattice_bits=BITS),
+    "laplace": _on_a_number("laplace", location="0.1", half_range="60", lattice_bits=BITS),
+    "normal": _on_a_number("normal", lower="-3", upper=st.sampled_from(["3", "100"]), lattice_bits=BITS),
+    "normal_known_mean": _on_a_number("normal_known_mean", mean="0.1", half_range="60", lattice_bits=BITS),
+    "normal_known_variance": _on_a_number(
+        "normal_known_variance", variance="3", lower="-3", upper="100", lattice_bits=BITS
+    ),
+    "lognormal": _on_a_number("lognormal", lower="0.1", upper="100", lattice_bits=BITS),
+}
+"""Entries by family, as a spec's mapping states them."""
+
+ANY_STATISTIC: st.SearchStrategy[dict[str, Any]] = st.sampled_from(sorted(ENTRIES)).flatmap(
+    ENTRIES.__getitem__
+)
+"""Any statistic of any family."""
