@@ -29,7 +29,7 @@ ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         {
             "family": st.just("categorical"),
             "column": st.sampled_from(["text", "dictionary", "digits", "integer", "day"]),
-            "categories": st.sampled_from([["a", "b", ""], ["0", "1", "01"], ["1970-01-01"]]),
+            "categories": st.sampled_from([["a", "b", ""], ["0", "1", "12"], ["1970-01-01"]]),
             "other": st.sampled_from(["true", "false"]),
         }
     ),
