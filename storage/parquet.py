@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _ROW_GROUP = 2**20
 """Rows of every row group but the last: a constant, so that the layout is public."""
 
+_EXACT_IN_FLOAT64 = 2**53
+
 # Anything else leaks: compression, dictionaries and statistics follow the values, and page checksums
 # are variable-length integers, so that even they change a file's size.
 _WRITER = {
@@ -38,9 +40,7 @@ _WRITER = {
 }
 
 
-def encode_statistic(
-    statistic: StatisticPlan, groups: Mapping[str, Domain], values: NDArray[np.object_]
-) -> bytes:
+def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], values: NDArray[Any]) -> bytes:
     r"""Write a statistic's noisy values as tidy rows: group columns, component, value, estimate.
 
     .. math:: \text{estimate} = \text{value} / \text{partition total}
@@ -53,8 +53,8 @@ def encode_statistic(
     statistic : StatisticPlan
     groups : mapping of str to Domain
         In declared order; the cells are their product, the last column running fastest.
-    values : ndarray of object, shape (n_cells, n_components)
-        Python integers, in lattice units.
+    values : ndarray of int64 or of Python integers, shape (n_cells, n_components)
+        In lattice units.
 
     Returns
     -------
@@ -70,7 +70,9 @@ def encode_statistic(
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_WRITER) as writer:
         for start in range(0, len(flat), _ROW_GROUP):
-            stored = [min(max(int(value), lowest), highest) for value in flat[start : start + _ROW_GROUP]]
+            stored = np.clip(flat[start : start + _ROW_GROUP], lowest, highest)
+            if statistic.value_type == INT64:
+                stored = stored.astype(np.int64, copy=False)
             columns = [
                 *_labels(statistic, groups, start, len(stored)),
                 pa.array(stored, type=schema.field("value").type),
@@ -109,10 +111,10 @@ def decode_statistic(
             for name, expected in zip(table.column_names, labels, strict=False):
                 if not table[name].equals(pa.chunked_array([expected])):
                     raise _corrupt(statistic, f"its column {name!r} is not the plan's")
-            stored = [int(value) for value in table["value"].to_pylist()]
+            stored = _stored(statistic, table["value"])
             if not np.array_equal(table["estimate"].to_numpy(), _estimates(statistic, stored)):
                 raise _corrupt(statistic, "its estimates do not follow from its values")
-            values += stored
+            values += stored.tolist()
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         if isinstance(error, ReleaseCorruptError):
             raise
@@ -172,9 +174,23 @@ def _labels(
     return columns
 
 
-def _estimates(statistic: StatisticPlan, values: list[int]) -> NDArray[np.float64]:
+def _stored(statistic: StatisticPlan, column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return the values of a column that was read, as int64 or as Python integers."""
+    if statistic.value_type == INT64:
+        return column.to_numpy()  # type: ignore[no-any-return]
+    return np.array([int(value) for value in column.to_pylist()], dtype=object)
+
+
+def _estimates(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the quotients, each correctly rounded."""
     unit = statistic.partition_total or 1
-    return np.array([value / unit for value in values], dtype=np.float64)
+    if unit > _EXACT_IN_FLOAT64:
+        values = values.astype(object)
+    estimates: NDArray[np.float64] = (values / unit).astype(np.float64, copy=False)
+    if values.dtype != object:  # beyond 2^53 NumPy rounds the value before it divides
+        large = (values > _EXACT_IN_FLOAT64) | (values < -_EXACT_IN_FLOAT64)
+        estimates[large] = (values[large].astype(object) / unit).astype(np.float64)
+    return estimates
 
 
 def _corrupt(statistic: StatisticPlan, rule: str) -> ReleaseCorruptError:

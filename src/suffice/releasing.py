@@ -15,7 +15,7 @@ import contextlib
 import importlib
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import (
     ChargeLostError,
@@ -50,9 +50,8 @@ from suffice.storage.signing import signer_from_environment
 from suffice.storage.verify_ledger import refuse_older_ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from suffice.pipeline.chunk import ChunkJob
@@ -311,7 +310,7 @@ class _Run:
             raise ReleaseInterruptedError(message)
         return charge
 
-    def _write(self, charge: Charge, noisy: dict[str, NDArray[np.object_]], source: ParquetSource) -> bytes:
+    def _write(self, charge: Charge, noisy: Mapping[str, NDArray[Any]], source: ParquetSource) -> bytes:
         """Write the data files, and return the manifest's bytes."""
         if charge.drawing_sequence is None or charge.drawing_hash is None:
             message = "the ledger gave a drawing charge without its entry"

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from suffice.pipeline.noise import discrete_laplace
+from suffice.pipeline.noise import CHUNK, discrete_laplace
 from suffice.pipeline.numbers import scale_rounded_up
 from support.noise_law import FALSE_ALARM, acceptance, accepts, law_of_sum, miss_probability, sample_size
 
@@ -17,8 +17,7 @@ CASES = [(1, Fraction(1, 2)), (1, Fraction(1, 10)), (7, Fraction(1)), (64, Fract
 
 def draw(size: int, l1_sensitivity: int, epsilon: Fraction) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     scale = scale_rounded_up(l1_sensitivity, epsilon)
-    noise = discrete_laplace(size, scale=scale, l1_sensitivity=l1_sensitivity, epsilon=epsilon)
-    return np.array(noise, dtype=np.int64)
+    return discrete_laplace(size, scale=scale, l1_sensitivity=l1_sensitivity, epsilon=epsilon)
 
 
 def test_the_law_is_that_of_brute_force_convolution() -> None:
@@ -47,9 +46,7 @@ def test_the_noise_has_exactly_the_planned_scale(l1_sensitivity: int, epsilon: F
 def test_a_mechanism_with_a_wrong_scale_is_caught(factor: float) -> None:
     scale = scale_rounded_up(1, Fraction(1, 4))
     size = sample_size(scale, FACTOR)
-    wrong = np.array(
-        discrete_laplace(size, scale=scale * factor, l1_sensitivity=1, epsilon=Fraction(1)), dtype=np.int64
-    )
+    wrong = discrete_laplace(size, scale=scale * factor, l1_sensitivity=1, epsilon=Fraction(1))
     assert not accepts(wrong, scale)
     assert miss_probability(scale * factor, scale, size) <= 1e-7
 
@@ -69,4 +66,41 @@ def test_draws_are_independent_and_symmetric() -> None:
 def test_large_draws_do_not_repeat() -> None:
     """At b = 2^40 two of 1,000 draws coincide with chance about n^2 / 8b = 1e-7."""
     noise = discrete_laplace(1000, scale=2.0**40, l1_sensitivity=1, epsilon=Fraction(1))
-    assert len(set(noise)) == 1000
+    assert len(set(noise.tolist())) == 1000
+
+
+def test_no_chunk_is_left_out_or_drawn_twice() -> None:
+    """At b = 2^56 two of n = 131,079 draws coincide, or one is 0, with chance about n^2 / 8b = 3e-8."""
+    size = 2 * CHUNK + 7
+    noise = discrete_laplace(size, scale=2.0**56, l1_sensitivity=1, epsilon=Fraction(1))
+    assert noise.shape == (size,)
+    assert len(np.unique(noise)) == size
+    assert noise.all()
+
+
+def test_chunks_of_threads_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signs at the same place of chunks near each other balance within 5.5 standard errors (4e-8 each)."""
+    monkeypatch.setattr("suffice.pipeline.noise.CHUNK", 50)
+    signs = np.sign(draw(40_000, 1, Fraction(1, 1000))).reshape(-1, 50)
+    for distance in (1, 2, 3, 4):
+        products = signs[distance:] * signs[:-distance]
+        assert abs(products.sum()) <= 5.5 * np.sqrt(np.abs(products).sum())
+    repeated = np.repeat(signs[::2], 2, axis=0)
+    control = repeated[1:] * repeated[:-1]
+    assert abs(control.sum()) > 5.5 * np.sqrt(np.abs(control).sum()), (
+        "two threads with one stream must be seen"
+    )
+
+
+def test_the_law_holds_across_the_borders_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first and the last draws of chunks alone, the last and short chunk's too."""
+    scale = scale_rounded_up(1, Fraction(1, 10))
+    chunk, n_chunks = 16, -(-sample_size(scale, FACTOR) // 2)
+    monkeypatch.setattr("suffice.pipeline.noise.CHUNK", chunk)
+    size = chunk * n_chunks + 3
+    noise = draw(size, 1, Fraction(1, 10))
+    borders = np.r_[noise[0:size:chunk], noise[chunk - 1 : size : chunk], noise[-1]]
+    assert len(borders) == 2 * n_chunks + 2
+    assert accepts(borders, scale)
+    for wrong in (scale * FACTOR, scale / FACTOR):
+        assert not accepts(borders, wrong)

@@ -83,6 +83,31 @@ def test_minimal_statistics_are_estimated_in_lattice_steps() -> None:
     assert pq.read_table(io.BytesIO(data))["estimate"].to_pylist() == [-12.0, 34.0]
 
 
+@pytest.mark.parametrize("unit", [None, 1, 3, 10**6 + 3, 2**53 + 1, 2**62 + 1])
+def test_estimates_are_correctly_rounded_quotients(unit: int | None) -> None:
+    plan = make_plan(groups={"g": {"range": ["0", "5"]}})
+    statistic = replace(statistics(plan)["cancelled"], partition_total=unit, value_type=INT64)
+    numbers = [
+        0,
+        -1,
+        2**53,
+        -(2**53),
+        2**53 + 1,
+        -(2**53) - 1,
+        2**53 + 3,
+        3**39,
+        2**63 - 1,
+        -(2**63),
+        7,
+        10**18,
+    ]
+    expected = [value / (unit or 1) for value in numbers]
+    for values in (np.array(numbers), np.array(numbers, dtype=object)):
+        data = encode_statistic(statistic, plan.groups, values.reshape(6, 2))
+        assert pq.read_table(io.BytesIO(data))["estimate"].to_pylist() == expected
+        assert decode_statistic(data, statistic, plan.groups).ravel().tolist() == numbers
+
+
 @pytest.mark.parametrize(
     ("value_type", "largest", "lowest"),
     [(INT64, 2**63 - 1, -(2**63)), (DECIMAL, LARGEST_DECIMAL, -LARGEST_DECIMAL)],
