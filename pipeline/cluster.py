@@ -63,6 +63,7 @@ class ThreadCluster:
     """Dask's threaded scheduler in this process: no socket, nothing to start."""
 
     pool: ThreadPoolExecutor
+    n_threads: int
     is_distributed: ClassVar[bool] = False
 
     def compute(
@@ -85,6 +86,14 @@ class DistributedCluster:
 
     client: Any
     is_distributed: ClassVar[bool] = True
+
+    @property
+    def n_threads(self) -> int:
+        """The threads of all workers that are there now; at least 1."""
+        try:
+            return max(1, sum(int(n_threads) for n_threads in self.client.nthreads().values()))
+        except Exception:  # noqa: BLE001 - as in `compute`
+            raise ClusterError(_LOST) from None
 
     def compute(
         self, graph: Mapping[str, Any], keys: Sequence[str], watched: Watched | None = None
@@ -200,7 +209,7 @@ def open_cluster(cluster: str) -> Iterator[Cluster]:
         raise MissingExtraError("reading data", "pipeline") from None
     if cluster == THREADS:
         with ThreadPoolExecutor(dask.system.CPU_COUNT, thread_name_prefix="suffice") as pool:
-            yield ThreadCluster(pool)
+            yield ThreadCluster(pool, dask.system.CPU_COUNT)
     elif cluster == LOCAL:
         with _local_client() as client:
             yield _checked(client)

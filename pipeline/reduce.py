@@ -14,16 +14,19 @@ from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.chunk import chunk
 from suffice.pipeline.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
 from suffice.pipeline.exact import Sums, combine, zeros
+from suffice.pipeline.sources.parquet import Partition, join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.chunk import ChunkJob
     from suffice.pipeline.cluster import Cluster, Progress
-    from suffice.pipeline.sources.parquet import Partition
 
 SPLIT_EVERY = 8
 """Partial sums that one task adds, and at most this many are left for the calling process."""
+
+PARTIAL_BYTES = 1 << 28
+"""Partial sums of a run hold at most this in all, or one of them per thread where that is more."""
 
 _READING_FAILED = "a task failed while it read the data; more is not said, as it might quote them"
 _ADDING_FAILED = "a task failed while it added partial sums: its worker may lack memory"
@@ -57,7 +60,8 @@ def exact_sums(
     cluster : Cluster
         An open cluster.
     progress : callable, optional
-        Called with the number of partitions read and their total, perhaps from another thread.
+        Called with the number of tasks that have read their rows and of all such tasks, perhaps from
+        another thread.
 
     Returns
     -------
@@ -75,6 +79,8 @@ def exact_sums(
     # Keys are unique to the run: a shared scheduler never hands out what another run computed.
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
+    # The fewer tasks, the fewer tables: how many depends on the job's size and the cluster alone.
+    partitions = join(partitions, max(cluster.n_threads, PARTIAL_BYTES // sums_bytes(job)))
     graph: dict[str, Any] = {f"job-{run}": job}
     reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     for key, partition in zip(reads, partitions, strict=True):
@@ -95,6 +101,11 @@ def exact_sums(
 def zero_sums(job: ChunkJob) -> Sums:
     """Return the sums of no rows."""
     return zeros(job.measures, job.n_cells)
+
+
+def sums_bytes(job: ChunkJob) -> int:
+    """Return how many bytes the sums of a job take: one or two limbs a sum."""
+    return 8 * job.n_cells * sum(measure.width * (1 + measure.is_wide) for measure in job.measures.values())
 
 
 combine_sums = combine

@@ -155,6 +155,25 @@ def open_source(spec: Spec) -> ParquetSource:
     )
 
 
+def join(partitions: Sequence[Partition], most: int) -> list[Partition]:
+    """Join consecutive partitions to at most `most`, of about as many rows each."""
+    if len(partitions) <= most:
+        return list(partitions)
+    n_rows = max(1, sum(partition.n_rows for partition in partitions))
+    parts: dict[int, list[Partition]] = {}
+    before = 0
+    for partition in partitions:
+        parts.setdefault(min(before * most // n_rows, most - 1), []).append(partition)
+        before += partition.n_rows
+    return [
+        Partition(
+            pieces=tuple(piece for partition in part for piece in partition.pieces),
+            n_rows=sum(partition.n_rows for partition in part),
+        )
+        for part in parts.values()
+    ]
+
+
 def spec_columns(spec: Spec) -> tuple[str, ...]:
     """Return the columns that a spec reads, each once."""
     window = (spec.window.column,) if spec.window else ()

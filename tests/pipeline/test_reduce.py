@@ -1,8 +1,9 @@
-"""The graph: any number of partitions, failures as fixed texts, progress that counts each partition once."""
+"""The graph: any number of partitions, failures as fixed texts, progress that counts each task once."""
 
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,9 @@ import pytest
 from suffice.errors import StageFailedError
 from suffice.pipeline import reduce
 from suffice.pipeline.chunk import ChunkJob, chunk, chunk_job
-from suffice.pipeline.cluster import Cluster, open_cluster
+from suffice.pipeline.cluster import Cluster, ThreadCluster, open_cluster
 from suffice.pipeline.exact import Sums, to_python
-from suffice.pipeline.reduce import combine_sums, exact_sums, zero_sums
+from suffice.pipeline.reduce import combine_sums, exact_sums, sums_bytes, zero_sums
 from suffice.pipeline.sources import parquet
 from suffice.pipeline.sources.parquet import ParquetSource, open_source
 from support.hostile import categorical, make_spec, normal
@@ -72,6 +73,7 @@ def test_the_graph_is_a_tree_and_its_last_addition_is_the_callers(
 
     class Recorder:
         is_distributed = False
+        n_threads = 1
 
         def compute(self, graph: dict[str, object], keys: list[str], _watched: object) -> list[Sums]:
             graphs.append((graph, keys))
@@ -85,7 +87,44 @@ def test_the_graph_is_a_tree_and_its_last_addition_is_the_callers(
     assert not set(graph) & set(other)
 
 
-def test_progress_counts_every_partition_once(many: tuple[ChunkJob, ParquetSource], threads: Cluster) -> None:
+@pytest.mark.parametrize(("room", "n_threads", "n_reads"), [(0, 2, 2), (0, 3, 3), (5, 2, 5), (1000, 2, 140)])
+def test_large_tables_are_few_whatever_the_number_of_partitions(
+    many: tuple[ChunkJob, ParquetSource],
+    monkeypatch: pytest.MonkeyPatch,
+    room: int,
+    n_threads: int,
+    n_reads: int,
+) -> None:
+    job, source = many
+    assert sums_bytes(job) == sum(
+        table.low.nbytes + (0 if table.high is None else table.high.nbytes)
+        for table in zero_sums(job).values()
+    )
+    monkeypatch.setattr(reduce, "PARTIAL_BYTES", room * sums_bytes(job))
+    calls: list[tuple[int, int]] = []
+    with ThreadPoolExecutor(n_threads) as pool:
+        cluster = ThreadCluster(pool, n_threads)
+        sums = exact_sums(
+            job, source.partitions, cluster, progress=lambda done, total: calls.append((done, total))
+        )
+    alone = combine_sums([chunk(partition, job) for partition in source.partitions])
+    assert as_lists(sums) == as_lists(alone)
+    assert calls[-1] == (n_reads, n_reads)
+
+
+def test_joined_partitions_hold_every_row_group_once_in_order(many: tuple[ChunkJob, ParquetSource]) -> None:
+    _, source = many
+    for most in (1, 2, 3, 7, 139, 140, 141):
+        joined = parquet.join(source.partitions, most)
+        assert len(joined) == min(most, 140)
+        pieces = [piece for partition in source.partitions for piece in partition.pieces]
+        assert [piece for partition in joined for piece in partition.pieces] == pieces
+        rows = [partition.n_rows for partition in joined]
+        assert sum(rows) == 1400
+        assert max(rows) - min(rows) <= 10  # no more than one partition's rows
+
+
+def test_progress_counts_every_task_once(many: tuple[ChunkJob, ParquetSource], threads: Cluster) -> None:
     job, source = many
     calls: list[tuple[int, int]] = []
     exact_sums(job, source.partitions, threads, progress=lambda done, total: calls.append((done, total)))
