@@ -1,15 +1,24 @@
-"""The reference data: 1,440 groups, 5 categorical and 2 numeric columns, in zstd-compressed Parquet files."""
+"""The reference data: 1,440 groups, 5 categorical and 2 numeric columns, ids of which a tenth are repeated.
+
+Zstd-compressed Parquet files, made once for all benchmarks. Larger data are copies of 20 million rows.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REGIONS = tuple(f"region {number:02d}" for number in range(20))
 MONTHS = range(1, 73)
@@ -18,7 +27,9 @@ CATEGORIES = {
 }
 ROWS_PER_FILE = 2_000_000
 ROWS_PER_GROUP = 1_000_000
-FORMAT = 1
+LARGEST_DISTINCT = 20_000_000
+REPEATED_IDS = 0.1
+FORMAT = 2
 
 
 def cache_directory() -> Path:
@@ -28,22 +39,67 @@ def cache_directory() -> Path:
 
 
 def reference_data(n_rows: int) -> Path:
-    """Return the directory that holds `n_rows` rows, making them where they are not there yet."""
-    directory = cache_directory() / f"reference-{FORMAT}-{n_rows}"
-    complete = directory / "complete.json"
-    if not complete.exists():
-        directory.mkdir(parents=True, exist_ok=True)
+    """Return the directory that holds `n_rows` rows, making them where they are not there yet.
+
+    Beyond 20 million rows the same 20 million are copied as often as it takes.
+    """
+
+    def generate(directory: Path) -> None:
         for number, start in enumerate(range(0, n_rows, ROWS_PER_FILE)):
-            rows = _rows(min(ROWS_PER_FILE, n_rows - start), seed=number)
+            rows = _rows(start, min(start + ROWS_PER_FILE, n_rows), n_rows)
             path = directory / f"part-{number:03d}.parquet"
             pq.write_table(rows, path, compression="zstd", row_group_size=ROWS_PER_GROUP)
-        complete.write_text(json.dumps({"rows": n_rows}))
+
+    def copy(directory: Path) -> None:
+        originals = sorted(reference_data(LARGEST_DISTINCT).glob("*.parquet"))
+        for number in range(n_rows // LARGEST_DISTINCT):
+            for original in originals:
+                shutil.copyfile(original, directory / f"copy-{number:03d}-{original.name}")
+
+    if n_rows > LARGEST_DISTINCT and n_rows % LARGEST_DISTINCT:
+        message = f"more than {LARGEST_DISTINCT:,} rows are made of whole copies of them"
+        raise SystemExit(message)
+    return _made(f"reference-{FORMAT}-{n_rows}", generate if n_rows <= LARGEST_DISTINCT else copy)
+
+
+def divided_data(n_rows: int, n_files: int) -> Path:
+    """Return a directory that holds the reference data of `n_rows` rows in `n_files` files."""
+
+    def divide(directory: Path) -> None:
+        table = pq.read_table(reference_data(n_rows))
+        borders = [n_rows * number // n_files for number in range(n_files + 1)]
+        for number, start in enumerate(borders[:-1]):
+            part = table.slice(start, borders[number + 1] - start)
+            pq.write_table(part, directory / f"part-{number:05d}.parquet", compression="zstd")
+
+    return _made(f"divided-{FORMAT}-{n_rows}-{n_files}", divide)
+
+
+def _made(name: str, make: Callable[[Path], None]) -> Path:
+    directory = cache_directory() / name
+    complete = directory / "complete.json"
+    if not complete.exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        make(directory)
+        complete.write_text(json.dumps({"name": name}))
     return directory
 
 
-def _rows(n_rows: int, *, seed: int) -> pa.Table:
-    """Return rows in no order; nulls in every column, NaN in the amounts, values that are not declared."""
-    rng = np.random.default_rng([FORMAT, seed])
+def _ids(first: int, last: int, n_rows: int, rng: np.random.Generator) -> pa.Array:
+    """Return an id per row in no order, numbers below `n_rows`; a tenth of the rows have another row's."""
+    candidates = range(n_rows * 5 // 8 + 1, 2 * n_rows + 1)
+    step = next(candidate for candidate in candidates if math.gcd(candidate, n_rows) == 1)
+    rows = np.arange(first, last)
+    repeated = rng.random(last - first) < REPEATED_IDS
+    rows[repeated] = rng.integers(0, n_rows, repeated.sum())
+    return pa.array(rows * step % n_rows)
+
+
+def _rows(first: int, last: int, total: int) -> pa.Table:
+    """Return rows in no order, with nulls (but no null id), NaN among the amounts, undeclared values."""
+    n_rows = last - first
+    rng = np.random.default_rng([FORMAT, first])
 
     def texts(values: tuple[str, ...]) -> pa.Array:
         weights = 1.0 / np.arange(1, len(values) + 2)
@@ -61,6 +117,7 @@ def _rows(n_rows: int, *, seed: int) -> pa.Table:
         **{column: texts(values) for column, values in CATEGORIES.items()},
         "amount": pa.array(amount, mask=rng.random(n_rows) < 0.02),
         "ratio": pa.array(rng.random(n_rows), mask=rng.random(n_rows) < 0.02),
+        "unit_id": _ids(first, last, total, rng),
     }
     decoded = {
         name: column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column

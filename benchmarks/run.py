@@ -1,38 +1,47 @@
-"""Time the exact statistics beside DuckDB's GROUP BYs and beside decoding alone, interleaved, on one machine.
+"""Time our engine beside others' on the same files, interleaved, on one machine.
 
-python benchmarks/run.py [--rows 20000000] [--repetitions 5]
+python benchmarks/run.py [--rows 20000000] [--repetitions 5] [--only NAME ...]
+
+What is not installed is left out and named. SUFFICE_TUMULT_PYTHON is the interpreter of an environment with
+tmlt.analytics and Java; without it that contender is left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import json
 import os
-import platform
-import statistics
-import time
-from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+import subprocess
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
-import pyarrow.parquet as pq
 from generate import CATEGORIES, MONTHS, REGIONS, reference_data
+from measuring import Comparison, compare, print_comparison, versions
+from workloads import (
+    decode,
+    duckdb_grouping_sets,
+    duckdb_queries,
+    n_threads,
+    one_count_spec,
+    ours,
+    ours_with_noise,
+    reference_spec,
+    run_dask_dataframe,
+    run_duckdb,
+    run_polars,
+)
 
-from suffice.pipeline.chunk import chunk_job
 from suffice.pipeline.cluster import open_cluster
-from suffice.pipeline.exact import to_python
-from suffice.pipeline.reduce import exact_sums
-from suffice.pipeline.sources.parquet import open_source
-from suffice.pipeline.spec import Spec, load_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-    from suffice.pipeline.cluster import Cluster
-
-NUMBERS = {"amount": ("-60", "180"), "ratio": ("0", "1")}
-GOALS = {"duckdb": 0.4, "decoding": 1.4}
+THREADS, LOCAL = "suffice", "suffice, processes"
+DUCKDB, GROUPING_SETS, POLARS = "duckdb", "duckdb, grouping sets", "polars, streaming"
+DASK, DECODING, TUMULT = "dask.dataframe", "decoding", "tumult analytics"
+GOALS = {DUCKDB: 0.4, GROUPING_SETS: 0.4, DECODING: 1.4, DASK: 1 / 6, TUMULT: 1 / 15}
 
 
 def main() -> None:
@@ -40,124 +49,114 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--only", nargs="*", help="contenders to run beside ours")
     options = parser.parse_args()
     directory = reference_data(options.rows)
+    print(f"{options.rows:,} rows; {n_threads()} threads, warm cache\n{versions()}")
+    with ExitStack() as stack:
+        comparisons = [exact_statistics(directory, stack), one_count(directory, stack)]
+        for comparison in comparisons:
+            chosen = {
+                name: run
+                for name, run in comparison.contenders.items()
+                if name == THREADS or options.only is None or name in options.only
+            }
+            narrowed = Comparison(
+                title=comparison.title,
+                contenders=chosen,
+                goals=comparison.goals,
+                same_answer=comparison.same_answer & set(chosen),
+            )
+            print_comparison(narrowed, compare(narrowed, options.repetitions))
+
+
+def exact_statistics(directory: Path, stack: ExitStack) -> Comparison:
+    """Compare the exact statistics of the reference spec."""
     spec = reference_spec(directory)
-    workers = len(os.sched_getaffinity(0))
-    with open_cluster("threads") as cluster:
-        contenders: dict[str, Callable[[], int]] = {
-            "suffice": lambda: count_ours(spec, cluster),
-            "duckdb": lambda: count_duckdb(directory, workers),
-            "decoding": lambda: decode(directory, workers),
-        }
-        times, counted = interleave(contenders, options.repetitions)
-    print_table(options.rows, workers, times)
-    if counted["suffice"] != counted["duckdb"]:
-        message = "the totals differ from DuckDB's"
+    threads, local = (stack.enter_context(open_cluster(kind)) for kind in ("threads", "local"))
+    contenders: dict[str, Callable[[], int]] = {
+        THREADS: lambda: ours(spec, threads),
+        LOCAL: lambda: ours(spec, local),
+        DUCKDB: lambda: run_duckdb(duckdb_queries(directory)),
+        GROUPING_SETS: lambda: run_duckdb(duckdb_grouping_sets(directory)),
+    }
+    if installed("polars"):
+        contenders[POLARS] = lambda: run_polars(directory)
+    if installed("pandas"):
+        contenders[DASK] = lambda: run_dask_dataframe(directory)
+    same = frozenset(contenders)
+    contenders[DECODING] = lambda: decode(directory)
+    return Comparison(
+        title="exact statistics: 1,440 groups, 5 categorical and 2 normal statistics",
+        contenders=contenders,
+        goals=GOALS,
+        same_answer=same,
+    )
+
+
+def one_count(directory: Path, stack: ExitStack) -> Comparison:
+    """Compare one noisy count query of three columns, with noise where there is any."""
+    threads = stack.enter_context(open_cluster("threads"))
+    spec = one_count_spec(directory)
+    query = duckdb_queries(directory)[list(CATEGORIES).index("category_5")]
+    contenders: dict[str, Callable[[], int]] = {
+        THREADS: lambda: ours_with_noise(spec, threads),
+        DUCKDB: lambda: run_duckdb([query]),
+    }
+    if python := os.environ.get("SUFFICE_TUMULT_PYTHON"):
+        contenders[TUMULT] = stack.enter_context(tumult(python, directory))
+    else:
+        print("left out: tumult analytics, as SUFFICE_TUMULT_PYTHON is not set")
+    return Comparison(
+        title="one count of three columns, with noise (DuckDB: without)",
+        contenders=contenders,
+        goals={TUMULT: GOALS[TUMULT]},
+    )
+
+
+def installed(package: str) -> bool:
+    """Tell whether a package is there; say so where it is not."""
+    found = importlib.util.find_spec(package) is not None
+    if not found:
+        print(f"left out: {package} is not installed")
+    return found
+
+
+@contextmanager
+def tumult(python: str, directory: Path) -> Iterator[Callable[[], int]]:
+    """Start Tumult Analytics once, and yield what makes it answer the query."""
+    task = {
+        "files": f"{directory}/*.parquet",
+        "threads": n_threads(),
+        "keys": {
+            "region": list(REGIONS),
+            "month": list(range(MONTHS[0], MONTHS[-1] + 1)),
+            "category_5": list(CATEGORIES["category_5"]),
+        },
+    }
+    process = subprocess.Popen(
+        [python, str(Path(__file__).parent / "tumult.py"), json.dumps(task)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    questions, answers = process.stdin, process.stdout
+    if questions is None or answers is None or not (ready := answers.readline()):
+        message = "SUFFICE_TUMULT_PYTHON: tmlt.analytics did not start; it needs Java"
         raise SystemExit(message)
+    print(f"tumult analytics: {json.loads(ready)['ready']:.1f} s to start, not counted")
 
+    def ask() -> int:
+        questions.write("\n")
+        questions.flush()
+        return int(json.loads(answers.readline())["rows"])
 
-def reference_spec(directory: Path) -> Spec:
-    """Return the spec: 1,440 groups, 5 categorical and 2 normal statistics."""
-    categorical = {
-        name: {"family": "categorical", "column": name, "categories": list(values), "other": "true"}
-        for name, values in CATEGORIES.items()
-    }
-    normal = {
-        name: {"family": "normal", "column": name, "lower": lower, "upper": upper}
-        for name, (lower, upper) in NUMBERS.items()
-    }
-    return load_spec(
-        {
-            "name": "benchmark",
-            "dataset": "benchmark",
-            "source": {"parquet": str(directory)},
-            "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
-            "groups": {"region": list(REGIONS), "month": {"range": [str(MONTHS[0]), str(MONTHS[-1])]}},
-            "statistics": {**categorical, **normal},
-        }
-    )
-
-
-def count_ours(spec: Spec, cluster: Cluster) -> int:
-    """Compute the exact statistics from the files; return a checksum of the totals."""
-    source = open_source(spec)
-    sums = to_python(exact_sums(chunk_job(spec), source.partitions, cluster))
-    return sum(int(table.sum()) for table in sums.values())
-
-
-def count_duckdb(directory: Path, workers: int) -> int:
-    """Compute the same totals with exact GROUP BYs; return the same checksum.
-
-    One query per statistic, as that is faster here than GROUPING SETS; sums of lattice values in HUGEINT.
-    """
-    connection = duckdb.connect(config={"threads": workers})
-    files = f"read_parquet('{directory}/*.parquet')"
-    regions = ", ".join(f"'{region}'" for region in REGIONS)
-    inside = f"region IN ({regions}) AND month BETWEEN {MONTHS[0]} AND {MONTHS[-1]}"
-    total = 0
-    for column in CATEGORIES:
-        rows = connection.execute(
-            f"FROM {files} SELECT region, month, {column}, count(*) WHERE {inside} GROUP BY ALL"
-        ).fetchall()
-        total += sum(row[-1] for row in rows)
-    for column, (lower, upper) in NUMBERS.items():
-        centre, half = (float(lower) + float(upper)) / 2, (float(upper) - float(lower)) / 2
-        lattice = f"round_even((({column} - {centre}) / {half}) * 65536, 0)"
-        rows = connection.execute(
-            f"FROM (FROM {files} SELECT region, month, "
-            f"CAST(greatest(least({lattice}, 65536), -65536) AS BIGINT) AS x "
-            f"WHERE {inside} AND NOT isnan({column})) "
-            "SELECT region, month, count(x), sum(x), sum(x * x) GROUP BY ALL"
-        ).fetchall()
-        total += sum(int(value) for row in rows for value in row[2:])
-    return total
-
-
-def decode(directory: Path, workers: int) -> int:
-    """Decode the same columns with pyarrow alone, texts as dictionaries, a row group per thread."""
-    texts = ["region", *CATEGORIES]
-    columns = [*texts, "month", *NUMBERS]
-
-    def read(path: Path, group: int) -> int:
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            return int(file.read_row_group(group, columns=columns, use_threads=False).num_rows)
-
-    paths = sorted(directory.glob("*.parquet"))
-    groups = [(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)]
-    with ThreadPoolExecutor(workers) as pool:
-        return sum(pool.map(lambda place: read(*place), groups))
-
-
-def interleave(
-    contenders: dict[str, Callable[[], int]], repetitions: int
-) -> tuple[dict[str, list[float]], dict[str, int]]:
-    """Run all contenders once to warm up, then in turn; return seconds and what each counted."""
-    counted = {name: run() for name, run in contenders.items()}
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(repetitions):
-        for name, run in contenders.items():
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
-    return times, counted
-
-
-def print_table(n_rows: int, workers: int, times: dict[str, list[float]]) -> None:
-    """Print medians, and our time as a ratio of each."""
-    packages = ("suffice", "pyarrow", "duckdb", "numba", "numpy", "dask")
-    print(
-        f"{n_rows:,} rows, 1,440 groups, 5 categorical and 2 normal statistics; {workers} threads, warm cache"
-    )
-    print(f"Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in packages))
-    ours = statistics.median(times["suffice"])
-    print(f"\n{'':10} {'median s':>9} {'least s':>9} {'ours / it':>10} {'goal':>6}")
-    for name, seconds in times.items():
-        median = statistics.median(seconds)
-        ratios: tuple[Any, Any] = ("", "")
-        if name in GOALS:
-            ratios = (f"{ours / median:.2f}", f"{GOALS[name]:.1f}")
-        print(f"{name:10} {median:9.3f} {min(seconds):9.3f} {ratios[0]:>10} {ratios[1]:>6}")
+    try:
+        yield ask
+    finally:
+        questions.close()
+        process.wait()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The benchmark runs, agrees with DuckDB, and states what it ran on."""
+"""The benchmarks run, agree with each other, and state what they ran on."""
 
 from __future__ import annotations
 
@@ -11,24 +11,44 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+PARTS = ("exact statistics: 1,440 groups", "one count of three columns")
 
-def test_a_small_benchmark(repository: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        str(repository / "benchmarks" / "run.py"),
-        "--rows",
-        "100000",
-        "--repetitions",
-        "1",
-    ]
+
+def benchmark(repository: Path, cache: Path, name: str, *arguments: str) -> str:
     done = subprocess.run(
-        command,
-        env={**os.environ, "SUFFICE_BENCH_DIR": str(tmp_path)},
+        [sys.executable, str(repository / "benchmarks" / f"{name}.py"), *arguments],
+        env={**os.environ, "SUFFICE_BENCH_DIR": str(cache)},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.startswith("100,000 rows, 1,440 groups")
-    for contender in ("suffice", "duckdb", "decoding"):
-        assert re.search(rf"^{contender} +\d+\.\d{{3}} +\d+\.\d{{3}}", done.stdout, re.MULTILINE)
-    assert [path.name for path in tmp_path.iterdir()] == ["reference-1-100000"]
+    return done.stdout
+
+
+def test_a_small_comparison(repository: Path, tmp_path: Path) -> None:
+    printed = benchmark(repository, tmp_path, "run", "--rows", "100000", "--repetitions", "1")
+    assert printed.startswith("100,000 rows; ")
+    assert [path.name for path in tmp_path.iterdir()] == ["reference-2-100000"]
+    first, second = (printed.index(part) for part in PARTS)
+    for contender in ("suffice", "suffice, processes", "duckdb", "duckdb, grouping sets", "decoding"):
+        assert re.search(rf"^{contender} +\d+\.\d{{3}} +\d+\.\d{{3}}", printed[first:second], re.MULTILINE)
+    for contender in ("suffice", "duckdb"):
+        assert re.search(rf"^{contender} +\d+\.\d{{3}} +\d+\.\d{{3}}", printed[second:], re.MULTILINE)
+
+
+def test_a_contender_with_another_answer_is_found_out(repository: Path) -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(repository / 'benchmarks')!r})\n"
+        "from measuring import Comparison, compare\n"
+        "contenders = {'ours': lambda: 1, 'theirs': lambda: 2, 'decoding': lambda: 3}\n"
+        "compare(Comparison(title='t', contenders=contenders), 1)\n"
+        "compare(Comparison(title='t', contenders=contenders, same_answer={'ours', 'theirs'}), 1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("t: the answers differ")
+
+
+def test_the_rate_of_the_noise(repository: Path, tmp_path: Path) -> None:
+    printed = benchmark(repository, tmp_path, "noise_rate", "--cells", "1000")
+    assert re.search(r"^draws, one a cell +\d+\.\d\d +\d+\.\d\d", printed, re.MULTILINE)
