@@ -9,14 +9,13 @@ copies of the 20 million; the caches take some 3 GB of disk. Cells are the keys 
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
 
 from generate import divided_data, reference_data
-from measuring import processor_seconds, versions
+from measuring import peak_megabytes, processor_seconds, versions
 from workloads import counted, decode, duckdb_queries, make_spec, n_threads, ours, reference_spec, run_duckdb
 
 from suffice.pipeline.chunk import chunk_job
@@ -114,11 +113,6 @@ def queries(kind: str, point: int, directory: Path) -> list[str]:
     values = f"{rows} SELECT unit_id, {lattice} AS x {inside}"
     sums = f"FROM ({values}) SELECT unit_id, count(x) AS n, sum(x) AS s, sum(x * x) AS q GROUP BY ALL"
     return [f"FROM ({counts}) SELECT sum(n)", f"FROM ({sums}) SELECT sum(n), sum(s), sum(q)"]
-
-
-def peak_megabytes() -> float:
-    """Return the most memory that this process has held so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

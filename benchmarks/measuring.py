@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import statistics
 import time
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -79,6 +81,19 @@ def processor_seconds() -> float:
         + mine.children_system
         + sum(times.user + times.system for times in living)
     )
+
+
+def peak_megabytes() -> float:
+    """Return the most memory that this process has held so far.
+
+    On Linux `getrusage` starts from what the process held that started this one.
+    """
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) / 1024
 
 
 def print_comparison(comparison: Comparison, times: Mapping[str, Times]) -> None:

@@ -6,12 +6,11 @@ python benchmarks/noise_rate.py [--cells 1000000]
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from measuring import processor_seconds, versions
+from measuring import peak_megabytes, processor_seconds, versions
 from workloads import make_spec, n_threads
 
 from suffice.pipeline.chunk import chunk_job
@@ -63,9 +62,8 @@ def timed(name: str, step: Callable[[], object], draws: int) -> float:
     wall, processor = time.perf_counter(), processor_seconds()
     step()
     wall, processor = time.perf_counter() - wall, processor_seconds() - processor
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     rate = f"{draws / processor:15,.0f}" if draws else " " * 15
-    print(f"{name:34}{wall:9.2f}{processor:9.2f}{rate}{peak:9,}")
+    print(f"{name:34}{wall:9.2f}{processor:9.2f}{rate}{peak_megabytes():9,.0f}")
     return wall
 
 

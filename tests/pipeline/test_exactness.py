@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,14 +14,14 @@ from suffice.pipeline.schema import check_schema
 from suffice.pipeline.sources.parquet import open_source
 from support.duckdb_sums import duckdb_sums
 from support.hostile import TEXTS, bernoulli, categorical, make_spec, normal, poisson, write_hostile
+from support.real_data import REAL_DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from suffice.pipeline.cluster import Cluster
     from suffice.pipeline.spec import Spec
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 MONTHS = {"from": "2012-12", "to": "2013-03", "every": "month"}
 YEARS = {"from": "1969", "to": "2013", "every": "year"}
@@ -210,6 +209,6 @@ REAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def test_real_data_where_they_are_present(threads: Cluster) -> None:
     for name, (groups, statistics) in REAL.items():
-        if (SHARED / name).exists():
-            spec = make_spec(SHARED / name, statistics, groups=groups)
-            assert_equals_duckdb(spec, [SHARED / name], threads)
+        if (REAL_DATA / name).exists():
+            spec = make_spec(REAL_DATA / name, statistics, groups=groups)
+            assert_equals_duckdb(spec, [REAL_DATA / name], threads)
