@@ -71,7 +71,7 @@ def test_large_draws_do_not_repeat() -> None:
 
 def test_no_chunk_is_left_out_or_drawn_twice() -> None:
     """At b = 2^56 two of n = 131,079 draws coincide, or one is 0, with chance about n^2 / 8b = 3e-8."""
-    size = 2 * CHUNK + 7
+    size = 16 * CHUNK + 7
     noise = discrete_laplace(size, scale=2.0**56, l1_sensitivity=1, epsilon=Fraction(1))
     assert noise.shape == (size,)
     assert len(np.unique(noise)) == size
