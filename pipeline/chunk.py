@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.pipeline.exact import Sums
+    from suffice.pipeline.fields import ColumnUnit
     from suffice.pipeline.sources.parquet import Partition
     from suffice.pipeline.spec import Spec
     from suffice.pipeline.sums import Measure
@@ -45,11 +46,17 @@ class ChunkJob:
         The group columns, in declared order; the cells are the product of their keys.
     window : (str, Domain) or None
         The window's column, and a domain whose one key is the window: other rows enter nothing.
+    unit : ColumnUnit or None
+        The column whose values are the privacy units, and their bound; None where a row is the unit.
+    orders : tuple of str
+        Columns by which statistics order the rows of a unit.
     """
 
     measures: dict[str, Measure]
     groups: dict[str, Domain]
     window: tuple[str, Domain] | None = None
+    unit: ColumnUnit | None = None
+    orders: tuple[str, ...] = ()
 
     @property
     def n_cells(self) -> int:
@@ -61,7 +68,8 @@ class ChunkJob:
         """The columns read, each once."""
         window = (self.window[0],) if self.window else ()
         statistics = (of.column for measure in self.measures.values() for of in measure.reads)
-        return tuple(dict.fromkeys((*window, *self.groups, *statistics)))
+        unit = (self.unit.column,) if self.unit else ()
+        return tuple(dict.fromkeys((*window, *self.groups, *unit, *self.orders, *statistics)))
 
     @property
     def cell_columns(self) -> tuple[tuple[str, Domain], ...]:
@@ -84,11 +92,16 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
     if spec.window is not None:
         period = Domain(kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every)
         selected = (spec.window.column, period)
-    return ChunkJob(measures=measures(spec), groups=dict(spec.groups), window=selected)
+    return ChunkJob(
+        measures=measures(spec),
+        groups=dict(spec.groups),
+        window=selected,
+        unit=spec.privacy.column_unit,
+    )
 
 
 def chunk(partition: Partition, job: ChunkJob) -> Sums:
-    """Read one partition's columns in blocks, and sum them.
+    """Read one partition's columns in blocks, and sum them, each row for itself.
 
     Memory is bounded by a block and the tables, whatever the number of rows.
 

@@ -52,3 +52,8 @@ def comparable(column: pa.Array) -> pa.Array:
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         return pc.cast(column, pa.decimal128(38, kind.scale))
     return column
+
+
+def decimal_is_readable(kind: pa.DataType) -> bool:
+    """Tell whether decimals of a type have at most 38 digits on each side of the point."""
+    return bool(kind.scale <= 38 and kind.precision - kind.scale <= 38)

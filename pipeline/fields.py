@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -147,6 +148,23 @@ def _nulls(value: object) -> Nulls:
     return Nulls(_bound(text))
 
 
+class UnitNulls(StrEnum):
+    """What becomes of rows whose unit is null.
+
+    ``drop``: they enter nothing. ``own_unit``: each is a unit of its own.
+    """
+
+    DROP = "drop"
+    OWN_UNIT = "own_unit"
+
+
+def _unit_nulls(value: object) -> UnitNulls:
+    if not isinstance(value, str) or value not in set(UnitNulls):
+        message = f"{value!r} is neither drop nor own_unit"
+        raise ValueError(message)
+    return UnitNulls(value)
+
+
 def _listed(keys: list[str]) -> Domain:
     if not keys:
         message = "the domain is empty: declare at least one entry"
@@ -264,6 +282,23 @@ Boolean = Annotated[bool, PlainValidator(_boolean)]
 EveryField = Annotated[Every, PlainValidator(_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]
+
+
+class ColumnUnit(SpecModel):
+    """A privacy unit: all rows with one value of a column, of which at most `max_rows` enter."""
+
+    column: Column
+    max_rows: Count
+    nulls: Annotated[UnitNulls, PlainValidator(_unit_nulls)] = UnitNulls.DROP
+
+    def bound(self) -> dict[str, Any]:
+        """Return what is stated of the unit beside its column, wherever a guarantee is stated."""
+        return {"max_rows": self.max_rows, "unit_nulls": str(self.nulls)}
+
+    def __str__(self) -> str:
+        without = "enter nothing" if self.nulls is UnitNulls.DROP else "are a unit each"
+        return f"at most {self.max_rows} rows of each; rows without one {without}"
+
 
 StatisticSpec.model_rebuild()
 ColumnSpec.model_rebuild()

@@ -8,12 +8,13 @@ one goes where -1 goes, to the last row of a table, which stands for no cell and
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 from numba import types
 
+from suffice.pipeline.compiling import compiled, read_only, writable
 from suffice.pipeline.transforms import (
     EXP,
     LN2_HIGH,
@@ -26,8 +27,6 @@ from suffice.pipeline.transforms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 NOTHING = -(2**31)
@@ -37,32 +36,17 @@ _ABSOLUTE, _SQUARE, _LOG = int(Shape.ABSOLUTE), int(Shape.SQUARE), int(Shape.LOG
 _ROOT_HALF = math.sqrt(0.5)
 
 
-def _input(scalar: types.Type) -> types.Array:
-    return types.Array(scalar, 1, "C", readonly=True)
+_input = read_only
 
 
 def _table(scalar: types.Type) -> types.Array:
-    return types.Array(scalar, 2, "C")
-
-
-def _compiled(*arguments: types.Type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Compile for exactly these arguments; keep the machine code on disk where that can be written."""
-
-    def compile_function(function: Callable[..., None]) -> Callable[..., None]:
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-        signature = types.void(*arguments)
-        try:
-            return numba.njit(signature, cache=True, **options)(function)
-        except (RuntimeError, OSError):
-            return numba.njit(signature, **options)(function)
-
-    return compile_function
+    return writable(scalar, 2)
 
 
 _codes_out = types.Array(types.int32, 1, "C")
 
 
-@_compiled(_input(types.int32), _input(types.int32), _codes_out)
+@compiled(_input(types.int32), _input(types.int32), _codes_out)
 def gather(indices: NDArray[np.int32], codes: NDArray[np.int32], out: NDArray[np.int32]) -> None:
     """Look dictionary indices up; the last entry of `codes` stands for every index out of range."""
     last = np.uint32(len(codes) - 1)
@@ -70,7 +54,7 @@ def gather(indices: NDArray[np.int32], codes: NDArray[np.int32], out: NDArray[np
         out[row] = codes[min(np.uint32(indices[row]), last)]
 
 
-@_compiled(_input(types.int64), types.int64, _input(types.int32), types.int32, _codes_out)
+@compiled(_input(types.int64), types.int64, _input(types.int32), types.int32, _codes_out)
 def look_up(
     values: NDArray[np.int64], first: int, codes: NDArray[np.int32], missing: int, out: NDArray[np.int32]
 ) -> None:
@@ -83,7 +67,7 @@ def look_up(
         out[row] = code if code >= 0 else missing
 
 
-@_compiled(_input(types.int64), _input(types.int64), _input(types.int32), types.int32, _codes_out)
+@compiled(_input(types.int64), _input(types.int64), _input(types.int32), types.int32, _codes_out)
 def search(
     values: NDArray[np.int64],
     keys: NDArray[np.int64],
@@ -103,7 +87,7 @@ def search(
         out[row] = codes[low] if low < len(keys) and keys[low] == value else missing
 
 
-@_compiled(_codes_out, _input(types.uint8), types.int64, types.int32)
+@compiled(_codes_out, _input(types.uint8), types.int64, types.int32)
 def fill_nulls(out: NDArray[np.int32], validity: NDArray[np.uint8], offset: int, missing: int) -> None:
     """Overwrite the rows whose bit in an Arrow validity bitmap, from bit `offset` on, is 0."""
     n_rows = len(out)
@@ -120,7 +104,7 @@ def fill_nulls(out: NDArray[np.int32], validity: NDArray[np.uint8], offset: int,
             out[row] = missing
 
 
-@_compiled(_codes_out, _input(types.int32), types.int32)
+@compiled(_codes_out, _input(types.int32), types.int32)
 def combine_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], size: int) -> None:
     """Refine cells by one more dimension of `size` keys: ``cell * size + code``, or -1 for ever."""
     for row in range(len(cells)):
@@ -128,7 +112,7 @@ def combine_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], size: int)
         cells[row] = cell * size + code if (cell >= 0) & (code >= 0) & (code < size) else -1
 
 
-@_compiled(_input(types.int32), _codes_out, _table(types.int64))
+@compiled(_input(types.int32), _codes_out, _table(types.int64))
 def count_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], table: NDArray[np.int64]) -> None:
     """Count the rows of each (cell, code), overwriting the codes; others go to the last cell."""
     no_cell, n_codes = np.uint32(table.shape[0] - 1), np.uint32(table.shape[1])
@@ -177,7 +161,7 @@ def _exp(y: float) -> float:
     return math.ldexp(1.0 - ((low - (r * c) / (2.0 - c)) - high), int(k))
 
 
-@_compiled(
+@compiled(
     _input(types.float64),
     types.int64,
     types.float64,
@@ -206,7 +190,7 @@ def transform(
             out[row] = _exp(_log(z) * exponent)
 
 
-@_compiled(
+@compiled(
     _input(types.float64),
     types.float64,
     types.float64,
@@ -234,7 +218,7 @@ def quantise(
         out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
 
 
-@_compiled(_input(types.int32), _input(types.int32), _table(types.int64))
+@compiled(_input(types.int32), _input(types.int32), _table(types.int64))
 def add_powers(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDArray[np.int64]) -> None:
     """Add 1, X and, where the table has three columns, X^2 in each row's cell.
 

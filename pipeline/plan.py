@@ -16,6 +16,7 @@ from suffice.pipeline.spec import require_spec
 if TYPE_CHECKING:
     from suffice.pipeline.domains import Domain
     from suffice.pipeline.families.contract import Parameters, Quantity
+    from suffice.pipeline.fields import ColumnUnit
     from suffice.pipeline.spec import Spec
     from suffice.pipeline.sums import Measure
 
@@ -42,7 +43,7 @@ class StatisticPlan:
     epsilon : Fraction
         This block's part of the release's epsilon, in nats.
     l1_sensitivity : int
-        Joint over the components, per record, in lattice units.
+        Joint over the components, per unit, in lattice units.
     scale : float
         Of the discrete Laplace noise on each component, in lattice units; exact as a rational.
     partition_total : int or None
@@ -100,7 +101,9 @@ class Plan:
     neighboring : NeighboringRelation
         The neighbouring relation of the guarantee.
     unit : str
-        The privacy unit: ``row``.
+        The privacy unit, as accounts name it: ``row`` or ``column:NAME``.
+    column_unit : ColumnUnit or None
+        The bound on a column unit's rows, and what becomes of rows without one.
     grid : str or None
         The window grid, ``column:every``.
     groups : dict of str to Domain
@@ -120,6 +123,7 @@ class Plan:
     epsilon: Fraction
     neighboring: NeighboringRelation
     unit: str
+    column_unit: ColumnUnit | None
     grid: str | None
     groups: dict[str, Domain]
     statistics: tuple[StatisticPlan, ...]
@@ -145,12 +149,18 @@ class Plan:
             "epsilon": format_epsilon(self.epsilon),
             "neighboring": str(self.neighboring),
             "unit": self.unit,
+            **(self.column_unit.bound() if self.column_unit else {}),
             "window": self.grid,
             "groups": {name: len(domain) for name, domain in self.groups.items()},
             "cells": self.n_cells,
             "plan_hash": self.plan_hash,
             "statistics": [_statistic_dict(statistic) for statistic in self.statistics],
         }
+
+    def _unit_text(self) -> str:
+        if self.column_unit is None:
+            return f"unit {self.unit}"
+        return f"unit {self.unit}, {self.column_unit}"
 
     def __str__(self) -> str:
         from suffice.pipeline.tables import text_table  # noqa: PLC0415 - only printing needs it
@@ -171,7 +181,7 @@ class Plan:
         window = f", released per window of {self.grid}" if self.grid else ""
         heading = (
             f"{self.name}: epsilon {format_epsilon(self.epsilon)} of {self.dataset}, {self.neighboring}, "
-            f"unit {self.unit}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
+            f"{self._unit_text()}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
         )
         columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
         return heading + text_table(columns, rows)
@@ -202,7 +212,7 @@ def compile_plan(spec: Spec) -> Plan:
     require_spec(spec)
     n_may_be_public = (
         spec.privacy.neighboring is NeighboringRelation.REPLACE_ONE
-        and spec.privacy.unit == "row"
+        and spec.privacy.column_unit is None
         and not spec.groups
         and spec.window is None
     )
@@ -213,7 +223,8 @@ def compile_plan(spec: Spec) -> Plan:
         dataset=spec.dataset,
         epsilon=spec.privacy.epsilon,
         neighboring=spec.privacy.neighboring,
-        unit=spec.privacy.unit,
+        unit=spec.privacy.unit_name,
+        column_unit=spec.privacy.column_unit,
         grid=spec.grid,
         groups=dict(spec.groups),
         statistics=tuple(
@@ -251,7 +262,8 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
     entry = spec.statistics[name]
     family = FAMILIES[entry.family]
     block = family.block(entry, n_may_be_public)
-    l1_sensitivity = block.l1_sensitivity(spec.privacy.neighboring)
+    max_rows = spec.privacy.column_unit.max_rows if spec.privacy.column_unit else 1
+    l1_sensitivity = block.l1_sensitivity(spec.privacy.neighboring, max_rows)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     place = f"statistics.{name}"
     if scale > LARGEST_SCALE:

@@ -15,6 +15,7 @@ from suffice.pipeline.chunk import chunk
 from suffice.pipeline.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
 from suffice.pipeline.exact import Sums, combine, zeros
 from suffice.pipeline.sources.parquet import Partition, join
+from suffice.pipeline.unit_key import UnitKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +29,9 @@ SPLIT_EVERY = 8
 PARTIAL_BYTES = 1 << 28
 """Partial sums of a run hold at most this in all, or one of them per thread where that is more."""
 
-_READING_FAILED = "a task failed while it read the data; more is not said, as it might quote them"
-_ADDING_FAILED = "a task failed while it added partial sums: its worker may lack memory"
-_NO_MEMORY = "a worker ran out of memory while it read the data: give it more, or fewer threads"
+READING_FAILED = "a task failed while it read the data; more is not said, as it might quote them"
+ADDING_FAILED = "a task failed while it added partial sums: its worker may lack memory"
+NO_MEMORY = "a worker ran out of memory while it read the data: give it more, or fewer threads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,10 @@ def exact_sums(
     """
     if not partitions:
         return zero_sums(job)
+    if job.unit is not None:
+        from suffice.pipeline.shuffle import bounded_sums  # noqa: PLC0415 - it builds on this module
+
+        return bounded_sums(job, partitions, cluster, UnitKey.fresh(), progress=progress)
     # Keys are unique to the run: a shared scheduler never hands out what another run computed.
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
@@ -85,14 +90,27 @@ def exact_sums(
     reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     for key, partition in zip(reads, partitions, strict=True):
         graph[key] = (_read, partition, f"job-{run}", topic)
-    last = _add_tree(graph, reads, f"add-{run}", topic)
+    last = add_tree(graph, reads, f"add-{run}", topic)
     watched = Watched(run, reads, progress) if progress else None
-    results = cluster.compute(graph, last, watched)
+    results = succeeded(cluster.compute(graph, last, watched))
+    if watched is not None:
+        watched.all_finished()
+    return combine_sums(results)
+
+
+def succeeded(results: Sequence[Any | Failure]) -> list[Any]:
+    """Return the results of tasks, or raise for the first that failed.
+
+    Raises
+    ------
+    StageFailedError
+        With the task's fixed text.
+    ClusterError
+        Where a worker may spill to disk.
+    """
     failure = next((result for result in results if isinstance(result, Failure)), None)
     if failure is None:
-        if watched is not None:
-            watched.all_finished()
-        return combine_sums(results)
+        return list(results)
     if failure.message == MAY_SPILL:
         raise ClusterError(MAY_SPILL)
     raise StageFailedError("reading", failure.message)
@@ -111,7 +129,7 @@ def sums_bytes(job: ChunkJob) -> int:
 combine_sums = combine
 
 
-def _add_tree(graph: dict[str, Any], keys: list[str], prefix: str, topic: str | None) -> list[str]:
+def add_tree(graph: dict[str, Any], keys: list[str], prefix: str, topic: str | None) -> list[str]:
     """Add tasks to a graph until at most `SPLIT_EVERY` partial sums are left; return their keys."""
     depth = 0
     while len(keys) > SPLIT_EVERY:
@@ -134,18 +152,19 @@ def _read(partition: Partition, job: ChunkJob, topic: str | None) -> Sums | Fail
     except StageFailedError as error:
         return Failure(str(error))
     except MemoryError:
-        return Failure(_NO_MEMORY)
+        return Failure(NO_MEMORY)
     except Exception:  # noqa: BLE001 - whatever it is, its text may quote data
-        return Failure(_READING_FAILED)
+        return Failure(READING_FAILED)
     return sums
 
 
-def _add(parts: Sequence[Sums | Failure], topic: str | None) -> Sums | Failure:
-    """Add partial sums, in a task; the first failure wins."""
+def _add(parts: Sequence[Sums | Failure | None], topic: str | None) -> Sums | Failure | None:
+    """Add partial sums, where there are any, in a task; the first failure wins."""
     try:
         if topic is not None and this_worker_may_spill():
             return Failure(MAY_SPILL)
         failure = next((part for part in parts if isinstance(part, Failure)), None)
-        return failure or combine([part for part in parts if not isinstance(part, Failure)])
+        sums = [part for part in parts if part is not None and not isinstance(part, Failure)]
+        return failure or (combine(sums) if sums else None)
     except Exception:  # noqa: BLE001 - as above
-        return Failure(_ADDING_FAILED)
+        return Failure(ADDING_FAILED)

@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from suffice.pipeline import kernels
-from suffice.pipeline.columns import as_float64, validity
+from suffice.pipeline.columns import as_float64, fixed_width, validity
 from suffice.pipeline.encoding import Encoder
+from suffice.pipeline.lookups import UNSIGNED_SHIFT
 from suffice.pipeline.sums import CodeColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from suffice.pipeline.domains import Domain
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.transforms import Transform
 
     Codes: TypeAlias = NDArray[np.int32]
+
+
+NO_PLACE = -(2**63)
+"""The place of nulls in a unit's order, before all others."""
 
 
 class CellReader:
@@ -69,6 +75,44 @@ class LatticeReader:
     def read(self, batch: pa.RecordBatch) -> Codes:
         """Return the lattice values of a batch in a new array, shape (n_rows,), int32."""
         return lattice_values(batch.column(self._of.column), self._of)
+
+
+class OrderReader:
+    """A column's place in its own order, in every row: numbers, days, or microseconds since 1970."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+
+    def read(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        """Return int64 numbers in the order of the column's values, shape (n_rows,); nulls come first."""
+        column = batch.column(self._column)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        kind = column.type
+        if pa.types.is_timestamp(kind):
+            column = pc.cast(column, pa.timestamp("us", kind.tz), safe=False)
+        elif pa.types.is_date(kind):
+            column = pc.cast(column, pa.date32())
+        elif pa.types.is_boolean(kind):
+            column = pc.cast(column, pa.uint8())
+        if pa.types.is_null(kind) or column.null_count == len(column):
+            return np.full(len(column), NO_PLACE, np.int64)
+        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            places = _ordered_bits(pc.cast(column, pa.float64(), safe=False))
+        elif kind == pa.uint64():
+            places = (fixed_width(column) ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64).copy()
+        else:
+            places = fixed_width(column).astype(np.int64)
+        if column.null_count:
+            places[pc.is_null(column).to_numpy(zero_copy_only=False)] = NO_PLACE
+        return places
+
+
+def _ordered_bits(column: pa.Array) -> NDArray[np.int64]:
+    """Return float64 numbers as integers of the same order; NaN counts as null, minus zero as zero."""
+    values = fixed_width(column) + 0.0
+    bits = values.view(np.int64)
+    return np.where(np.isnan(values), NO_PLACE, np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
 
 
 def column_reader(of: ReadColumn) -> CodeReader | LatticeReader:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from suffice.errors import SchemaError
+from suffice.pipeline.columns import decimal_is_readable
 from suffice.pipeline.domains import DomainKind
 from suffice.pipeline.plan import measures
 from suffice.pipeline.sums import CodeColumn
@@ -77,6 +78,7 @@ def check_schema(spec: Spec, source: ParquetSource) -> None:
     SchemaError
         Naming the place in the spec, the column, what was found, what is needed, and the file.
     """
+    _check_unit(spec, source)
     for place, column, needed in _uses(spec):
         first: tuple[TypeFamily, str] | None = None
         for file, schema in zip(source.files, source.schemas, strict=True):
@@ -100,10 +102,38 @@ def check_schema(spec: Spec, source: ParquetSource) -> None:
                 raise SchemaError(message)
 
 
+def _check_unit(spec: Spec, source: ParquetSource) -> None:
+    """Refuse files whose units could not be told to be equal: fractions in decimals here, in floats there."""
+    if spec.privacy.column_unit is None:
+        return
+    column = spec.privacy.column_unit.column
+    fractions = {}
+    for file, schema in zip(source.files, source.schemas, strict=True):
+        where = f"privacy.unit.column: {file.path}"
+        _column_family(schema, column, where)
+        kind = schema.field(column).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_decimal(kind):
+            if not decimal_is_readable(kind):
+                message = f"{where}: the column {column!r} holds decimals of more than 38 digits on one side"
+                raise SchemaError(message)
+            fractions["decimal"] = file.path
+        elif pa.types.is_floating(kind):
+            fractions["floating-point"] = file.path
+    if len(fractions) > 1:
+        message = (
+            f"privacy.unit.column: the column {column!r} is decimal in {fractions['decimal']}, but "
+            f"floating-point in {fractions['floating-point']}: write all files with one type"
+        )
+        raise SchemaError(message)
+
+
 def _uses(spec: Spec) -> Iterator[tuple[str, str, frozenset[TypeFamily]]]:
     """List what the spec needs: place, column, type families that serve."""
     if spec.window is not None:
         yield "window.column", spec.window.column, _DATES
+    if spec.privacy.column_unit is not None:
+        yield "privacy.unit.column", spec.privacy.column_unit.column, frozenset(TypeFamily)
     for column, domain in spec.groups.items():
         yield f"groups.{column}", column, _serving(domain)
     for name, measure in measures(spec).items():

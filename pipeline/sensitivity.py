@@ -34,7 +34,7 @@ class Design(StrEnum):
     MINIMAL = "minimal"
 
 
-def bounded_records(record_l1: int, neighboring: NeighboringRelation) -> int:
+def bounded_records(record_l1: int, neighboring: NeighboringRelation, max_rows: int = 1) -> int:
     """Return the sensitivity of totals to which no record adds more than a public L1 norm.
 
     Parameters
@@ -43,13 +43,17 @@ def bounded_records(record_l1: int, neighboring: NeighboringRelation) -> int:
         The largest L1 norm of what one record adds over all components together. In a partition of
         unity every entering record adds exactly this.
     neighboring : NeighboringRelation
-        Replacing a record is removing one and adding one, perhaps in another cell.
+        Replacing a unit is removing one and adding one, perhaps in other cells.
+    max_rows : int
+        The most records that a unit keeps; 1 where a record is the unit.
     """
     # proof: partition-of-unity
+    # proof: bounded-contributions
+    unit_l1 = max_rows * record_l1
     if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
-        return record_l1
+        return unit_l1
     # proof: replacement
-    return 2 * record_l1
+    return 2 * unit_l1
 
 
 def minimal_sum(lowest: int, highest: int) -> int:

@@ -17,6 +17,7 @@ from suffice.pipeline.domains import MOST_CELLS, Domain, period_start
 from suffice.pipeline.families import FAMILIES, NO_SUMS, NOT_BUILT
 from suffice.pipeline.fields import (
     Column,
+    ColumnUnit,
     Epsilon,
     EveryField,
     Integer,
@@ -83,12 +84,11 @@ def _neighboring(value: object) -> NeighboringRelation:
     return NeighboringRelation(value)
 
 
-def _unit(value: object) -> str:
+def _unit(value: object) -> str | ColumnUnit:
     if isinstance(value, dict):
-        message = "a column as the privacy unit is not built yet: use unit: row"
-        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+        return ColumnUnit.model_validate(value)
     if value != "row":
-        message = f"{value!r} is not a privacy unit: use row"
+        message = f"{value!r} is not a privacy unit: use row, or {{column: customer_id, max_rows: 20}}"
         raise ValueError(message)
     return "row"
 
@@ -98,7 +98,17 @@ class Privacy(SpecModel):
 
     epsilon: Epsilon
     neighboring: Annotated[NeighboringRelation, PlainValidator(_neighboring)]
-    unit: Annotated[str, PlainValidator(_unit)] = "row"
+    unit: Annotated[str | ColumnUnit, PlainValidator(_unit)] = "row"
+
+    @property
+    def column_unit(self) -> ColumnUnit | None:
+        """The unit where it is a column's value; None where it is a row."""
+        return self.unit if isinstance(self.unit, ColumnUnit) else None
+
+    @property
+    def unit_name(self) -> str:
+        """The unit as accounts name it: ``row`` or ``column:NAME``."""
+        return f"column:{self.unit.column}" if isinstance(self.unit, ColumnUnit) else "row"
 
 
 def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
@@ -311,8 +321,13 @@ def _spec_error(
 
 
 def _model_at(model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
-    nested: dict[str, type[SpecModel]] = {"source": Source, "window": Window, "privacy": Privacy}
-    return nested.get(str(loc[0]), model) if len(loc) > 1 else model
+    nested: dict[tuple[int | str, ...], type[SpecModel]] = {
+        ("source",): Source,
+        ("window",): Window,
+        ("privacy",): Privacy,
+        ("privacy", "unit"): ColumnUnit,
+    }
+    return nested.get(loc[:-1], model)
 
 
 def _check_sizes(document: Document, spec: Spec) -> None:

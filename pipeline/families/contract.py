@@ -95,12 +95,13 @@ class Block:
         """What every entering record adds over all components, for a partition of unity."""
         return self.record_l1 if self.design is Design.PARTITION_OF_UNITY else None
 
-    def l1_sensitivity(self, neighboring: NeighboringRelation) -> int:
-        """Return the block's joint sensitivity per record, in lattice units."""
+    def l1_sensitivity(self, neighboring: NeighboringRelation, max_rows: int = 1) -> int:
+        """Return the block's joint sensitivity per unit of at most `max_rows` records, in lattice units."""
         if self.record_l1 is not None:
-            return bounded_records(self.record_l1, neighboring)
-        if self.minimal_sensitivity is None or neighboring is not NeighboringRelation.REPLACE_ONE:
-            message = "minimal statistics are for replace_one only"
+            return bounded_records(self.record_l1, neighboring, max_rows)
+        replaces = neighboring is NeighboringRelation.REPLACE_ONE
+        if self.minimal_sensitivity is None or not replaces or max_rows != 1:
+            message = "minimal statistics are for replace_one and single records only"
             raise ValueError(message)
         return self.minimal_sensitivity
 

@@ -177,8 +177,9 @@ def join(partitions: Sequence[Partition], most: int) -> list[Partition]:
 def spec_columns(spec: Spec) -> tuple[str, ...]:
     """Return the columns that a spec reads, each once."""
     window = (spec.window.column,) if spec.window else ()
+    unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
     statistics = (of.column for measure in measures(spec).values() for of in measure.reads)
-    return tuple(dict.fromkeys((*window, *spec.groups, *statistics)))
+    return tuple(dict.fromkeys((*window, *spec.groups, *unit, *statistics)))
 
 
 def list_files(pattern: str) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ def test_no_exceptions_text_leaves_a_task(
     fragile = FragileJob(measures=job.measures, groups=job.groups, action="raise", canary=CANARY)
     with caplog.at_level(logging.DEBUG), pytest.raises(StageFailedError) as caught:
         exact_sums(fragile, source.partitions, threads)
-    assert str(caught.value) == reduce._READING_FAILED
+    assert str(caught.value) == reduce.READING_FAILED
     assert caught.value.__context__ is None
     assert CANARY not in caplog.text
 

@@ -1,0 +1,113 @@
+"""The privacy unit: no unit keeps more than `max_rows` rows, however many it has and wherever they stand.
+
+Which rows a unit keeps depends on its own rows and on the run's secret key alone: neither on where they
+stand nor on any other unit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline import hashing
+from suffice.pipeline.accumulators import accumulator
+from suffice.pipeline.records import RecordLayout, as_words, by_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.chunk import ChunkJob
+    from suffice.pipeline.exact import Sums
+    from suffice.pipeline.records import Words
+    from suffice.pipeline.unit_key import UnitKey
+
+    Records: TypeAlias = NDArray[Any]
+
+_BUNDLE_ROWS = 1 << 14
+"""Rows whose units are told apart at a time: a table of them fits the second-level cache."""
+
+
+class UnitSums:
+    """Sums of rows that are bounded by unit; lives for one task.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        What to sum, and the bound.
+    key : UnitKey
+        The run's secret.
+    """
+
+    def __init__(self, job: ChunkJob, key: UnitKey) -> None:
+        self._job = job
+        self._key = key
+        self._layout = RecordLayout.of(job)
+        self._accumulators = {name: accumulator(of, job.n_cells) for name, of in job.measures.items()}
+
+    def add(self, records: Records) -> None:
+        """Add rows of which no unit has too many."""
+        cells = self._layout.cells(records)
+        for name, measure in self._job.measures.items():
+            columns = [self._layout.column(records, of) for of in measure.reads]
+            self._accumulators[name].add(cells, columns)
+
+    def add_units(self, pieces: Sequence[Records]) -> None:
+        """Bound units all of whose rows are here, and add what they keep."""
+        if self._job.unit is None:
+            message = "a job without a column unit bounds nothing"
+            raise ValueError(message)
+        for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
+            self.add(first_rows(records, self._job.unit.max_rows, self._key))
+
+    def sums(self) -> Sums:
+        """Return the sums."""
+        return {name: adding.table() for name, adding in self._accumulators.items()}
+
+
+def first_rows(records: Records, max_rows: int, key: UnitKey) -> Records:
+    """Keep at most `max_rows` records of each unit: those of lowest rank.
+
+    A record's rank is a keyed hash of its unit, of all else that it holds, and of its number among identical
+    records; records of equal rank go by their content. So the multiset of records that a unit keeps is a
+    function of the multiset of its own records and of the key.
+
+    Parameters
+    ----------
+    records : structured array, shape (n_rows,)
+        All records of the units in it.
+    max_rows : int
+        What a unit may keep.
+    key : UnitKey
+        The run's secret.
+    """
+    words = as_words(records)
+    numbers, counts = number_units(words, key)
+    is_crowded = counts > max_rows
+    if not is_crowded.any():
+        return records
+    # proof: bounded-contributions
+    crowded = np.flatnonzero(is_crowded[numbers])
+    words, numbers = words[crowded], numbers[crowded]
+    hashes, ranks = np.empty(len(crowded), np.uint64), np.empty(len(crowded), np.uint64)
+    hashing.hash_words(words, *key.ranks, hashes)
+    order = np.argsort(hashes)
+    hashing.settle_ties(words, hashes, order)
+    hashing.rank_rows(words, hashes, order, *key.ranks, ranks)
+    order = np.argsort(ranks)
+    hashing.settle_ties(words, ranks, order)
+    is_kept = np.ones(len(records), np.bool_)
+    kept = np.empty(len(crowded), np.bool_)
+    hashing.take_first(order, numbers, max_rows, np.zeros(len(counts), np.int32), kept)
+    is_kept[crowded] = kept
+    return records[is_kept]
+
+
+def number_units(words: Words, key: UnitKey) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return each row's unit as a number, and the number of rows by unit; both of shape (n_rows,)."""
+    slots = np.full(1 << (2 * len(words)).bit_length(), -1, np.int32)
+    numbers, counts = np.empty(len(words), np.int32), np.zeros(len(words), np.int32)
+    hashing.number_units(words, *key.places, slots, numbers, counts)
+    return numbers, counts

@@ -1,0 +1,253 @@
+"""Sums bounded by unit: tasks read and divide rows by unit, others bound the units whose rows they gather.
+
+Rows travel as records, over the cluster's own links, in memory alone. Where all of them would need more
+than a public budget, the data are read in several rounds, each of which keeps one share of the units:
+memory stays where it is when data grow, and time grows with the rounds.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from suffice.errors import StageFailedError
+from suffice.pipeline.chunk import BLOCK_ROWS
+from suffice.pipeline.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
+from suffice.pipeline.exact import Sums, combine
+from suffice.pipeline.fields import UnitNulls
+from suffice.pipeline.privacy_unit import UnitSums
+from suffice.pipeline.records import RecordLayout, RecordReader, divide, slices
+from suffice.pipeline.reduce import NO_MEMORY, READING_FAILED, Failure, add_tree, succeeded
+from suffice.pipeline.sources.parquet import read_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.chunk import ChunkJob
+    from suffice.pipeline.cluster import Cluster, Progress
+    from suffice.pipeline.sources.parquet import Partition
+    from suffice.pipeline.unit_key import UnitKey
+
+    Records: TypeAlias = NDArray[Any]
+
+Result = TypeVar("Result")
+
+RECORD_BYTES_PER_THREAD = 1 << 29
+"""Records held at a time, by thread of the cluster: what needs more is read in rounds."""
+_BUCKETS_PER_THREAD = 8
+_MOST_EDGES = 4096
+"""Pieces that go from reading to gathering tasks in a round: each costs milliseconds of scheduling."""
+
+_GATHERING_FAILED = "a task failed while it bounded the units' rows; more is not said, as it might quote them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What the tasks of one round share.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        What to sum, and the bound on units.
+    key : UnitKey
+        The run's secret; it travels on the cluster's links.
+    number, n_rounds : int
+        Which share of the units is kept, and how many shares there are.
+    n_buckets : int
+        Tasks that gather a share's rows.
+    """
+
+    job: ChunkJob
+    key: UnitKey = field(repr=False)
+    number: int
+    n_rounds: int
+    n_buckets: int
+
+    @property
+    def buckets(self) -> range:
+        """The buckets of this round, of all ``n_rounds * n_buckets``."""
+        return range(self.number * self.n_buckets, (self.number + 1) * self.n_buckets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divided:
+    """What one task read.
+
+    Parameters
+    ----------
+    buckets : list of list of structured arrays
+        Records by bucket.
+    sums : Sums or None
+        Of rows whose units need no others' rows; None where there can be none.
+    """
+
+    buckets: list[list[Records]] = field(repr=False)
+    sums: Sums | None = field(repr=False)
+
+
+def bounded_sums(
+    job: ChunkJob,
+    partitions: Sequence[Partition],
+    cluster: Cluster,
+    key: UnitKey,
+    *,
+    progress: Progress | None = None,
+) -> Sums:
+    """Sum all partitions, each unit bounded over all of them together.
+
+    The result is a function of the rows and the key, bit for bit, on every kind of cluster, for any
+    partitioning and any order.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        What to sum; it has a unit.
+    partitions : sequence of Partition
+        All rows, each once; at least one.
+    cluster : Cluster
+        An open cluster.
+    key : UnitKey
+        The run's secret.
+    progress : callable, optional
+        Called with the number of finished reading tasks and their total, over all rounds.
+
+    Returns
+    -------
+    Sums
+
+    Raises
+    ------
+    StageFailedError
+        Where rows could not be read or bounded; a fixed text.
+    ClusterError
+        Where the cluster was lost, or one of its workers may spill to disk.
+    """
+    n_bytes = RecordLayout.of(job).dtype.itemsize * sum(partition.n_rows for partition in partitions)
+    n_rounds = max(1, -(-n_bytes // (RECORD_BYTES_PER_THREAD * cluster.n_threads)))
+    n_buckets = min(_BUCKETS_PER_THREAD * cluster.n_threads, _MOST_EDGES)
+    batches = _batches(partitions, max(1, _MOST_EDGES // n_buckets))
+    parts = []
+    for number in range(n_rounds):
+        shared = Round(job=job, key=key, number=number, n_rounds=n_rounds, n_buckets=n_buckets)
+        done = number * len(batches)
+
+        def report(finished: int, _total: int, done: int = done) -> None:
+            if progress is not None:
+                progress(done + finished, n_rounds * len(batches))
+
+        parts.append(_one_round(shared, batches, cluster, report if progress else None))
+    return combine(parts)
+
+
+def _batches(partitions: Sequence[Partition], most: int) -> list[tuple[Partition, ...]]:
+    """Batch partitions into at most so many tasks."""
+    size = -(-len(partitions) // most)
+    return [tuple(partitions[start : start + size]) for start in range(0, len(partitions), size)]
+
+
+def _one_round(
+    shared: Round, batches: Sequence[tuple[Partition, ...]], cluster: Cluster, progress: Progress | None
+) -> Sums:
+    run = f"suffice-{uuid.uuid4().hex}"
+    topic = run if cluster.is_distributed else None
+    round_key = f"round-{run}"
+    graph: dict[str, Any] = {round_key: shared}
+    reads = [f"read-{run}-{number}" for number in range(len(batches))]
+    sums = []
+    for read, partitions in zip(reads, batches, strict=True):
+        graph[read] = (_read, list(partitions), round_key, topic)
+        sums.append(f"sums-{read}")
+        graph[sums[-1]] = (_sums_of, read)
+    for bucket in range(shared.n_buckets):
+        pieces = []
+        for read in reads:
+            pieces.append(f"piece-{bucket}-{read}")
+            graph[pieces[-1]] = (_piece_of, read, bucket)
+        sums.append(f"gather-{run}-{bucket}")
+        graph[sums[-1]] = (_gather, pieces, round_key, topic)
+    last = add_tree(graph, sums, f"add-{run}", topic)
+    watched = Watched(run, reads, progress) if progress else None
+    results = succeeded(cluster.compute(graph, last, watched))
+    if watched is not None:
+        watched.all_finished()
+    return combine([result for result in results if result is not None])
+
+
+def _read(partitions: Sequence[Partition], shared: Round, topic: str | None) -> Divided | Failure:
+    """Read, encode and divide rows, in a task."""
+    return _guarded(lambda: divide_rows(partitions, shared), topic, READING_FAILED, report=True)
+
+
+def _gather(pieces: Sequence[list[Records] | Failure], shared: Round, topic: str | None) -> Sums | Failure:
+    """Bound the units of one bucket and sum what they keep, in a task."""
+    whole = []
+    for piece in pieces:
+        if isinstance(piece, Failure):
+            return piece
+        whole.append(piece)
+    return _guarded(lambda: sum_bucket(whole, shared), topic, _GATHERING_FAILED)
+
+
+def _piece_of(divided: Divided | Failure, bucket: int) -> list[Records] | Failure:
+    return divided if isinstance(divided, Failure) else divided.buckets[bucket]
+
+
+def _sums_of(divided: Divided | Failure) -> Sums | Failure | None:
+    return divided if isinstance(divided, Failure) else divided.sums
+
+
+def _guarded(
+    work: Callable[[], Result], topic: str | None, otherwise: str, *, report: bool = False
+) -> Result | Failure:
+    """Do a task's work; what goes wrong comes back as a fixed text."""
+    try:
+        if topic is not None and this_worker_may_spill():
+            return Failure(MAY_SPILL)
+        result = work()
+        if report and topic is not None:
+            report_finished(topic)
+    except StageFailedError as error:
+        return Failure(str(error))
+    except MemoryError:
+        return Failure(NO_MEMORY)
+    except Exception:  # noqa: BLE001 - whatever it is, its text may quote data
+        return Failure(otherwise)
+    return result
+
+
+def divide_rows(partitions: Sequence[Partition], shared: Round) -> Divided:
+    """Read partitions, and divide the records of a round's share of units among its buckets."""
+    job, key = shared.job, shared.key
+    reader = RecordReader(job, key)
+    buckets: list[list[Records]] = [[] for _ in shared.buckets]
+    alone = None
+    if job.unit is not None and job.unit.nulls is UnitNulls.OWN_UNIT and shared.number == 0:
+        alone = UnitSums(job, key)
+    for partition in partitions:
+        for batch in read_batches(partition, job.columns, BLOCK_ROWS):
+            rows = reader.rows(batch)
+            enters = rows.cells >= 0
+            order, ends = divide(
+                rows.units,
+                key,
+                shared.buckets,
+                shared.n_rounds * shared.n_buckets,
+                enters=enters & ~rows.is_null,
+            )
+            for bucket, piece in zip(buckets, slices(reader.records(rows, order), ends), strict=True):
+                bucket.append(piece)
+            if alone is not None:
+                alone.add(reader.records(rows, np.flatnonzero(enters & rows.is_null)))
+    return Divided(buckets=buckets, sums=alone.sums() if alone is not None else None)
+
+
+def sum_bucket(pieces: Sequence[Sequence[Records]], shared: Round) -> Sums:
+    """Bound the units of a bucket, given all its records, and sum what they keep."""
+    sums = UnitSums(shared.job, shared.key)
+    sums.add_units([records for piece in pieces for records in piece])
+    return sums.sums()
