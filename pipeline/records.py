@@ -158,7 +158,8 @@ class Rows:
 
 def as_words(records: Records) -> Words:
     """Return records as words, shape (n_rows, n_words), uint64: a view."""
-    return np.ascontiguousarray(records).view(np.uint64).reshape(len(records), -1)
+    words = np.ascontiguousarray(records).view(np.uint64)
+    return words.reshape(len(records), records.dtype.itemsize // 8)
 
 
 def divide(

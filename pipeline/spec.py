@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """The window label of a spec without windows."""
+ROW = "row"
+"""The privacy unit where it is no column's value."""
 
 DEFAULT_MAX_TOTAL_ROWS = 10**12
 _MOST_TOTAL_ROWS = 10**15
@@ -87,10 +89,10 @@ def _neighboring(value: object) -> NeighboringRelation:
 def _unit(value: object) -> str | ColumnUnit:
     if isinstance(value, dict):
         return ColumnUnit.model_validate(value)
-    if value != "row":
+    if value != ROW:
         message = f"{value!r} is not a privacy unit: use row, or {{column: customer_id, max_rows: 20}}"
         raise ValueError(message)
-    return "row"
+    return ROW
 
 
 class Privacy(SpecModel):
@@ -98,7 +100,7 @@ class Privacy(SpecModel):
 
     epsilon: Epsilon
     neighboring: Annotated[NeighboringRelation, PlainValidator(_neighboring)]
-    unit: Annotated[str | ColumnUnit, PlainValidator(_unit)] = "row"
+    unit: Annotated[str | ColumnUnit, PlainValidator(_unit)] = ROW
 
     @property
     def column_unit(self) -> ColumnUnit | None:
@@ -108,7 +110,7 @@ class Privacy(SpecModel):
     @property
     def unit_name(self) -> str:
         """The unit as accounts name it: ``row`` or ``column:NAME``."""
-        return f"column:{self.unit.column}" if isinstance(self.unit, ColumnUnit) else "row"
+        return f"column:{self.unit.column}" if isinstance(self.unit, ColumnUnit) else ROW
 
 
 def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:

@@ -108,12 +108,20 @@ def _unprotected(manifest: Mapping[str, Any]) -> str:
 
 def _privacy_loss(manifest: Mapping[str, Any]) -> dict[str, Any]:
     unit = manifest["unit"]
+    bound = ""
+    if unit != "row":
+        without = "enter nothing" if manifest["unit_nulls"] == "drop" else "are protected one by one"
+        bound = (
+            f" Of all its rows at most {manifest['max_rows']} enter the release, chosen by a keyed hash of "
+            f"what they hold. Rows without a value {without}."
+        )
     parts = "; ".join(f"{entry['name']}: {entry['epsilon']}" for entry in manifest["statistics"])
     return {
         "privacy_unit": "Row" if unit == "row" else f"Value of {unit.removeprefix('column:')}",
         "privacy_unit_details": _NEIGHBOURS[manifest["neighboring"]].format(
             unit="row" if unit == "row" else f"value of {unit.removeprefix('column:')}, with all its rows"
-        ),
+        )
+        + bound,
         "privacy_parameters": {"epsilon": float(Fraction(manifest["epsilon"]))},
         "privacy_parameters_details": f"Exactly {manifest['epsilon']}, in nats; of it, {parts}.",
     }

@@ -116,6 +116,7 @@ def compose_manifest(
         "epsilon": format_number(plan.epsilon),
         "neighboring": str(plan.neighboring),
         "unit": plan.unit,
+        **(plan.column_unit.bound() if plan.column_unit else {}),
         "n": public_n,
         "max_total_rows": plan.max_total_rows,
         "cells": plan.n_cells,

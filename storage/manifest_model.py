@@ -15,7 +15,7 @@ from suffice.pipeline.families.contract import Parameters, Quantity
 from suffice.pipeline.numbers import LARGEST_SCALE, format_number
 from suffice.pipeline.plan import DECIMAL, INT64, StatisticPlan
 from suffice.pipeline.sensitivity import Design, NeighboringRelation
-from suffice.pipeline.spec import ALL
+from suffice.pipeline.spec import ALL, ROW
 from suffice.storage import canonical_json
 from suffice.storage.signing import is_signature_value
 
@@ -219,7 +219,10 @@ class SignatureEntry(_Model):
 
 
 class Manifest(_Model):
-    """A manifest of format 1. Attributes are the document's fields."""
+    """A manifest of format 1. Attributes are the document's fields.
+
+    ``max_rows`` and ``unit_nulls`` are stated where the unit is a column's value.
+    """
 
     format_version: Literal[1]
     name: Name
@@ -230,6 +233,8 @@ class Manifest(_Model):
     epsilon: Exact
     neighboring: NeighboringRelation
     unit: str
+    max_rows: Annotated[int, Field(gt=0)] | None = None
+    unit_nulls: Literal["drop", "own_unit"] | None = None
     n: Count | None
     max_total_rows: Annotated[int, Field(gt=0)]
     cells: Annotated[int, Field(gt=0, le=MOST_CELLS)]
@@ -265,6 +270,7 @@ class Manifest(_Model):
         )
         minimal = any(statistic.design is Design.MINIMAL for statistic in self.statistics)
         _require((self.n is not None) == minimal, "exactly minimal statistics stand beside a public n")
+        _require(not minimal or self.unit == ROW, "minimal statistics protect a row")
         return self
 
     def _stated(self) -> dict[str, Any]:
@@ -273,7 +279,7 @@ class Manifest(_Model):
             "dataset": self.dataset,
             "epsilon": format_number(self.epsilon),
             "neighboring": str(self.neighboring),
-            "unit": self.unit,
+            "unit": (self.unit, self.max_rows, self.unit_nulls),
             "has_windows": self.window != ALL,
             "max_total_rows": str(self.max_total_rows),
             "groups": sorted(group.column for group in self.groups),
@@ -290,12 +296,19 @@ def _charged(plan: dict[str, Any]) -> dict[str, Any] | None:
     try:
         return {
             **{name: plan[name] for name in ("name", "dataset", "max_total_rows")},
-            **{name: plan["privacy"][name] for name in ("epsilon", "neighboring", "unit")},
+            **{name: plan["privacy"][name] for name in ("epsilon", "neighboring")},
+            "unit": _charged_unit(plan["privacy"]["unit"]),
             "has_windows": plan["window"] is not None,
             **{name: sorted(plan[name]) for name in ("groups", "statistics")},
         }
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         return None
+
+
+def _charged_unit(unit: str | dict[str, str]) -> tuple[str, int | None, str | None]:
+    if isinstance(unit, str):
+        return unit, None, None
+    return f"column:{unit['column']}", int(unit["max_rows"]), unit["nulls"]
 
 
 def _require(condition: bool, rule: str) -> None:

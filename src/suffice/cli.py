@@ -295,6 +295,9 @@ def _open(reference: str, store: str, public_keys: list[str] | None) -> Release:
     return open_release(reference, store=store, public_keys=public_keys)
 
 
+_UNIT_BOUND = ("max_rows", "unit_nulls")
+
+
 def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:
     from suffice.pipeline.numbers import format_epsilon  # noqa: PLC0415
 
@@ -306,6 +309,8 @@ def _release_document(release: Release, public_keys: list[str] | None = None) ->
         "uri": release.uri,
         "epsilon": format_epsilon(release.epsilon),
         "neighboring": str(release.neighboring),
+        "unit": release.unit,
+        **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
         "status": "published",
         **cli_trust.signature_fields(release.manifest, public_keys),
         "files": [{**file, "path": f"{release.uri}/{file['path']}"} for file in release.files],
@@ -313,8 +318,10 @@ def _release_document(release: Release, public_keys: list[str] | None = None) ->
 
 
 def _print_release(document: dict[str, Any]) -> None:
-    for field in ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "status"):
-        print(f"{field:<18} {document[field]}")
+    fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
+    for field in (*fields, *_UNIT_BOUND, "status"):
+        if field in document:
+            print(f"{field:<18} {document[field]}")
     if document["signed_by"] is None:
         print(f"{'signed by':<18} nobody")
     else:

@@ -40,6 +40,11 @@ CONSTANTS = {
     "e": {"family": "lognormal", "column": "e", "lower": "1e-150", "upper": "7"},
     "f": {"family": "pareto", "column": "f", "minimum": "1e-150", "upper": "1e150"},
 }
+BY_CUSTOMER = {
+    "epsilon": "1",
+    "neighboring": "replace_one",
+    "unit": {"column": "customer_id", "max_rows": "20", "nulls": "own_unit"},
+}
 
 
 def some_files(plan: Plan) -> list[DataFile]:
@@ -73,6 +78,7 @@ def sealed(content: dict[str, Any]) -> bytes:
         make_plan(statistics=EXTREME),
         make_plan(statistics=CONSTANTS),
         make_plan(privacy={"epsilon": "0.7", "neighboring": "replace_one"}),
+        make_plan(privacy=BY_CUSTOMER),
         make_plan(max_total_rows="5000"),
         public_n_plan(),
     ],
@@ -105,6 +111,25 @@ def test_the_manifest_says_who_paid_and_when_to_the_hour() -> None:
     assert content["statistics"][0]["epsilon"] == "0.25"
     assert Fraction(content["statistics"][0]["scale"]) == Fraction(1 / 0.25)
     assert content["cells"] == 3
+
+
+def test_a_column_unit_is_stated_with_its_bound() -> None:
+    content = json.loads(composed(make_plan(privacy=BY_CUSTOMER)))
+    stated = (content["unit"], content["max_rows"], content["unit_nulls"])
+    assert stated == ("column:customer_id", 20, "own_unit")
+    assert content["plan"]["privacy"]["unit"] == {
+        "column": "customer_id",
+        "max_rows": "20",
+        "nulls": "own_unit",
+    }
+    assert not {"max_rows", "unit_nulls"} & json.loads(composed(make_plan())).keys()
+    for change in ({"max_rows": 19}, {"unit_nulls": "drop"}, {"unit": "row"}, {"unit": "column:other"}):
+        with pytest.raises(ReleaseCorruptError, match="contradicts the plan"):
+            parse_manifest(sealed({**content, **change}))
+    for field in ("max_rows", "unit_nulls"):
+        rest = {name: value for name, value in content.items() if name != field}
+        with pytest.raises(ReleaseCorruptError, match="contradicts the plan"):
+            parse_manifest(sealed(rest))
 
 
 def test_n_is_stated_exactly_where_it_is_public() -> None:
@@ -208,6 +233,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], object]] = {
     "an epsilon not canonical": lambda c: c.update(epsilon="1.0"),
     "another relation": lambda c: c.update(neighboring="replace_one"),
     "another unit": lambda c: c.update(unit="column:customer_id"),
+    "a bound on the rows of a row": lambda c: c.update(max_rows=1),
     "another bound on rows": lambda c: c.update(max_total_rows=7),
     "a window that was not charged": lambda c: c.update(window="2013-01"),
     "an n that is private": lambda c: c.update(n=5),

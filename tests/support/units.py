@@ -1,0 +1,77 @@
+"""Data sets whose unit is a column, summed by the real tasks without a cluster, and in plain Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from suffice.pipeline.chunk import chunk_job
+from suffice.pipeline.exact import combine, to_python
+from suffice.pipeline.reduce import zero_sums
+from suffice.pipeline.shuffle import Round, divide_rows, sum_bucket
+from suffice.pipeline.sources import parquet
+from suffice.pipeline.sources.parquet import open_source
+from suffice.pipeline.unit_key import UnitKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy as np
+
+    from suffice.pipeline.chunk import ChunkJob
+    from suffice.pipeline.exact import Sums
+    from suffice.pipeline.sources.parquet import Partition
+    from suffice.pipeline.spec import Spec
+
+KEY = UnitKey.of(bytes(range(48)))
+OTHER_KEY = UnitKey.of(bytes(range(100, 148)))
+
+
+def by_customer(max_rows: int, **others: str) -> dict[str, Any]:
+    """Return the unit of a spec whose column is ``u``."""
+    return {"column": "u", "max_rows": str(max_rows), **others}
+
+
+def write_row_groups(directory: Path, table: pa.Table, sizes: Sequence[int]) -> None:
+    """Write rows as one file with row groups of these sizes."""
+    start = 0
+    with pq.ParquetWriter(directory / "data.parquet", table.schema) as writer:
+        for size in sizes:
+            writer.write_table(table.slice(start, size))
+            start += size
+
+
+def partitions_of(spec: Spec) -> tuple[Partition, ...]:
+    """Return the spec's partitions, as many as there are row groups."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "_TASK_VALUES", 1)
+        patch.setattr(parquet, "_table_size", lambda _spec: 1)
+        return open_source(spec).partitions
+
+
+def sum_tasks(
+    job: ChunkJob,
+    partitions: Sequence[Partition],
+    key: UnitKey = KEY,
+    *,
+    n_buckets: int = 2,
+    n_rounds: int = 1,
+) -> Sums:
+    """Run the tasks of the shuffle one after the other, each partition in a task of its own."""
+    parts = [zero_sums(job)]
+    for number in range(n_rounds):
+        shared = Round(job=job, key=key, number=number, n_rounds=n_rounds, n_buckets=n_buckets)
+        divided = [divide_rows([partition], shared) for partition in partitions]
+        parts += [read.sums for read in divided if read.sums is not None]
+        for bucket in range(n_buckets):
+            parts.append(sum_bucket([read.buckets[bucket] for read in divided], shared))
+    return combine(parts)
+
+
+def exact(spec: Spec, key: UnitKey = KEY, window: str = "all", **how: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Return a spec's exact sums, bounded by unit, as Python integers."""
+    return to_python(sum_tasks(chunk_job(spec, window), partitions_of(spec), key, **how))
