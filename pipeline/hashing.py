@@ -230,29 +230,44 @@ def settle_ties(words: Words, hashes: Words, order: NDArray[np.int64]) -> None:
         order[at] = row
 
 
-@compiled(_words_in, _hashes_in, read_only(types.int64), *_key, _hashes_out)
+@compiled(_words_in, _hashes_in, *_key, writable(types.int32), _hashes_out)
 def rank_rows(
-    words: Words, hashes: Words, order: NDArray[np.int64], key0: int, key1: int, ranks: Words
+    words: Words, hashes: Words, key0: int, key1: int, slots: NDArray[np.int32], ranks: Words
 ) -> None:
-    """Rank rows by a keyed hash of their own hash and their number among identical rows.
+    """Rank rows by a keyed hash of their own hash and of their number among identical rows.
 
-    Identical rows stand side by side in `order`.
+    Parameters
+    ----------
+    words : ndarray of uint64, shape (n_rows, n_words)
+        The rows.
+    hashes : ndarray of uint64, shape (n_rows,)
+        Their keyed hashes.
+    slots : ndarray of int32, shape (a power of two above n_rows,)
+        All -1 before.
+    ranks : ndarray of uint64, shape (n_rows,)
+        Gets the ranks.
     """
-    width = words.shape[1]
-    occurrence = np.uint64(0)
-    for place in range(len(order)):
-        row = order[place]
-        same = place > 0
-        if same:
-            before = order[place - 1]
-            for word in range(width):
-                same &= words[before, word] == words[row, word]
-        occurrence = occurrence + _1 if same else np.uint64(0)
+    width, mask = words.shape[1], np.uint64(len(slots) - 1)
+    copies = np.zeros(len(words), np.int64)  # of a row, by the first of its kind
+    for row in range(len(words)):
+        slot = hashes[row] & mask
+        while True:
+            first = slots[slot]
+            if first < 0:
+                slots[slot] = first = row
+                break
+            word = 0
+            while word < width and words[first, word] == words[row, word]:
+                word += 1
+            if word == width:
+                break
+            slot = (slot + _1) & mask
         v = _absorb(_begin(key0, key1), hashes[row])
-        v = _absorb(v, occurrence)
+        v = _absorb(v, np.uint64(copies[first]))
         v = _absorb(v, np.uint64(16) << np.uint64(56))
         v0, v1, v2, v3 = _finish((v[0], v[1], v[2] ^ _FF, v[3]))
         ranks[row] = v0 ^ v1 ^ v2 ^ v3
+        copies[first] += 1
 
 
 @compiled(

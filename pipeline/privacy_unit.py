@@ -6,13 +6,13 @@ stand nor on any other unit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline import hashing
 from suffice.pipeline.accumulators import accumulator
-from suffice.pipeline.records import RecordLayout, as_words, by_unit
+from suffice.pipeline.records import RecordLayout, by_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk import ChunkJob
     from suffice.pipeline.exact import Sums
-    from suffice.pipeline.records import Words
+    from suffice.pipeline.records import Records
     from suffice.pipeline.unit_key import UnitKey
-
-    Records: TypeAlias = NDArray[Any]
 
 _BUNDLE_ROWS = 1 << 14
 """Rows whose units are told apart at a time: a table of them fits the second-level cache."""
@@ -76,28 +74,25 @@ def first_rows(records: Records, max_rows: int, key: UnitKey) -> Records:
 
     Parameters
     ----------
-    records : structured array, shape (n_rows,)
+    records : ndarray of uint64, shape (n_rows, n_words)
         All records of the units in it.
     max_rows : int
         What a unit may keep.
     key : UnitKey
         The run's secret.
     """
-    words = as_words(records)
-    numbers, counts = number_units(words, key)
+    numbers, counts = number_units(records, key)
     is_crowded = counts > max_rows
     if not is_crowded.any():
         return records
     # proof: bounded-contributions
     crowded = np.flatnonzero(is_crowded[numbers])
-    words, numbers = words[crowded], numbers[crowded]
+    rows, numbers = records.take(crowded, axis=0), numbers[crowded]
     hashes, ranks = np.empty(len(crowded), np.uint64), np.empty(len(crowded), np.uint64)
-    hashing.hash_words(words, *key.ranks, hashes)
-    order = np.argsort(hashes)
-    hashing.settle_ties(words, hashes, order)
-    hashing.rank_rows(words, hashes, order, *key.ranks, ranks)
+    hashing.hash_words(rows, *key.ranks, hashes)
+    hashing.rank_rows(rows, hashes, *key.ranks, _slots(len(rows)), ranks)
     order = np.argsort(ranks)
-    hashing.settle_ties(words, ranks, order)
+    hashing.settle_ties(rows, ranks, order)
     is_kept = np.ones(len(records), np.bool_)
     kept = np.empty(len(crowded), np.bool_)
     hashing.take_first(order, numbers, max_rows, np.zeros(len(counts), np.int32), kept)
@@ -105,9 +100,13 @@ def first_rows(records: Records, max_rows: int, key: UnitKey) -> Records:
     return records[is_kept]
 
 
-def number_units(words: Words, key: UnitKey) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def number_units(records: Records, key: UnitKey) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return each row's unit as a number, and the number of rows by unit; both of shape (n_rows,)."""
-    slots = np.full(1 << (2 * len(words)).bit_length(), -1, np.int32)
-    numbers, counts = np.empty(len(words), np.int32), np.zeros(len(words), np.int32)
-    hashing.number_units(words, *key.places, slots, numbers, counts)
+    numbers, counts = np.empty(len(records), np.int32), np.zeros(len(records), np.int32)
+    hashing.number_units(records, *key.places, _slots(len(records)), numbers, counts)
     return numbers, counts
+
+
+def _slots(n_rows: int) -> NDArray[np.int32]:
+    """Return an empty table that stays half empty when all rows are in it."""
+    return np.full(1 << (2 * n_rows).bit_length(), -1, np.int32)

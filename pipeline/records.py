@@ -7,13 +7,13 @@ are interchangeable: everything that is summed is a function of the record.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline import hashing
+from suffice.pipeline import hashing, packing
+from suffice.pipeline.kernels import NOTHING
 from suffice.pipeline.rows import CellReader, OrderReader, column_reader
 from suffice.pipeline.sums import CodeColumn
 from suffice.pipeline.unit_ids import UnitReader
@@ -28,69 +28,102 @@ if TYPE_CHECKING:
     from suffice.pipeline.sums import Measure, ReadColumn
     from suffice.pipeline.unit_key import UnitKey
 
-    Records: TypeAlias = NDArray[Any]
-    Words: TypeAlias = NDArray[np.uint64]
+    Records: TypeAlias = NDArray[np.uint64]
+    """Records as 64-bit words, shape (n_rows, n_words)."""
     Codes: TypeAlias = NDArray[np.int32]
 
 
-@dataclass(frozen=True, kw_only=True)
+_UNIT_WORDS = 2
+_WORD_BITS = 64
+_CELL = "cell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """Where a number stands in a record.
+
+    Parameters
+    ----------
+    word, shift, bits : int
+        The bits from `shift` on of a word.
+    lowest : int
+        The lowest number, which is written as 1.
+    nothing : int
+        What 0 stands for.
+    """
+
+    word: int
+    shift: int
+    bits: int
+    lowest: int
+    nothing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLayout:
     """Where things stand in a record; follows from the job.
 
     Parameters
     ----------
-    columns : tuple of ReadColumn
+    columns : dict of ReadColumn to Field
         What statistics read, each once.
-    orders : tuple of str
-        Columns by which statistics order a unit's rows, each once.
-    n_cells : int
-        Number of cells.
+    orders : dict of str to int
+        The words of columns by which statistics order a unit's rows.
+    cell : Field
+        The cell.
+    n_words : int
+        Words of a record.
     """
 
-    columns: tuple[ReadColumn, ...]
-    orders: tuple[str, ...]
-    n_cells: int
+    columns: dict[ReadColumn, Field]
+    orders: dict[str, int]
+    cell: Field
+    n_words: int
 
     @classmethod
     def of(cls, job: ChunkJob) -> RecordLayout:
-        """Return the layout of a job's records."""
-        return cls(
-            columns=tuple(dict.fromkeys(of for measure in job.measures.values() for of in measure.reads)),
-            orders=job.orders,
-            n_cells=job.n_cells,
-        )
+        """Return the layout of a job's records: unit, orders, then the others, the widest first."""
+        numbers: dict[ReadColumn | str, tuple[int, int, int]] = {_CELL: (0, job.n_cells - 1, -1)}
+        for of in (of for measure in job.measures.values() for of in measure.reads):
+            if isinstance(of, CodeColumn):
+                numbers[of] = (0, of.n_codes - 1, -1)
+            else:
+                numbers[of] = (of.quantiser.lowest, of.quantiser.highest, NOTHING)
+        orders = {column: _UNIT_WORDS + place for place, column in enumerate(job.orders)}
+        widths = {of: (highest - lowest + 1).bit_length() for of, (lowest, highest, _) in numbers.items()}
+        fields: dict[ReadColumn | str, Field] = {}
+        word, shift = _UNIT_WORDS + len(orders), 0
+        for of in sorted(numbers, key=lambda of: -widths[of]):
+            if shift + widths[of] > _WORD_BITS:
+                word, shift = word + 1, 0
+            lowest, _, nothing = numbers[of]
+            fields[of] = Field(word=word, shift=shift, bits=widths[of], lowest=lowest, nothing=nothing)
+            shift += widths[of]
+        columns = {of: field for of, field in fields.items() if not isinstance(of, str)}
+        return cls(columns=columns, orders=orders, cell=fields[_CELL], n_words=word + 1)
 
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """The record: ``unit``, ``order0``, ..., ``cell``, ``column0``, ..., filled up to whole words."""
-        fields: list[tuple[Any, ...]] = [("unit", np.uint64, (2,))]
-        fields += [(f"order{number}", np.int64) for number in range(len(self.orders))]
-        fields.append(("cell", _narrowest(self.n_cells)))
-        for number, of in enumerate(self.columns):
-            kind = _narrowest(of.n_codes) if isinstance(of, CodeColumn) else np.int32
-            fields.append((f"column{number}", kind))
-        filling = -np.dtype(fields).itemsize % 8
-        return np.dtype([*fields, ("filling", np.uint8, (filling,))] if filling else fields)
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of a record."""
+        return self.n_words * _WORD_BITS // 8
 
     def column(self, records: Records, of: ReadColumn) -> Codes:
-        """Return what a statistic reads of a column, in a new array."""
-        return self._integers(records, f"column{self.columns.index(of)}")
+        """Return what a statistic reads of a column, in a new array, shape (n_rows,), int32."""
+        return _unpacked(records, self.columns[of])
 
     def cells(self, records: Records) -> Codes:
-        """Return the records' cells."""
-        return self._integers(records, "cell")
+        """Return the records' cells, shape (n_rows,), int32."""
+        return _unpacked(records, self.cell)
 
     def order(self, records: Records, column: str) -> NDArray[np.int64]:
-        """Return the records' place in a declared order."""
-        return np.ascontiguousarray(records[f"order{self.orders.index(column)}"])
-
-    def _integers(self, records: Records, field: str) -> Codes:
-        return records[field].astype(np.int32)
+        """Return the records' places in the order of a column, see `OrderReader`."""
+        return records[:, self.orders[column]].view(np.int64)
 
 
-def _narrowest(n_codes: int) -> type[np.signedinteger[Any]]:
-    """Return the narrowest integer that holds -1 and the codes."""
-    return next((kind for kind in (np.int8, np.int16) if n_codes <= np.iinfo(kind).max), np.int32)
+def _unpacked(records: Records, field: Field) -> Codes:
+    out = np.empty(len(records), np.int32)
+    packing.unpack(records, field.word, field.shift, field.bits, field.lowest, field.nothing, out)
+    return out
 
 
 class RecordReader:
@@ -111,8 +144,8 @@ class RecordReader:
         self._layout = RecordLayout.of(job)
         self._cells = CellReader(job.cell_columns)
         self._units = UnitReader(job.unit.column, key.texts)
-        self._columns = [column_reader(of) for of in self._layout.columns]
-        self._orders = [OrderReader(column) for column in self._layout.orders]
+        self._columns = [(column_reader(of), field) for of, field in self._layout.columns.items()]
+        self._orders = [(OrderReader(column), word) for column, word in self._layout.orders.items()]
 
     def rows(self, batch: pa.RecordBatch) -> Rows:
         """Return which rows of a batch belong to a cell, and their units."""
@@ -120,17 +153,18 @@ class RecordReader:
         units, is_null = self._units.read(batch)
         return Rows(batch=batch, cells=cells, units=units, is_null=is_null)
 
-    def records(self, rows: Rows, chosen: NDArray[np.integer[Any]]) -> Records:
+    def records(self, rows: Rows, chosen: NDArray[np.int32]) -> Records:
         """Return the records of some rows, in their order."""
-        records = np.zeros(len(chosen), self._layout.dtype)
+        records = np.zeros((len(chosen), self._layout.n_words), np.uint64)
         if not len(chosen):
             return records
-        records["unit"] = rows.units[chosen]
-        records["cell"] = rows.cells[chosen]
-        for number, order in enumerate(self._orders):
-            records[f"order{number}"] = order.read(rows.batch)[chosen]
-        for number, column in enumerate(self._columns):
-            records[f"column{number}"] = column.read(rows.batch)[chosen]
+        packing.pack_units(rows.units, chosen, records)
+        for order, word in self._orders:
+            records[:, word] = order.read(rows.batch).view(np.uint64)[chosen]
+        cell = self._layout.cell
+        packing.pack(rows.cells, chosen, cell.word, cell.shift, cell.lowest, records)
+        for column, field in self._columns:
+            packing.pack(column.read(rows.batch), chosen, field.word, field.shift, field.lowest, records)
         return records
 
 
@@ -152,18 +186,12 @@ class Rows:
 
     batch: pa.RecordBatch
     cells: Codes
-    units: Words
+    units: Records
     is_null: NDArray[np.bool_]
 
 
-def as_words(records: Records) -> Words:
-    """Return records as words, shape (n_rows, n_words), uint64: a view."""
-    words = np.ascontiguousarray(records).view(np.uint64)
-    return words.reshape(len(records), records.dtype.itemsize // 8)
-
-
 def divide(
-    units: Words,
+    units: Records,
     key: UnitKey,
     parts: range,
     n_total: int,
@@ -214,7 +242,7 @@ def by_unit(pieces: Sequence[Records], key: UnitKey, bundle_rows: int) -> Iterat
 
     Parameters
     ----------
-    pieces : sequence of structured arrays
+    pieces : sequence of Records
         All records of the units in them, in any order.
     key : UnitKey
         The run's secret.
@@ -224,8 +252,8 @@ def by_unit(pieces: Sequence[Records], key: UnitKey, bundle_rows: int) -> Iterat
     n_bundles = -(-sum(map(len, pieces)) // bundle_rows)
     divided = []
     for piece in pieces:
-        order, ends = divide(as_words(piece), key, range(n_bundles), n_bundles, finely=True)
-        divided.append(slices(piece[order], ends))
+        order, ends = divide(piece, key, range(n_bundles), n_bundles, finely=True)
+        divided.append(slices(piece.take(order, axis=0), ends))
     for bundle in range(n_bundles):
         yield np.concatenate([parts[bundle] for parts in divided])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,14 +26,11 @@ from suffice.pipeline.sources.parquet import read_batches
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.chunk import ChunkJob
     from suffice.pipeline.cluster import Cluster, Progress
+    from suffice.pipeline.records import Records
     from suffice.pipeline.sources.parquet import Partition
     from suffice.pipeline.unit_key import UnitKey
-
-    Records: TypeAlias = NDArray[Any]
 
 Result = TypeVar("Result")
 
@@ -80,7 +77,7 @@ class Divided:
 
     Parameters
     ----------
-    buckets : list of list of structured arrays
+    buckets : list of list of Records
         Records by bucket.
     sums : Sums or None
         Of rows whose units need no others' rows; None where there can be none.
@@ -127,7 +124,7 @@ def bounded_sums(
     ClusterError
         Where the cluster was lost, or one of its workers may spill to disk.
     """
-    n_bytes = RecordLayout.of(job).dtype.itemsize * sum(partition.n_rows for partition in partitions)
+    n_bytes = RecordLayout.of(job).n_bytes * sum(partition.n_rows for partition in partitions)
     n_rounds = max(1, -(-n_bytes // (RECORD_BYTES_PER_THREAD * cluster.n_threads)))
     n_buckets = min(_BUCKETS_PER_THREAD * cluster.n_threads, _MOST_EDGES)
     batches = _batches(partitions, max(1, _MOST_EDGES // n_buckets))
@@ -242,7 +239,7 @@ def divide_rows(partitions: Sequence[Partition], shared: Round) -> Divided:
             for bucket, piece in zip(buckets, slices(reader.records(rows, order), ends), strict=True):
                 bucket.append(piece)
             if alone is not None:
-                alone.add(reader.records(rows, np.flatnonzero(enters & rows.is_null)))
+                alone.add(reader.records(rows, np.flatnonzero(enters & rows.is_null).astype(np.int32)))
     return Divided(buckets=buckets, sums=alone.sums() if alone is not None else None)
 
 

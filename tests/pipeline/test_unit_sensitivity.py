@@ -20,6 +20,7 @@ from suffice.pipeline.chunk import chunk_job
 from suffice.pipeline.exact import combine, to_python
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.plan import compile_plan
+from suffice.pipeline.records import RecordLayout
 from suffice.pipeline.sensitivity import Design
 from suffice.pipeline.spec import load_spec
 from suffice.pipeline.unit_key import UnitKey
@@ -214,7 +215,7 @@ def test_the_totals_are_sums_over_units(tmp_path: Path) -> None:
             for number, size in enumerate(sizes)
         ]
         rows = [row for unit in units for row in unit]
-        rng.shuffle(rows)  # type: ignore[arg-type]
+        rng.shuffle(rows)
         expected = sum((engine.totals(unit) for unit in units), engine.totals([]))
         assert (engine.totals(rows) == expected).all()
 
@@ -229,7 +230,7 @@ def test_bounding_per_partition_is_caught(tmp_path: Path, neighboring: str) -> N
 def test_other_ways_to_cut_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
     def by_position(records: NDArray[Any], max_rows: int, key: UnitKey) -> NDArray[Any]:
         """Rank rows by a hash of where they stand."""
-        numbers, counts = privacy_unit.number_units(privacy_unit.as_words(records), key)
+        numbers, counts = privacy_unit.number_units(records, key)
         kept: list[int] = []
         taken = np.zeros(len(counts), int)
         for row in np.argsort([hash((place * 2654435761) % 1009) for place in range(len(records))]):
@@ -242,10 +243,9 @@ def test_other_ways_to_cut_are_caught(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def per_cell(records: NDArray[Any], max_rows: int, key: UnitKey) -> NDArray[Any]:
         """Cut each cell for itself."""
-        cells = [
-            first_rows(records[records["cell"] == cell], max_rows, key) for cell in np.unique(records["cell"])
-        ]
-        return np.concatenate(cells) if cells else records
+        cells = RecordLayout.of(engine.job).cells(records)
+        kept = [first_rows(records[cells == cell], max_rows, key) for cell in np.unique(cells)]
+        return np.concatenate(kept) if kept else records
 
     monkeypatch.setattr(privacy_unit, "first_rows", by_position if mutant == "by position" else per_cell)
     monkeypatch.setattr(privacy_unit, "_BUNDLE_ROWS", 100)
