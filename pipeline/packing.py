@@ -37,7 +37,8 @@ def pack(
     left = np.uint64(shift)
     for row in range(len(chosen)):
         number = np.int64(values[chosen[row]]) - lowest + 1
-        records[row, word] |= np.uint64(max(number, 0)) << left
+        if number > 0:
+            records[row, word] |= np.uint64(number) << left
 
 
 @compiled(read_only(types.uint64, 2), *_place, types.int64, types.int64, writable(types.int32))

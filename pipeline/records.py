@@ -93,12 +93,12 @@ class RecordLayout:
         widths = {of: (highest - lowest + 1).bit_length() for of, (lowest, highest, _) in numbers.items()}
         fields: dict[ReadColumn | str, Field] = {}
         word, shift = _UNIT_WORDS + len(orders), 0
-        for of in sorted(numbers, key=lambda of: -widths[of]):
-            if shift + widths[of] > _WORD_BITS:
+        for name in sorted(numbers, key=lambda name: -widths[name]):
+            if shift + widths[name] > _WORD_BITS:
                 word, shift = word + 1, 0
-            lowest, _, nothing = numbers[of]
-            fields[of] = Field(word=word, shift=shift, bits=widths[of], lowest=lowest, nothing=nothing)
-            shift += widths[of]
+            lowest, _, nothing = numbers[name]
+            fields[name] = Field(word=word, shift=shift, bits=widths[name], lowest=lowest, nothing=nothing)
+            shift += widths[name]
         columns = {of: field for of, field in fields.items() if not isinstance(of, str)}
         return cls(columns=columns, orders=orders, cell=fields[_CELL], n_words=word + 1)
 

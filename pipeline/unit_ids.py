@@ -134,10 +134,12 @@ def _of_decimals(column: pa.Array, key: tuple[int, int]) -> Words:
     data = np.frombuffer(wide.buffers()[1], np.uint8, count=32 * len(wide), offset=32 * wide.offset)
     words = np.empty((len(wide), 2), np.uint64)
     hash_texts(np.arange(len(wide) + 1, dtype=np.int64) * 32, data, *key, words)
-    integers = pc.cast(pc.trunc(wide), pa.int64(), safe=False)
-    is_integer = pc.fill_null(pc.equal(pc.cast(integers, _WIDEST), wide), False)  # noqa: FBT003
-    chosen = is_integer.to_numpy(zero_copy_only=False)
-    words[chosen] = _written_out(fixed_width(integers))[chosen]
+    whole = pc.trunc(wide)
+    for kind in (pa.int64(), pa.uint64()):
+        integers = pc.cast(whole, kind, safe=False)
+        is_integer = pc.fill_null(pc.equal(pc.cast(integers, _WIDEST), wide), False)
+        chosen = is_integer.to_numpy(zero_copy_only=False)
+        words[chosen] = _written_out(fixed_width(integers))[chosen]
     return words
 
 

@@ -32,7 +32,7 @@ from suffice.storage.ledger import Account, Charge, open_ledger
 from suffice.storage.manifest import compose_manifest
 from suffice.storage.release_store import open_store
 from suffice.storage.sql_ledger import SqlLedger
-from support.making import Place, flights, make_place, mapping
+from support.making import ORIGINS, Place, flights, make_place, mapping
 
 
 @pytest.fixture
@@ -125,8 +125,13 @@ def test_another_relation_unit_source_or_grid_is_refused(tmp_path: Path) -> None
     with pytest.raises(GuaranteeError):
         run(place, source={"parquet": str(tmp_path / "database")})
     column = make_place(tmp_path / "column", unit="column:passenger")
+    by_carrier = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": UNIT}
+    for privacy in ({**by_carrier, "unit": "row"}, by_carrier):
+        with pytest.raises(GuaranteeError) as caught:
+            run(column, privacy=privacy)
+        assert caught.value.exit_status == 3
     with pytest.raises(GuaranteeError):
-        run(column)
+        run(make_place(tmp_path / "rows"), privacy=by_carrier)
     monthly = make_place(tmp_path / "monthly", per_window="day:month")
     with pytest.raises(GuaranteeError):
         carry_out(
@@ -137,6 +142,31 @@ def test_another_relation_unit_source_or_grid_is_refused(tmp_path: Path) -> None
         )
     for refused in (place, column, monthly):
         assert account(refused).spent == account(refused).reserved == 0
+
+
+UNIT = {"column": "carrier", "max_rows": 5}
+
+
+@pytest.mark.parametrize("nulls", ["drop", "own_unit"])
+def test_a_release_by_unit_is_bounded_charged_and_stated(tmp_path: Path, nulls: str) -> None:
+    place = make_place(tmp_path, unit="column:carrier", granted="1000000")
+    privacy = {"epsilon": "1000000", "neighboring": "add_or_remove_one", "unit": {**UNIT, "nulls": nulls}}
+    release = run(place, privacy=privacy).release
+    assert (release.unit, release.manifest["max_rows"], release.manifest["unit_nulls"]) == (
+        "column:carrier",
+        5,
+        nulls,
+    )
+    assert (account(place).unit, account(place).remaining) == ("column:carrier", Fraction(0))
+    carriers = sum(row["estimate"] for row in release.table("carrier"))
+    table = flights()
+    without = sum(
+        carrier is None and origin in ORIGINS
+        for carrier, origin in zip(table["carrier"].to_pylist(), table["origin"].to_pylist(), strict=True)
+    )
+    # Three carriers with five rows each; at such an epsilon there is no noise to speak of.
+    assert round(carriers) == 15 + (without if nulls == "own_unit" else 0)
+    assert run(place, privacy=privacy).status == "already_published"
 
 
 def test_windows_are_released_one_by_one_within_a_grant_per_window(tmp_path: Path) -> None:

@@ -251,3 +251,39 @@ def test_the_plan_prints_and_its_json_has_the_promised_fields() -> None:
         assert isinstance(entry["l1_sensitivity"], int)
         assert all({"quantity", "noise_sd"} <= set(quantity) for quantity in entry["derived"])
         assert entry["name"] in str(plan)
+
+
+@pytest.mark.parametrize("family", sorted(FAMILY_ENTRIES))
+@pytest.mark.parametrize(("neighboring", "factor"), [("add_or_remove_one", 1), ("replace_one", 2)])
+def test_a_column_unit_costs_its_rows(family: str, neighboring: str, factor: int) -> None:
+    unit = {"column": "customer_id", "max_rows": "20"}
+    privacy = {"epsilon": "0.7", "neighboring": neighboring, "unit": unit}
+    _, row = make(family)
+    # Counted nulls and a single cell would make N public for rows; for units they do not.
+    _, plan = make(family, every_row=True, privacy=privacy)
+    assert plan.statistics[0].l1_sensitivity == 20 * factor * row.statistics[0].l1_sensitivity
+    assert plan.statistics[0].design is not Design.MINIMAL
+    assert not plan.n_is_public
+
+
+def test_a_column_unit_is_stated_with_its_bound() -> None:
+    unit = {"column": "customer_id", "max_rows": "20", "nulls": "own_unit"}
+    privacy = {"epsilon": "1", "neighboring": "replace_one", "unit": unit}
+    spec, plan = make("bernoulli", privacy=privacy)
+    assert (plan.unit, plan.column_unit) == ("column:customer_id", spec.privacy.column_unit)
+    document = plan.to_dict()
+    assert (document["unit"], document["max_rows"], document["unit_nulls"]) == (
+        "column:customer_id",
+        20,
+        "own_unit",
+    )
+    assert "unit column:customer_id, at most 20 rows of each; rows without one are a unit each" in str(plan)
+    _, dropping = make("bernoulli", privacy={**privacy, "unit": {**unit, "nulls": "drop"}})
+    _, by_default = make(
+        "bernoulli", privacy={**privacy, "unit": {"column": "customer_id", "max_rows": "20"}}
+    )
+    assert dropping.canonical == by_default.canonical != plan.canonical
+    assert "rows without one enter nothing" in str(dropping)
+    _, row = make("bernoulli")
+    assert (row.unit, row.column_unit) == ("row", None)
+    assert not {"max_rows", "unit_nulls"} & row.to_dict().keys()
