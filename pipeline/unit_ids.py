@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import types
 
 from suffice.pipeline.columns import fixed_width
+from suffice.pipeline.compiling import compiled, read_only, writable
 from suffice.pipeline.hashing import hash_texts
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MILLISECONDS_PER_DAY = 86_400_000
 _WIDEST = pa.decimal256(76, 38)
 _LARGEST = 2.0**63
+_2_63 = np.uint64(2**63)
 
 
 class UnitReader:
@@ -134,13 +137,42 @@ def _of_decimals(column: pa.Array, key: tuple[int, int]) -> Words:
     data = np.frombuffer(wide.buffers()[1], np.uint8, count=32 * len(wide), offset=32 * wide.offset)
     words = np.empty((len(wide), 2), np.uint64)
     hash_texts(np.arange(len(wide) + 1, dtype=np.int64) * 32, data, *key, words)
-    whole = pc.trunc(wide)
-    for kind in (pa.int64(), pa.uint64()):
-        integers = pc.cast(whole, kind, safe=False)
-        is_integer = pc.fill_null(pc.equal(pc.cast(integers, _WIDEST), wide), False)
-        chosen = is_integer.to_numpy(zero_copy_only=False)
-        words[chosen] = _written_out(fixed_width(integers))[chosen]
+    _write_whole_decimals(data.view(np.uint64).reshape(-1, 4), words)
     return words
+
+
+@compiled(read_only(types.uint64, 2), writable(types.uint64, 2))
+def _write_whole_decimals(wide: Words, words: Words) -> None:
+    """Write out what is a whole number of 64 bits, given 256-bit multiples of 10^-38.
+
+    Arrow's division of such numbers is wrong near 2^64 (in version 26.0), so it is done by hand.
+    """
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    limbs = np.empty(8, np.uint64)
+    for row in range(len(wide)):
+        is_negative = wide[row, 3] >> np.uint64(63) == 1
+        carry = np.uint64(1)
+        for place in range(8):
+            limb = (wide[row, place >> 1] >> (half if place & 1 else np.uint64(0))) & low
+            if is_negative:
+                limb = (limb ^ low) + carry
+                carry = limb >> half
+            limbs[place] = limb & low
+        is_whole = True
+        for division in range(5):  # by 10^9 four times, and by 10^2
+            divisor = np.uint64(10**9) if division < 4 else np.uint64(100)
+            rest = np.uint64(0)
+            for place in range(7, -1, -1):
+                dividend = (rest << half) | limbs[place]
+                limbs[place] = dividend // divisor
+                rest = dividend % divisor
+            is_whole &= rest == 0
+        for place in range(2, 8):
+            is_whole &= limbs[place] == 0
+        number = (limbs[1] << half) | limbs[0]
+        if is_whole and (not is_negative or number <= _2_63):
+            words[row, 0] = ~number + np.uint64(1) if is_negative else number
+            words[row, 1] = _UNSIGNED if number >= _2_63 and not is_negative else _INTEGER
 
 
 def _hashed_texts(column: pa.Array, key: tuple[int, int]) -> Words:

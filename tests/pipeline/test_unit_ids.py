@@ -59,7 +59,18 @@ EQUAL: list[list[tuple[Any, pa.DataType]]] = [
     [("5", pa.string())],
     [(2**63 - 1, pa.int64()), (2**63 - 1, pa.uint64()), (Decimal(2**63 - 1), pa.decimal128(19, 0))],
     [(2**63, pa.uint64()), (2.0**63, pa.float64()), (Decimal(2**63), pa.decimal128(38, 2))],
-    [(2**64 - 1, pa.uint64()), (Decimal(2**64 - 1), pa.decimal128(20, 0))],
+    *[
+        [
+            (value, pa.uint64()),
+            (Decimal(value), pa.decimal128(20, 0)),
+            (Decimal(value), pa.decimal256(70, 38)),
+        ]
+        for value in (2**63 + 1, 2**64 - 2, 2**64 - 1, 2**64 - 2**32)
+    ],
+    [(Decimal(2**64), pa.decimal128(20, 0)), (Decimal(2**64), pa.decimal128(38, 18))],
+    [(Decimal(-(2**63) - 1), pa.decimal128(20, 0)), (Decimal(-(2**63) - 1), pa.decimal128(38, 18))],
+    [(Decimal("1e-38"), pa.decimal128(38, 38))],
+    [(Decimal("-1e-38"), pa.decimal128(38, 38))],
     [(-1, pa.int64()), (-1.0, pa.float32())],
     [(-(2**63), pa.int64()), (-(2.0**63), pa.float64()), (Decimal(-(2**63)), pa.decimal256(60, 20))],
     [(0, pa.int8()), (0.0, pa.float64()), (-0.0, pa.float64()), (-0.0, pa.float32())],
@@ -120,3 +131,15 @@ def test_texts_depend_on_the_key() -> None:
     array = pa.array(["a"])
     other, _ = UnitReader("u", (3, 6)).read(pa.record_batch({"u": array}))
     assert tuple(other[0].tolist()) != units(array)[0]
+
+
+def test_whole_decimals_of_any_size() -> None:
+    rng = np.random.default_rng(3)
+    values = [int.from_bytes(rng.bytes(8)) >> int(shift) for shift in rng.integers(0, 64, 500)]
+    values += [-value for value in values if value <= 2**63]
+    decimals = pa.array([Decimal(value) for value in values], pa.decimal256(60, 30))
+    signed = [value < 2**63 for value in values]
+    expected = [
+        unit(value, pa.int64() if small else pa.uint64()) for value, small in zip(values, signed, strict=True)
+    ]
+    assert units(decimals) == expected
