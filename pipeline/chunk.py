@@ -48,6 +48,8 @@ class ChunkJob:
         The window's column, and a domain whose one key is the window: other rows enter nothing.
     unit : ColumnUnit or None
         The column whose values are the privacy units, and their bound; None where a row is the unit.
+    is_clustered : bool
+        Whether the rows of a unit are declared to stand together; changes no result.
     orders : tuple of str
         Columns by which statistics order the rows of a unit.
     """
@@ -56,6 +58,7 @@ class ChunkJob:
     groups: dict[str, Domain]
     window: tuple[str, Domain] | None = None
     unit: ColumnUnit | None = None
+    is_clustered: bool = False
     orders: tuple[str, ...] = ()
 
     @property
@@ -97,6 +100,7 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
         groups=dict(spec.groups),
         window=selected,
         unit=spec.privacy.column_unit,
+        is_clustered=spec.is_clustered,
     )
 
 

@@ -18,7 +18,7 @@ from suffice.pipeline.sources.parquet import Partition, join
 from suffice.pipeline.unit_key import UnitKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from suffice.pipeline.chunk import ChunkJob
     from suffice.pipeline.cluster import Cluster, Progress
@@ -129,14 +129,20 @@ def sums_bytes(job: ChunkJob) -> int:
 combine_sums = combine
 
 
-def add_tree(graph: dict[str, Any], keys: list[str], prefix: str, topic: str | None) -> list[str]:
-    """Add tasks to a graph until at most `SPLIT_EVERY` partial sums are left; return their keys."""
+def add_tree(
+    graph: dict[str, Any],
+    keys: list[str],
+    prefix: str,
+    topic: str | None,
+    add: Callable[[Sequence[Any]], Any] = combine,
+) -> list[str]:
+    """Add tasks to a graph until at most `SPLIT_EVERY` partial results are left; return their keys."""
     depth = 0
     while len(keys) > SPLIT_EVERY:
         above = []
         for start in range(0, len(keys), SPLIT_EVERY):
             above.append(f"{prefix}-{depth}-{start}")
-            graph[above[-1]] = (_add, keys[start : start + SPLIT_EVERY], topic)
+            graph[above[-1]] = (_add, keys[start : start + SPLIT_EVERY], topic, add)
         keys, depth = above, depth + 1
     return keys
 
@@ -158,13 +164,15 @@ def _read(partition: Partition, job: ChunkJob, topic: str | None) -> Sums | Fail
     return sums
 
 
-def _add(parts: Sequence[Sums | Failure | None], topic: str | None) -> Sums | Failure | None:
-    """Add partial sums, where there are any, in a task; the first failure wins."""
+def _add(
+    parts: Sequence[Any | Failure | None], topic: str | None, add: Callable[[Sequence[Any]], Any]
+) -> Any | Failure | None:
+    """Add partial results, where there are any, in a task; the first failure wins."""
     try:
         if topic is not None and this_worker_may_spill():
             return Failure(MAY_SPILL)
         failure = next((part for part in parts if isinstance(part, Failure)), None)
-        sums = [part for part in parts if part is not None and not isinstance(part, Failure)]
-        return failure or (combine(sums) if sums else None)
+        results = [part for part in parts if part is not None and not isinstance(part, Failure)]
+        return failure or (add(results) if results else None)
     except Exception:  # noqa: BLE001 - as above
         return Failure(ADDING_FAILED)

@@ -16,6 +16,7 @@ import numpy as np
 from suffice.errors import StageFailedError
 from suffice.pipeline.chunk import BLOCK_ROWS
 from suffice.pipeline.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
+from suffice.pipeline.clustering import Seen, bit_count, combine_seen, units_seen
 from suffice.pipeline.exact import Sums, combine
 from suffice.pipeline.fields import UnitNulls
 from suffice.pipeline.privacy_unit import UnitSums
@@ -26,9 +27,11 @@ from suffice.pipeline.sources.parquet import read_batches
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from suffice.pipeline.chunk import ChunkJob
     from suffice.pipeline.cluster import Cluster, Progress
-    from suffice.pipeline.records import Records
+    from suffice.pipeline.records import Records, Rows
     from suffice.pipeline.sources.parquet import Partition
     from suffice.pipeline.unit_key import UnitKey
 
@@ -57,6 +60,8 @@ class Round:
         Which share of the units is kept, and how many shares there are.
     n_buckets : int
         Tasks that gather a share's rows.
+    seen : Seen or None
+        Where the data are declared to be clustered: which units have rows in more than one task.
     """
 
     job: ChunkJob
@@ -64,6 +69,7 @@ class Round:
     number: int
     n_rounds: int
     n_buckets: int
+    seen: Seen | None = field(default=None, repr=False)
 
     @property
     def buckets(self) -> range:
@@ -128,9 +134,10 @@ def bounded_sums(
     n_rounds = max(1, -(-n_bytes // (RECORD_BYTES_PER_THREAD * cluster.n_threads)))
     n_buckets = min(_BUCKETS_PER_THREAD * cluster.n_threads, _MOST_EDGES)
     batches = _batches(partitions, max(1, _MOST_EDGES // n_buckets))
+    seen = _survey(job, key, batches, cluster) if job.is_clustered else None
     parts = []
     for number in range(n_rounds):
-        shared = Round(job=job, key=key, number=number, n_rounds=n_rounds, n_buckets=n_buckets)
+        shared = Round(job=job, key=key, number=number, n_rounds=n_rounds, n_buckets=n_buckets, seen=seen)
         done = number * len(batches)
 
         def report(finished: int, _total: int, done: int = done) -> None:
@@ -145,6 +152,19 @@ def _batches(partitions: Sequence[Partition], most: int) -> list[tuple[Partition
     """Batch partitions into at most so many tasks."""
     size = -(-len(partitions) // most)
     return [tuple(partitions[start : start + size]) for start in range(0, len(partitions), size)]
+
+
+def _survey(job: ChunkJob, key: UnitKey, batches: Sequence[tuple[Partition, ...]], cluster: Cluster) -> Seen:
+    """Tell which units have rows in more than one reading task."""
+    run = f"suffice-{uuid.uuid4().hex}"
+    topic = run if cluster.is_distributed else None
+    n_bits = bit_count(sum(partition.n_rows for partitions in batches for partition in partitions))
+    graph: dict[str, Any] = {f"job-{run}": job, f"key-{run}": key}
+    seen = [f"seen-{run}-{number}" for number in range(len(batches))]
+    for name, partitions in zip(seen, batches, strict=True):
+        graph[name] = (_see, list(partitions), f"job-{run}", f"key-{run}", n_bits, topic)
+    last = add_tree(graph, seen, f"add-{run}", topic, combine_seen)
+    return combine_seen(succeeded(cluster.compute(graph, last)))
 
 
 def _one_round(
@@ -178,6 +198,13 @@ def _one_round(
 def _read(partitions: Sequence[Partition], shared: Round, topic: str | None) -> Divided | Failure:
     """Read, encode and divide rows, in a task."""
     return _guarded(lambda: divide_rows(partitions, shared), topic, READING_FAILED, report=True)
+
+
+def _see(
+    partitions: Sequence[Partition], job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None
+) -> Seen | Failure:
+    """Tell which units have rows here, in a task."""
+    return _guarded(lambda: units_seen(partitions, job, key, n_bits), topic, READING_FAILED)
 
 
 def _gather(pieces: Sequence[list[Records] | Failure], shared: Round, topic: str | None) -> Sums | Failure:
@@ -218,29 +245,42 @@ def _guarded(
 
 
 def divide_rows(partitions: Sequence[Partition], shared: Round) -> Divided:
-    """Read partitions, and divide the records of a round's share of units among its buckets."""
-    job, key = shared.job, shared.key
+    """Read partitions, and divide the records of a round's share of units among its buckets.
+
+    Units that need no others' rows are bounded here: those without a value, where each is one, and
+    those whose rows are all here.
+    """
+    job, key, seen = shared.job, shared.key, shared.seen
+    own_units = job.unit is not None and job.unit.nulls is UnitNulls.OWN_UNIT and shared.number == 0
     reader = RecordReader(job, key)
     buckets: list[list[Records]] = [[] for _ in shared.buckets]
-    alone = None
-    if job.unit is not None and job.unit.nulls is UnitNulls.OWN_UNIT and shared.number == 0:
-        alone = UnitSums(job, key)
+    here = UnitSums(job, key) if own_units or seen is not None else None
+    whole: list[Records] = []
     for partition in partitions:
         for batch in read_batches(partition, job.columns, BLOCK_ROWS):
             rows = reader.rows(batch)
-            enters = rows.cells >= 0
-            order, ends = divide(
-                rows.units,
-                key,
-                shared.buckets,
-                shared.n_rounds * shared.n_buckets,
-                enters=enters & ~rows.is_null,
-            )
+            in_cell = rows.cells >= 0
+            travels = enters = in_cell & ~rows.is_null
+            if seen is not None:
+                travels = enters & seen.more_than_once(rows.units, key)
+            order, ends = _divided(rows, shared, travels)
             for bucket, piece in zip(buckets, slices(reader.records(rows, order), ends), strict=True):
                 bucket.append(piece)
-            if alone is not None:
-                alone.add(reader.records(rows, np.flatnonzero(enters & rows.is_null).astype(np.int32)))
-    return Divided(buckets=buckets, sums=alone.sums() if alone is not None else None)
+            if seen is not None:
+                order, _ = _divided(rows, shared, enters & ~travels)
+                whole.append(reader.records(rows, order))
+            if here is not None and own_units:
+                here.add(reader.records(rows, np.flatnonzero(in_cell & rows.is_null).astype(np.int32)))
+    if here is not None:
+        here.add_units(whole)
+    return Divided(buckets=buckets, sums=here.sums() if here is not None else None)
+
+
+def _divided(
+    rows: Rows, shared: Round, enters: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    n_total = shared.n_rounds * shared.n_buckets
+    return divide(rows.units, shared.key, shared.buckets, n_total, enters=enters)
 
 
 def sum_bucket(pieces: Sequence[Sequence[Records]], shared: Round) -> Sums:

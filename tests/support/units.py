@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from suffice.pipeline.chunk import chunk_job
-from suffice.pipeline.exact import combine, to_python
+from suffice.pipeline.exact import combine
 from suffice.pipeline.reduce import zero_sums
 from suffice.pipeline.shuffle import Round, divide_rows, sum_bucket
 from suffice.pipeline.sources import parquet
@@ -19,8 +18,6 @@ from suffice.pipeline.unit_key import UnitKey
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    import numpy as np
 
     from suffice.pipeline.chunk import ChunkJob
     from suffice.pipeline.exact import Sums
@@ -70,8 +67,3 @@ def sum_tasks(
         for bucket in range(n_buckets):
             parts.append(sum_bucket([read.buckets[bucket] for read in divided], shared))
     return combine(parts)
-
-
-def exact(spec: Spec, key: UnitKey = KEY, window: str = "all", **how: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Return a spec's exact sums, bounded by unit, as Python integers."""
-    return to_python(sum_tasks(chunk_job(spec, window), partitions_of(spec), key, **how))
