@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.cluster import Cluster
 
-ROWS = (10**6, 10**7, 2 * 10**7, 10**8)
+ROWS = (10**6, 10**7, 10**8)
 PARTITIONS = (10, 100, 1000, 10_000)
 CELLS = (10**2, 10**3, 10**4, 10**5, 10**6, 10**7)
 DIVIDED_ROWS, CELL_ROWS = 10**7, 2 * 10**7

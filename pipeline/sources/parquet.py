@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.exact import cell_count
 from suffice.pipeline.plan import measures
 
 if TYPE_CHECKING:
@@ -145,8 +144,7 @@ def open_source(spec: Spec) -> ParquetSource:
         footers = list(pool.map(lambda path: _read_footer(path, columns), paths))
     groups = [group for _, _, file_groups in footers for group in file_groups]
     n_rows = sum(group.n_rows for group in groups)
-    # A task is also worth the tables that it fills and that are then added.
-    enough = max(_TASK_VALUES // len(columns), n_rows // _MOST_TASKS, _table_size(spec) // 4)
+    enough = max(1, _TASK_VALUES // len(columns), n_rows // _MOST_TASKS)
     return ParquetSource(
         files=tuple(file for file, _, _ in footers),
         schemas=tuple(schema for _, schema, _ in footers),
@@ -322,12 +320,14 @@ def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
 def _partitions(groups: Iterable[_RowGroup], enough: int) -> Iterator[Partition]:
     """Batch consecutive row groups into tasks of `enough` rows or more; a row group is never divided."""
     batch: list[_RowGroup] = []
+    n_rows = 0
     for group in groups:
         batch.append(group)
-        if sum(member.n_rows for member in batch) >= enough:
+        n_rows += group.n_rows
+        if n_rows >= enough:
             yield _partition(batch)
-            batch = []
-    if any(group.n_rows for group in batch):
+            batch, n_rows = [], 0
+    if n_rows:
         yield _partition(batch)
 
 
@@ -346,8 +346,3 @@ def _piece(groups: Sequence[_RowGroup]) -> Piece:
         dictionaries=groups[0].dictionaries,
         n_rows=sum(group.n_rows for group in groups),
     )
-
-
-def _table_size(spec: Spec) -> int:
-    """Return how many sums a spec's tables hold."""
-    return cell_count(spec.groups.values()) * sum(measure.width for measure in measures(spec).values())

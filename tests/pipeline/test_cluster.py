@@ -95,6 +95,7 @@ def test_threads_open_no_socket_and_load_no_network_code() -> None:
 def test_local_processes_are_encrypted_on_the_loopback_and_never_spill(local: DistributedCluster) -> None:
     workers = local.client.scheduler_info()["workers"]
     assert workers
+    assert local.n_threads == len(workers)
     assert all(address.startswith("tls://127.0.0.1:") for address in workers)
     assert local.client.scheduler.address.startswith("tls://127.0.0.1:")
     assert listening(psutil.Process()) <= {"127.0.0.1"}

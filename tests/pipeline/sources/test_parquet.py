@@ -119,14 +119,6 @@ def test_no_rows_give_no_tasks(tmp_path: Path) -> None:
     assert source.n_rows == 0
 
 
-def test_a_task_is_worth_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "_TASK_VALUES", 1)
-    path = write(tmp_path / "a.parquet", 1000, row_group_size=10)
-    assert len(open_source(spec_of(path)).partitions) == 100
-    many = open_source(spec_of(path, groups={"x": {"range": ["1", "500"]}}))
-    assert len(many.partitions) < 10
-
-
 def test_only_columns_stored_as_dictionaries_are_read_as_such(tmp_path: Path) -> None:
     n_rows = 50_000
     table = pa.table(
