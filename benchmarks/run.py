@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import subprocess
+import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,29 +135,31 @@ def tumult(python: str, directory: Path) -> Iterator[Callable[[], int]]:
             "category_5": list(CATEGORIES["category_5"]),
         },
     }
-    process = subprocess.Popen(
-        [python, str(Path(__file__).parent / "tumult.py"), json.dumps(task)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    questions, answers = process.stdin, process.stdout
-    if questions is None or answers is None or not (ready := answers.readline()):
-        message = "SUFFICE_TUMULT_PYTHON: tmlt.analytics did not start; it needs Java"
-        raise SystemExit(message)
-    print(f"tumult analytics: {json.loads(ready)['ready']:.1f} s to start, not counted")
+    with tempfile.TemporaryDirectory() as place:  # Spark leaves a warehouse behind
+        process = subprocess.Popen(
+            [python, str(Path(__file__).parent / "tumult.py"), json.dumps(task)],
+            cwd=place,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        questions, answers = process.stdin, process.stdout
+        if questions is None or answers is None or not (ready := answers.readline()):
+            message = "SUFFICE_TUMULT_PYTHON: tmlt.analytics did not start; it needs Java"
+            raise SystemExit(message)
+        print(f"tumult analytics: {json.loads(ready)['ready']:.1f} s to start, not counted")
 
-    def ask() -> int:
-        questions.write("\n")
-        questions.flush()
-        return int(json.loads(answers.readline())["rows"])
+        def ask() -> int:
+            questions.write("\n")
+            questions.flush()
+            return int(json.loads(answers.readline())["rows"])
 
-    try:
-        yield ask
-    finally:
-        questions.close()
-        process.wait()
+        try:
+            yield ask
+        finally:
+            questions.close()
+            process.wait()
 
 
 if __name__ == "__main__":
