@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.normal import NormalSums
+    from suffice.pipeline.latent_moments.posterior import MomentPosterior
     from suffice.pipeline.priors import NormalInverseGamma
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -247,6 +248,60 @@ class NormalInverseGammaLaw:
         variance = self.scale / rng.standard_gamma(self.concentration, size)
         mean = self.loc + np.sqrt(variance / self.precision) * rng.standard_normal(size)
         return {self.names[0]: mean, self.names[1]: variance}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentLaw:
+    """Means and variances behind latent sums, as ``centre + half_range`` times what the posterior holds.
+
+    Attributes
+    ----------
+    posterior : MomentPosterior
+        In half ranges about the centre.
+    centre, half_range : float
+        In the column's unit.
+    names : (str, str)
+        The mean's and the variance's.
+    """
+
+    posterior: MomentPosterior
+    centre: float
+    half_range: float
+    names: tuple[str, str] = ("mean", "variance")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.names
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log densities of the noisy statistics under the prior, (n_cells,), up to one constant."""
+        return self.posterior.log_evidence
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        if parameter == self.names[0]:
+            return self.centre + self.half_range * self.posterior.mean[:, 0]
+        return self.half_range**2 * self.posterior.mean[:, 1]
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        if parameter == self.names[0]:
+            return self.half_range * self.posterior.sd[:, 0]
+        return self.half_range**2 * self.posterior.sd[:, 1]
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles of independent draws."""
+        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        mean, variance = self.posterior.sample(draws, rng)
+        return {
+            self.names[0]: self.centre + self.half_range * mean,
+            self.names[1]: self.half_range**2 * variance,
+        }
 
 
 def _shown(values: Floats, shown: int | None) -> Floats:

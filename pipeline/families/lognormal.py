@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.sensitivity import Design
     from suffice.pipeline.sums import PowerSums
+
+
+NAMES = ("log_mean", "log_variance")
 
 
 class LognormalSpec(ColumnSpec):
@@ -84,7 +88,12 @@ def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
     """Update the prior of the logarithm's mean and variance with projected sums."""
     from suffice.pipeline.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
 
-    return NormalInverseGammaLaw.updated(prior, normal.project(statistic), ("log_mean", "log_variance"))
+    return NormalInverseGammaLaw.updated(prior, normal.project(statistic), NAMES)
+
+
+def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> Law:
+    """Return the exact posterior of the logarithm's mean and variance: N and both sums are latent."""
+    return normal.noise_aware(statistic, prior, n_prior, NAMES)
 
 
 FAMILY = Family(
@@ -98,4 +107,5 @@ FAMILY = Family(
     default_prior=normal.default_prior,
     plug_in=plug_in,
     log_likelihood=normal.log_likelihood,
+    noise_aware=noise_aware,
 )

@@ -26,7 +26,9 @@ from suffice.pipeline.sums import LatticeColumn, PowerSums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from suffice.pipeline.latent_moments.noisy import NoisyMoments
     from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.transforms import Transform
 
@@ -183,6 +185,62 @@ def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
     return NormalInverseGammaLaw.updated(prior, project(statistic))
 
 
+def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> NoisyMoments:
+    r"""Return the raw noisy sums in half ranges, with the law of their noise and the prior.
+
+    The noise is discrete, but on a lattice so fine that it is taken for continuous: with M = 4, the coarsest,
+    its scale is still above three steps at an epsilon of 20. The sums are those of rounded values: where the
+    standard deviation is above a step, rounding adds on average 1 / 12 M^2 a record to q (Sheppard), which
+    matters for few ``lattice_bits`` and is taken into account. Columns that vary by less than a step do not
+    follow the model.
+    """
+    from suffice.pipeline.latent_moments.noisy import (  # noqa: PLC0415 - consumers only
+        BERNSTEIN,
+        MOMENTS,
+        NoisyMoments,
+    )
+
+    plan = statistic.plan
+    steps = 1 << (plan.parameters.lattice_bits or DEFAULT_BITS)
+    minimal = plan.design is Design.MINIMAL
+    units = (steps**2 // WEIGHT, steps**2) if minimal else (4 * steps**2,) * 3
+    coefficients = np.array(MOMENTS if minimal else BERNSTEIN)
+    coefficients[:, 0] += coefficients[:, 2] / (12.0 * steps**2)
+    centre, half_range = _interval(plan.parameters)
+    values = [[value / unit for value, unit in zip(row, units, strict=True)] for row in statistic.values]
+    return NoisyMoments(
+        values=np.array(values, dtype=np.float64),
+        coefficients=coefficients,
+        rate=np.array([unit / plan.scale for unit in units]),
+        loc=(prior.loc - centre) / half_range,
+        precision=float(prior.precision),
+        concentration=float(prior.concentration),
+        scale=prior.scale / half_range**2,
+        n_prior=n_prior,
+    )
+
+
+def noise_aware(
+    statistic: NoisyStatistic,
+    prior: NormalInverseGamma,
+    n_prior: NPrior,
+    names: tuple[str, str] = ("mean", "variance"),
+) -> Law:
+    """Return the exact posterior: N and both sums are latent, N with its own prior."""
+    from suffice.pipeline.latent_moments.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.laws import MomentLaw  # noqa: PLC0415
+
+    centre, half_range = _interval(statistic.plan.parameters)
+    posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))
+    return MomentLaw(posterior=posterior, centre=centre, half_range=half_range, names=names)
+
+
+def _interval(parameters: Parameters) -> tuple[float, float]:
+    """Centre and half range, in the column's unit."""
+    lower, upper = parameters.lower or Fraction(0), parameters.upper or Fraction(0)
+    return float((lower + upper) / 2), float((upper - lower) / 2)
+
+
 def log_likelihood(mean: Floats, variance: Floats, sums: NormalSums, _parameters: Parameters) -> Floats:
     r"""Return :math:`-(n \log v + (q - 2 m t + n m^2) / v) / 2`, worked out in half ranges."""
     m, v = (mean - sums.centre) / sums.half_range, variance / sums.half_range**2
@@ -201,4 +259,5 @@ FAMILY = Family(
     default_prior=default_prior,
     plug_in=plug_in,
     log_likelihood=log_likelihood,
+    noise_aware=noise_aware,
 )

@@ -192,7 +192,7 @@ def test_n_is_latent_with_a_public_prior_unless_it_is_public() -> None:
         posterior_of(statistic, method="plug-in", n_prior=21)
 
 
-@pytest.mark.parametrize(("statistic", "row"), [(POISSON, [200, 600]), (NORMAL, [1, 2, 3])])
+@pytest.mark.parametrize(("statistic", "row"), [(POISSON, [200, 600])])
 def test_other_families_say_that_only_plug_in_exists(statistic: dict[str, Any], row: list[int]) -> None:
     with pytest.raises(UsageError, match=r"only method plug-in.*not calibrated"):
         posterior_of(released(statistic, [row]))
