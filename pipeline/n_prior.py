@@ -49,6 +49,18 @@ class Reciprocal:
             log_prob = -np.log1p(n) - log_total
         return np.where(_inside(n, self.support), log_prob, -np.inf)
 
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return independent draws, (size,): the least N whose cumulative probability is reached."""
+        from scipy.special import digamma  # noqa: PLC0415 - slow to import
+
+        target = rng.random(size) * (digamma(self.max + 2.0) + np.euler_gamma)
+        low, high = np.zeros(size, dtype=np.int64), np.full(size, self.max, dtype=np.int64)
+        while np.any(low < high):
+            middle = (low + high) // 2
+            reached = digamma(middle + 2.0) + np.euler_gamma >= target
+            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+        return low
+
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
@@ -76,6 +88,10 @@ class Uniform:
         """Log probability of every N; minus infinity outside of the support."""
         return np.where(_inside(n, self.support), -np.log(self.upper - self.lower + 1.0), -np.inf)
 
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return independent draws, (size,)."""
+        return rng.integers(self.lower, self.upper, size, endpoint=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
@@ -97,6 +113,10 @@ class Fixed:
     def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
         """Zero at N; minus infinity elsewhere."""
         return np.where(_inside(n, self.support), 0.0, -np.inf)
+
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:  # noqa: ARG002 - as the others
+        """Return N as often as asked for, (size,)."""
+        return np.full(size, self.n, dtype=np.int64)
 
 
 NPrior: TypeAlias = Reciprocal | Uniform | Fixed

@@ -10,9 +10,16 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from suffice.errors import PriorError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,10 @@ class Beta:
     def __str__(self) -> str:
         return _written(self)
 
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Return independent draws, (size,)."""
+        return rng.beta(self.concentration1, self.concentration0, size)
+
 
 @dataclass(frozen=True, slots=True)
 class Gamma:
@@ -61,6 +72,10 @@ class Gamma:
 
     def __str__(self) -> str:
         return _written(self)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Return independent draws, (size,)."""
+        return rng.gamma(self.concentration, 1.0 / self.rate, size)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -88,6 +103,13 @@ class Dirichlet:
     def __str__(self) -> str:
         return f"Dirichlet({', '.join(_number(value) for value in self.concentration)})"
 
+    def sample(self, size: int, rng: np.random.Generator, categories: int | None = None) -> Floats:
+        """Return independent draws, (size, n_categories); `categories` where one number is for all."""
+        from suffice.pipeline.counts.latent import sample_dirichlet  # noqa: PLC0415 - consumers only
+
+        concentration = np.array(self.concentration, dtype=np.float64)
+        return sample_dirichlet(np.broadcast_to(concentration, (size, categories or len(concentration))), rng)
+
 
 @dataclass(frozen=True, slots=True)
 class Normal:
@@ -102,6 +124,10 @@ class Normal:
 
     def __str__(self) -> str:
         return _written(self)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Return independent draws, (size,)."""
+        return rng.normal(self.loc, self.scale, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +152,11 @@ class InverseGamma:
 
     def __str__(self) -> str:
         return _written(self)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Return independent draws, (size,)."""
+        draws: Floats = self.scale / rng.standard_gamma(self.concentration, size)
+        return draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +189,11 @@ class NormalInverseGamma:
 
     def __str__(self) -> str:
         return _written(self)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Return independent draws of mean and variance, (size, 2)."""
+        variance = self.scale / rng.standard_gamma(self.concentration, size)
+        return np.stack([rng.normal(self.loc, np.sqrt(variance / self.precision)), variance], axis=1)
 
 
 Prior: TypeAlias = Beta | Gamma | Dirichlet | Normal | InverseGamma | NormalInverseGamma

@@ -18,6 +18,7 @@ from suffice.pipeline.families.contract import Block, Family, Parameters, Quanti
 from suffice.pipeline.fields import ColumnSpec, Nulls, NullsField
 from suffice.pipeline.priors import Beta
 from suffice.pipeline.sensitivity import Design, minimal_sum
+from suffice.pipeline.simulation import code_counts
 from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.simulation import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -139,6 +141,13 @@ def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Law:
     return CountLaw(posterior=count_posterior(counts), shown=1)
 
 
+def simulate(
+    _spec: BernoulliSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw counts of false and true."""
+    return code_counts(sizes, np.stack([1.0 - truth, truth], axis=1), rng)
+
+
 def _concentration(prior: Beta) -> Floats:
     return np.array([prior.concentration0, prior.concentration1], dtype=np.float64)
 
@@ -155,4 +164,5 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
 )

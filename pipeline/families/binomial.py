@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from suffice.pipeline.families.one_sum import (
     SumLattice,
     SumSpec,
@@ -20,7 +22,6 @@ from suffice.pipeline.fields import Count
 from suffice.pipeline.priors import Beta
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.contract import Parameters
@@ -61,6 +62,11 @@ def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) ->
     return success_log_likelihood(probability, sums.total, failures(sums, parameters))
 
 
+def draw(spec: BinomialSpec, probability: Floats, rng: np.random.Generator) -> Floats:
+    """Return one number of successes for every probability."""
+    return rng.binomial(spec.trials, probability).astype(np.float64)
+
+
 FAMILY = one_sum_family(
     name="binomial",
     spec=BinomialSpec,
@@ -69,4 +75,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

@@ -17,6 +17,7 @@ from suffice.pipeline.families.contract import Block, Family, Parameters, Quanti
 from suffice.pipeline.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.priors import Dirichlet
 from suffice.pipeline.sensitivity import Design, minimal_counts
+from suffice.pipeline.simulation import code_counts
 from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.simulation import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -161,6 +163,13 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     return CountLaw(posterior=count_posterior(counts), shown=None)
 
 
+def simulate(
+    _spec: CategoricalSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw the counts of every category."""
+    return code_counts(sizes, truth, rng)
+
+
 def _concentration(statistic: NoisyStatistic, prior: Dirichlet) -> Floats:
     given = np.array(prior.concentration, dtype=np.float64)
     return np.broadcast_to(given, (len(statistic.plan.components),)).copy()
@@ -178,5 +187,6 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
     domains=domains,
 )

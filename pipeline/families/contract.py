@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.sums import Measure
 
 
@@ -159,6 +160,9 @@ class Family:
         but for what does not depend on the parameters; arrays broadcast.
     noise_aware : callable or None
         The noisy statistic, a prior, the prior of N -> the exact posterior; None where there is none yet.
+    simulate : callable or None
+        The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
+        the exact sums of data sets that the model draws; None where no data can be simulated yet.
     domains : callable
         The spec's entry -> declared domains that multiply the number of cells.
     """
@@ -174,4 +178,7 @@ class Family:
     plug_in: Callable[[NoisyStatistic, Any], Law]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Law] | None = None
+    simulate: (
+        Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
+    ) = None
     domains: Callable[[Any], tuple[Domain, ...]] = field(default=lambda _spec: ())

@@ -58,6 +58,11 @@ def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Float
     return rate_log_likelihood(rate, sums)
 
 
+def draw(_spec: ExponentialSpec, rate: Floats, rng: np.random.Generator) -> Floats:
+    """Return one value for every rate."""
+    return rng.standard_exponential(rate.shape) / rate
+
+
 FAMILY = one_sum_family(
     name="exponential",
     spec=ExponentialSpec,
@@ -66,4 +71,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

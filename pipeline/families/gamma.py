@@ -67,6 +67,11 @@ def log_likelihood(rate: Floats, sums: OneSum, parameters: Parameters) -> Floats
     return rate_log_likelihood(rate, sums, float(parameters.constants["shape"]))
 
 
+def draw(spec: GammaSpec, rate: Floats, rng: np.random.Generator) -> Floats:
+    """Return one value for every rate."""
+    return rng.standard_gamma(float(spec.shape), rate.shape) / rate
+
+
 FAMILY = one_sum_family(
     name="gamma",
     spec=GammaSpec,
@@ -76,4 +81,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

@@ -13,6 +13,7 @@ from suffice.pipeline.families.one_sum import (
     SumLattice,
     SumSpec,
     beta_law,
+    failures_before,
     one_sum_family,
     success_log_likelihood,
 )
@@ -56,6 +57,11 @@ def log_likelihood(probability: Floats, sums: OneSum, _parameters: Parameters) -
     return success_log_likelihood(probability, sums.n, sums.total)
 
 
+def draw(_spec: GeometricSpec, probability: Floats, rng: np.random.Generator) -> Floats:
+    """Return one number of failures for every probability."""
+    return failures_before(1.0, probability, rng)
+
+
 FAMILY = one_sum_family(
     name="geometric",
     spec=GeometricSpec,
@@ -64,4 +70,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

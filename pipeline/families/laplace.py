@@ -71,6 +71,11 @@ def log_likelihood(scale: Floats, sums: OneSum, _parameters: Parameters) -> Floa
     return -sums.n * np.log(scale) - sums.total / scale
 
 
+def draw(spec: LaplaceSpec, scale: Floats, rng: np.random.Generator) -> Floats:
+    """Return one value for every scale."""
+    return rng.laplace(float(spec.location), scale)
+
+
 FAMILY = one_sum_family(
     name="laplace",
     spec=LaplaceSpec,
@@ -79,4 +84,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

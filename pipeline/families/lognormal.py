@@ -8,8 +8,9 @@ Everything is that of `normal.py`, on natural logarithms: bounds, lattice, sensi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families import normal
@@ -17,6 +18,7 @@ from suffice.pipeline.families.contract import Block, Family, Parameters
 from suffice.pipeline.fields import ColumnSpec, LatticeBits, Nulls, NullsField, Positive
 from suffice.pipeline.lattice import DEFAULT_BITS
 from suffice.pipeline.priors import NormalInverseGamma
+from suffice.pipeline.simulation import power_sums
 from suffice.pipeline.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.sensitivity import Design
+    from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.sums import PowerSums
+
+    Floats: TypeAlias = NDArray[np.float64]
 
 
 NAMES = ("log_mean", "log_variance")
@@ -96,6 +101,14 @@ def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: N
     return normal.noise_aware(statistic, prior, n_prior, NAMES)
 
 
+def simulate(
+    spec: LognormalSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw data sets whose logarithms have these means and variances, (n_data_sets, 2), and sum them."""
+    mean, sd = truth[:, 0], np.sqrt(truth[:, 1])
+    return power_sums(measure(spec), sizes, lambda record: np.exp(rng.normal(mean[record], sd[record])))
+
+
 FAMILY = Family(
     name="lognormal",
     spec=LognormalSpec,
@@ -108,4 +121,5 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=normal.log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
 )

@@ -13,6 +13,7 @@ from suffice.pipeline.families.one_sum import (
     SumLattice,
     SumSpec,
     beta_law,
+    failures_before,
     one_sum_family,
     success_log_likelihood,
 )
@@ -66,6 +67,11 @@ def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) ->
     return success_log_likelihood(probability, successes, sums.total)
 
 
+def draw(spec: NegativeBinomialSpec, probability: Floats, rng: np.random.Generator) -> Floats:
+    """Return one number of failures for every probability."""
+    return failures_before(float(spec.successes), probability, rng)
+
+
 FAMILY = one_sum_family(
     name="negative_binomial",
     spec=NegativeBinomialSpec,
@@ -75,4 +81,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

@@ -21,6 +21,7 @@ from suffice.pipeline.fields import Bound, ColumnSpec, LatticeBits, Nulls, Nulls
 from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.priors import NormalInverseGamma
 from suffice.pipeline.sensitivity import Design, minimal_moments
+from suffice.pipeline.simulation import power_sums
 from suffice.pipeline.sums import LatticeColumn, PowerSums
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.transforms import Transform
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -248,6 +250,14 @@ def log_likelihood(mean: Floats, variance: Floats, sums: NormalSums, _parameters
     return -(sums.n * np.log(v) + about_mean / v) / 2
 
 
+def simulate(
+    spec: NormalSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw data sets with these means and variances, (n_data_sets, 2), and sum them."""
+    mean, sd = truth[:, 0], np.sqrt(truth[:, 1])
+    return power_sums(measure(spec), sizes, lambda record: rng.normal(mean[record], sd[record]))
+
+
 FAMILY = Family(
     name="normal",
     spec=NormalSpec,
@@ -260,4 +270,5 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
 )

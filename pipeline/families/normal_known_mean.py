@@ -71,6 +71,11 @@ def log_likelihood(variance: Floats, sums: OneSum, _parameters: Parameters) -> F
     return -(sums.n * np.log(variance) + sums.total / variance) / 2
 
 
+def draw(spec: NormalKnownMeanSpec, variance: Floats, rng: np.random.Generator) -> Floats:
+    """Return one value for every variance."""
+    return rng.normal(float(spec.mean), np.sqrt(variance))
+
+
 FAMILY = one_sum_family(
     name="normal_known_mean",
     spec=NormalKnownMeanSpec,
@@ -79,4 +84,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

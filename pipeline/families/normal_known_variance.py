@@ -8,6 +8,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (M + X, M - X) or minimal-su
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
@@ -90,6 +91,11 @@ def log_likelihood(mean: Floats, sums: OneSum, parameters: Parameters) -> Floats
     return (mean * sums.total - sums.n * mean**2 / 2) / float(parameters.constants["variance"])
 
 
+def draw(spec: NormalKnownVarianceSpec, mean: Floats, rng: np.random.Generator) -> Floats:
+    """Return one value for every mean."""
+    return rng.normal(mean, math.sqrt(spec.variance))
+
+
 FAMILY = one_sum_family(
     name="normal_known_variance",
     spec=NormalKnownVarianceSpec,
@@ -99,4 +105,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

@@ -18,6 +18,7 @@ from suffice.pipeline.families.contract import Block, Family, Parameters, Quanti
 from suffice.pipeline.fields import ColumnSpec, LatticeBits, Nulls, NullsField
 from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser
 from suffice.pipeline.sensitivity import Design, minimal_sum
+from suffice.pipeline.simulation import power_sums
 from suffice.pipeline.sums import LatticeColumn, PowerSums
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.transforms import Transform
 
     Floats: TypeAlias = NDArray[np.float64]
+
+LARGEST_RATE = 1e18
+"""NumPy draws no Poisson count of a larger mean."""
 
 SpecType = TypeVar("SpecType", bound="SumSpec")
 PriorType = TypeVar("PriorType", "Beta", "Gamma", "InverseGamma", "Normal")
@@ -115,9 +119,13 @@ def one_sum_family(
     default_prior: Callable[[Parameters], PriorType],
     update: Callable[[PriorType, OneSum, Parameters], Law],
     log_likelihood: Callable[[Any, OneSum, Parameters], Floats],
+    draw: Callable[[SpecType, Floats, np.random.Generator], Floats],
     constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
 ) -> Family:
-    """Return the family with this lattice and this conjugate update; the others as in ``Family``."""
+    """Return the family with this lattice and this conjugate update.
+
+    `draw` gives a value of the column for every value of the parameter; the others are as in ``Family``.
+    """
 
     def measure(entry: SpecType) -> PowerSums:
         own = lattice(entry)
@@ -146,6 +154,9 @@ def one_sum_family(
         default_prior=default_prior,
         plug_in=plug_in,
         log_likelihood=log_likelihood,
+        simulate=lambda entry, truth, sizes, rng: power_sums(
+            measure(entry), sizes, lambda record: draw(entry, truth[record], rng)
+        ),
     )
 
 
@@ -224,6 +235,12 @@ def beta_law(prior: Beta, successes: Floats, failures: Floats) -> Law:
 
     concentration = np.stack([prior.concentration0 + failures, prior.concentration1 + successes], axis=1)
     return DirichletLaw(concentration=concentration, shown=1)
+
+
+def failures_before(successes: float, probability: Floats, rng: np.random.Generator) -> Floats:
+    """Return how many trials fail before that many succeed, for every probability of success."""
+    mean = rng.standard_gamma(successes, probability.shape) * (1.0 - probability)
+    return rng.poisson(np.minimum(mean, LARGEST_RATE * probability) / probability).astype(np.float64)
 
 
 def gamma_law(prior: Gamma, sums: OneSum, *, shape: float = 1.0, name: str = "rate") -> Law:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self, TypeAlias
 
+import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families.one_sum import (
@@ -26,7 +27,6 @@ from suffice.pipeline.priors import Gamma
 from suffice.pipeline.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.contract import Parameters
@@ -90,6 +90,11 @@ def log_likelihood(shape: Floats, sums: OneSum, _parameters: Parameters) -> Floa
     return rate_log_likelihood(shape, sums)
 
 
+def draw(spec: ParetoSpec, shape: Floats, rng: np.random.Generator) -> Floats:
+    """Return one value for every shape."""
+    return float(spec.minimum) * np.exp(rng.standard_exponential(shape.shape) / shape)
+
+
 FAMILY = one_sum_family(
     name="pareto",
     spec=ParetoSpec,
@@ -98,4 +103,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

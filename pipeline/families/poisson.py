@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from suffice.pipeline.families.one_sum import SumLattice, SumSpec, bounds, one_sum_family
+import numpy as np
+
+from suffice.pipeline.families.one_sum import (
+    LARGEST_RATE,
+    SumLattice,
+    SumSpec,
+    bounds,
+    one_sum_family,
+)
 from suffice.pipeline.fields import Count
 from suffice.pipeline.priors import Gamma
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.contract import Parameters
@@ -55,6 +62,11 @@ def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Float
     return likelihood
 
 
+def draw(_spec: PoissonSpec, rate: Floats, rng: np.random.Generator) -> Floats:
+    """Return one count for every rate."""
+    return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
+
+
 FAMILY = one_sum_family(
     name="poisson",
     spec=PoissonSpec,
@@ -63,4 +75,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )

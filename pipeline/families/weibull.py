@@ -77,6 +77,11 @@ def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Float
     return rate_log_likelihood(rate, sums)
 
 
+def draw(spec: WeibullSpec, rate: Floats, rng: np.random.Generator) -> Floats:
+    """Return one value for every rate."""
+    return (rng.standard_exponential(rate.shape) / rate) ** (1.0 / float(spec.shape))
+
+
 FAMILY = one_sum_family(
     name="weibull",
     spec=WeibullSpec,
@@ -85,4 +90,5 @@ FAMILY = one_sum_family(
     default_prior=default_prior,
     update=update,
     log_likelihood=log_likelihood,
+    draw=draw,
 )
