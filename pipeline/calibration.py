@@ -188,9 +188,7 @@ def calibrate(
     UsageError, PriorError
         Where the statistic, the method or a prior does not fit, or too many records would have to be drawn.
     """
-    if isinstance(simulations, bool) or not isinstance(simulations, int) or simulations < 1:
-        message = f"simulations must be an integer above 0, not {simulations!r}"
-        raise UsageError(message)
+    _require_positive("simulations", simulations)
     chosen = release.statistic(statistic).where(where)
     world = world_of(chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior)
     simulated = simulate(world, simulations, generator(rng), progress)
@@ -309,6 +307,12 @@ def simulate(
         for run in runs
     )
     return Simulated(clipped=with_clipping, unclipped=without, clipped_share=n_clipped / max(n_records, 1))
+
+
+def _require_positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        message = f"{name} must be an integer above 0, not {value!r}"
+        raise UsageError(message)
 
 
 def _tally(ranks: Counts) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from suffice.errors import SufficeError
+    from suffice.pipeline.calibration import calibrate
     from suffice.pipeline.n_prior import Reciprocal, Uniform
     from suffice.pipeline.plan import Plan
     from suffice.pipeline.plan import compile_plan as plan
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from suffice.pipeline.release import Release
     from suffice.pipeline.spec import Spec, load_spec
+    from suffice.pipeline.verdict import Calibration
     from suffice.releasing import run_release as release
     from suffice.storage.release_store import open_release
 
@@ -33,6 +35,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Beta",
+    "Calibration",
     "Dirichlet",
     "Gamma",
     "InverseGamma",
@@ -46,6 +49,7 @@ __all__ = [
     "SufficeError",
     "Uniform",
     "__version__",
+    "calibrate",
     "load_spec",
     "open_release",
     "plan",
@@ -54,6 +58,8 @@ __all__ = [
 
 _HOMES = {
     "SufficeError": ("suffice.errors", "SufficeError"),
+    "Calibration": ("suffice.pipeline.verdict", "Calibration"),
+    "calibrate": ("suffice.pipeline.calibration", "calibrate"),
     "Plan": ("suffice.pipeline.plan", "Plan"),
     "plan": ("suffice.pipeline.plan", "compile_plan"),
     "Posterior": ("suffice.pipeline.posterior", "Posterior"),

@@ -12,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 import suffice
-from suffice import cli_keys, cli_ledger, cli_trust, rendering
+from suffice import cli_calibration, cli_keys, cli_ledger, cli_trust, rendering
 from suffice.cli_options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -24,6 +24,7 @@ from suffice.cli_options import (
     SpecArgument,
     StoreOption,
     WhereOption,
+    parse_where,
 )
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 
@@ -201,7 +202,7 @@ def table(
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     if out is not None:
         rendering.check_out(out)
-    chosen = _open(release, store, public_keys).statistic(statistic).where(_parse_where(where))
+    chosen = _open(release, store, public_keys).statistic(statistic).where(parse_where(where))
     rows = chosen.table()
     if out is not None:
         rendering.write_table(rendering.columns_of(rows), out)
@@ -253,7 +254,7 @@ def posterior(
         raise UsageError(message)
     opened = _open(release, store, public_keys)
     drawn_from = opened.posterior(
-        statistic, prior=prior, where=_parse_where(where), method=method, n_prior=_parse_n_prior(n_prior)
+        statistic, prior=prior, where=parse_where(where), method=method, n_prior=_parse_n_prior(n_prior)
     )
     import numpy as np  # noqa: PLC0415
 
@@ -287,6 +288,9 @@ def posterior(
     rendering.print_saturation(opened.statistic(statistic))
     if drawn_from.n_prior is not None:
         print(f"\nintervals from {draws} draws; prior of N: {drawn_from.n_prior}")
+
+
+app.command()(cli_calibration.calibrate)
 
 
 def _open(reference: str, store: str, public_keys: list[str] | None) -> Release:
@@ -329,20 +333,6 @@ def _print_release(document: dict[str, Any]) -> None:
     for file in document["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
         print(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
-
-
-def _parse_where(pairs: Sequence[str] | None) -> dict[str, str]:
-    where: dict[str, str] = {}
-    for pair in pairs or ():
-        column, equals, key = pair.partition("=")
-        if not equals or not column:
-            message = f"--where {pair}: write it as COLUMN=KEY"
-            raise UsageError(message)
-        if where.get(column, key) != key:
-            message = f"--where {pair}: {column} is given twice; --where filters and never sums"
-            raise UsageError(message)
-        where[column] = key
-    return where
 
 
 def _parse_n_prior(text: str | None) -> NPrior | None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DEFAULT_STORE = "releases"
 DEFAULT_LEDGER = "sqlite:///ledger.db"
@@ -35,3 +40,18 @@ ReleaseArgument = Annotated[
     str, typer.Argument(metavar="RELEASE", help="A path or URI, or NAME[@WINDOW] in the store.")
 ]
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")]
+
+
+def parse_where(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Read what `WhereOption` collects."""
+    where: dict[str, str] = {}
+    for pair in pairs or ():
+        column, equals, key = pair.partition("=")
+        if not equals or not column:
+            message = f"--where {pair}: write it as COLUMN=KEY"
+            raise UsageError(message)
+        if where.get(column, key) != key:
+            message = f"--where {pair}: {column} is given twice; --where filters and never sums"
+            raise UsageError(message)
+        where[column] = key
+    return where

@@ -101,11 +101,12 @@ def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> 
 class Progress:
     """Progress on standard error, on a terminal only."""
 
-    def __init__(self) -> None:
+    def __init__(self, doing: str = "reading", unit: str = "tasks") -> None:
         self._shown = sys.stderr.isatty()
+        self._doing, self._unit = doing, unit
 
     def __call__(self, done: int, total: int) -> None:
-        """Show that `done` of `total` tasks have ended."""
+        """Show that `done` of `total` have ended."""
         if self._shown:
             end = "\n" if done == total else ""
-            print(f"\rreading: {done} of {total} tasks", end=end, file=sys.stderr, flush=True)
+            print(f"\r{self._doing}: {done} of {total} {self._unit}", end=end, file=sys.stderr, flush=True)

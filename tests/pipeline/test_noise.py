@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.pipeline import mechanism, noise
+from suffice.pipeline.families import FAMILIES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
-CONSUMERS = {  # draw from posteriors, after the release: their generator is the caller's
+CONSUMERS = {  # draw from posteriors and from models: their generator is the caller's
+    "pipeline/calibration.py",
+    "pipeline/n_prior.py",
     "pipeline/posterior.py",
+    "pipeline/priors.py",
+    "pipeline/simulation.py",
     "pipeline/counts/latent.py",
     "pipeline/counts/sampling.py",
     "pipeline/counts/weights.py",
     "pipeline/laws.py",
     "pipeline/scalar_laws.py",
     "src/suffice/cli.py",
+    "src/suffice/cli_calibration.py",
     "src/suffice/demo.py",
     "src/suffice/plotting.py",
     "src/suffice/rendering.py",
@@ -56,7 +62,22 @@ def test_nothing_on_the_trusted_side_has_another_source_of_randomness(repository
     }
     found = {name for name in found if not name.startswith(("src/suffice/flows", "src/suffice/storage"))}
     assert "src/suffice/cli.py" in found, "the scan must see a generator where there is one"
-    assert found <= CONSUMERS
+    simulators = {f"pipeline/families/{name}.py" for name in (*FAMILIES, "contract", "one_sum")}
+    assert found <= CONSUMERS | simulators
+
+
+def test_only_consumers_simulate(repository: Path) -> None:
+    """Families draw data sets from their models for calibration; nothing on the trusted side asks them to."""
+    callers = {
+        path.relative_to(repository).as_posix()
+        for top in ("pipeline", "storage", "flows")
+        for path in (repository / top).rglob("*.py")
+        if any(
+            isinstance(node, ast.Attribute) and node.attr == "simulate"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+    }
+    assert callers == {"pipeline/calibration.py"}
 
 
 def _draws(path: Path) -> bool:
