@@ -327,11 +327,16 @@ def default_n_prior(statistic: NoisyStatistic) -> Uniform:
     UsageError
         Where the statistic does not tell the number of records.
     """
-    total = statistic.plan.partition_total
-    if total is None:
-        message = f"{statistic.plan.name} does not tell the number of records: give a prior of N"
+    plan = statistic.plan
+    maps = [quantity for quantity in plan.quantities if quantity.name == "n"]
+    if maps:
+        rows = statistic.estimates(maps[0])
+    elif plan.partition_total is not None:
+        rows = np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total
+    else:
+        message = f"{plan.name} does not tell the number of records: give a prior of N"
         raise UsageError(message)
-    n = float(np.median(np.sum(statistic.values, axis=1).astype(np.float64))) / total
+    n = float(np.median(rows))
     return Uniform(0, 2 * max(1, round(n)))
 
 

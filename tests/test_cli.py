@@ -329,3 +329,47 @@ def test_saturated_values_are_said_to_be(place: Place, suffice: Runner) -> None:
     assert "saturated" in suffice.text("posterior", "flights", "d", "--method", "plug-in")
     suffice.json("release", spec_file(place, name="fine"))
     assert suffice.json("table", "fine", "arr_delay")["saturated"] == 0
+
+
+def test_a_calibration_states_coverage_and_verdict(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(place))
+    plot = tmp_path / "ranks.svg"
+    words = ("calibrate", "flights", "cancelled", "--simulations", "200", "--seed", "7")
+    document = suffice.json(*words, "--plot", str(plot), "--n-prior", "Uniform(0, 300)")
+    assert {key: document[key] for key in ("statistic", "family", "method", "prior", "n_prior")} == {
+        "statistic": "cancelled",
+        "family": "bernoulli",
+        "method": "noise-aware",
+        "prior": "Beta(1, 1)",
+        "n_prior": "Uniform(0, 300)",
+    }
+    assert (document["simulations"], document["draws"], document["seed"]) == (200, 199, 7)
+    assert document["verdict"] in {"calibrated", "not calibrated"}
+    assert document["false_alarm"] == 0.001
+    (row,) = document["rows"]
+    assert set(row) == {
+        "parameter",
+        "clipping",
+        "coverage_50",
+        "coverage_80",
+        "coverage_95",
+        "rank_p_value",
+        "histogram",
+    }
+    assert "<svg" in plot.read_text(encoding="utf-8")
+    clipped = suffice.json("calibrate", "flights", "stops", "--method", "plug-in", "--simulations", "50")
+    assert [row["clipping"] for row in clipped["rows"]] == [True, False]
+    text = suffice.text(*words, "--where", "origin=JFK")
+    assert "200 simulations" in text
+    assert "at most 0.001 of the time" in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--simulations", "0"), ("--seed", "-1"), ("--plot", "p.pdf"), ("--n-prior", "many"), ("--method", "x")],
+)
+def test_bad_arguments_of_a_calibration_are_exit_2(
+    place: Place, suffice: Runner, words: tuple[str, str]
+) -> None:
+    suffice.json("release", spec_file(place))
+    assert suffice.json("calibrate", "flights", "cancelled", *words, status=2)["error"]["exit_status"] == 2

@@ -30,6 +30,7 @@ statistics:
 """
 
 CONSUMER_MODULES = (
+    "suffice.pipeline.calibration",
     "suffice.pipeline.posterior",
     "suffice.pipeline.priors",
     "suffice.pipeline.release",

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from suffice.errors import PriorError
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
@@ -127,3 +129,39 @@ def test_priors_of_n_are_normalised_over_their_support(prior: NPrior) -> None:
 def test_the_reciprocal_prior_falls_as_one_over_n_plus_one() -> None:
     probability = np.exp(Reciprocal(10**12).log_prob(np.array([0.0, 1.0, 9.0])))
     assert probability[0] / probability == pytest.approx([1.0, 2.0, 10.0], rel=1e-12)
+
+
+SAMPLED: list[tuple[Prior, list[Any]]] = [
+    (Beta(2, 3.5), [stats.beta(2, 3.5)]),
+    (Gamma(2.5, 4), [stats.gamma(2.5, scale=1 / 4)]),
+    (Dirichlet(0.2, 2, 3), [stats.beta(0.2, 5), stats.beta(2, 3.2), stats.beta(3, 2.2)]),
+    (Normal(-7, 3), [stats.norm(-7, 3)]),
+    (InverseGamma(3, 8), [stats.invgamma(3, scale=8)]),
+    (
+        NormalInverseGamma(5, 2, 3, 8),
+        [stats.t(6, loc=5, scale=np.sqrt(8 / 3 / 2)), stats.invgamma(3, scale=8)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("prior", "marginals"), SAMPLED, ids=[str(prior) for prior, _ in SAMPLED])
+def test_draws_of_a_prior_follow_its_marginals(prior: Prior, marginals: list[Any]) -> None:
+    """Kolmogorov-Smirnov at 1e-8 a marginal, with 5,000 draws."""
+    draws = prior.sample(5000, np.random.default_rng()).reshape(5000, -1)
+    assert draws.shape[1] == len(marginals)
+    for column, law in zip(draws.T, marginals, strict=True):
+        assert stats.kstest(column, law.cdf).pvalue > 1e-8
+        assert stats.kstest(1.1 * column, law.cdf).pvalue < 1e-8 or law.dist.name == "beta"
+
+
+def test_mean_and_variance_are_drawn_jointly() -> None:
+    """Given the variance the mean is normal; were they independent, this would be no standard normal."""
+    mean, variance = NormalInverseGamma(5, 2, 1.5, 8).sample(5000, np.random.default_rng()).T
+    assert stats.kstest((mean - 5) / np.sqrt(variance / 2), stats.norm.cdf).pvalue > 1e-8
+    assert stats.kstest((mean - 5) / np.sqrt(np.roll(variance, 1) / 2), stats.norm.cdf).pvalue < 1e-8
+
+
+def test_one_concentration_is_shared_by_all_categories() -> None:
+    draws = Dirichlet(3).sample(10, np.random.default_rng(), 4)
+    assert draws.shape == (10, 4)
+    assert draws.sum(axis=1) == pytest.approx(np.ones(10))

@@ -1,0 +1,81 @@
+"""Families in conditions under which next to nothing is clipped: posteriors can be calibrated there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.calibration import World, world_of
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.fields import canonical
+from suffice.pipeline.n_prior import Uniform
+from suffice.pipeline.plan import compile_plan
+from suffice.pipeline.posterior import NOISE_AWARE
+from suffice.pipeline.spec import load_spec
+from support.noisy import noisy_statistic
+
+if TYPE_CHECKING:
+    from suffice.pipeline.n_prior import NPrior
+
+CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
+    "bernoulli": ({}, None),
+    "categorical": ({"categories": ["a", "b", "c", "d"], "other": "true"}, None),
+    "binomial": ({"trials": "5"}, None),
+    "poisson": ({"upper": "40"}, "Gamma(4, 1)"),
+    "geometric": ({"upper": "60"}, "Beta(8, 4)"),
+    "negative_binomial": ({"successes": "2.5", "upper": "100"}, "Beta(8, 4)"),
+    "exponential": ({"upper": "60"}, "Gamma(8, 8)"),
+    "gamma": ({"shape": "2", "upper": "80"}, "Gamma(8, 8)"),
+    "weibull": ({"shape": "1.7", "upper": "11"}, "Gamma(8, 8)"),
+    "pareto": ({"minimum": "2", "upper": "2e26"}, "Gamma(8, 8)"),
+    "laplace": ({"location": "1", "half_range": "60"}, "InverseGamma(9, 8)"),
+    "normal": ({"lower": "-15", "upper": "15"}, "NormalInverseGamma(0.5, 2, 8, 7)"),
+    "normal_known_mean": ({"mean": "1", "half_range": "15"}, "InverseGamma(8, 7)"),
+    "normal_known_variance": ({"variance": "1", "lower": "-9", "upper": "9"}, "Normal(0, 1)"),
+    "lognormal": ({"lower": "3e-7", "upper": "3.3e6"}, "NormalInverseGamma(0.5, 2, 8, 7)"),
+}
+"""By family: keys of the statistic's entry, and a prior under which under one record in 10^5 is clipped."""
+
+
+def simulated_world(
+    family: str,
+    *,
+    n: int,
+    epsilon: str = "1",
+    public_n: bool = False,
+    method: str = NOISE_AWARE,
+    n_prior: NPrior | None = None,
+    conditions: tuple[dict[str, Any], str | None] | None = None,
+) -> World:
+    """Return the world of a release of one statistic; a private N is uniform on ``0..2 n`` by default."""
+    keys, prior = conditions or CONDITIONS[family]
+    entry = {"family": family, "column": "x", **keys}
+    if public_n and family != "categorical":
+        entry["nulls"] = {"value": "0" if family != "pareto" else "2"}
+    spec = load_spec(
+        {
+            "name": "simulated",
+            "dataset": "simulated",
+            "source": {"parquet": "rows/"},
+            "privacy": {
+                "epsilon": epsilon,
+                "neighboring": "replace_one" if public_n else "add_or_remove_one",
+                "unit": "row",
+            },
+            "statistics": {"measured": entry},
+        }
+    )
+    (plan,) = compile_plan(spec).statistics
+    statistic = noisy_statistic(
+        plan, np.zeros((1, len(plan.components)), dtype=int), public_n=n if public_n else None
+    )
+    given = None if public_n else n_prior or Uniform(0, 2 * n)
+    released = canonical(spec.statistics["measured"])
+    assert isinstance(released, dict)
+    return world_of(statistic, released, method, prior, given)
+
+
+def noise_aware_families() -> list[str]:
+    """Families whose posteriors can be calibrated, and of which data can be simulated."""
+    return [name for name, family in FAMILIES.items() if family.noise_aware and family.simulate]
