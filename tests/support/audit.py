@@ -1,0 +1,147 @@
+"""The calibration audit: every family with a noise-aware posterior, over N, epsilon and both relations.
+
+``python tests/support/audit.py bernoulli categorical`` measures these families (all, where none is named) and
+replaces their rows of the table in ``docs/calibration.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from suffice.pipeline.calibration import simulate
+from suffice.pipeline.n_prior import Fixed
+from suffice.pipeline.posterior import NOISE_AWARE
+from suffice.pipeline.verdict import LEFT_OUT
+from support.worlds import noise_aware_families, simulated_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from suffice.pipeline.verdict import Ranks
+
+SIMULATIONS = 4000
+ROWS = (20, 100, 1000, 10_000)
+EPSILONS = ("0.1", "0.5", "1")
+TOLERANCE = {0.5: 0.042, 0.8: 0.034, 0.95: 0.0184}
+"""Of the coverage of 4,000 simulations: a calibrated posterior leaves one of the three with chance 4e-7."""
+MOST_CLIPPED = 1e-5
+"""The conditions are such that clipping cannot decide."""
+
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "calibration.md"
+HEADING = "| family | parameter | N | N0 |"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One problem of the audit.
+
+    Attributes
+    ----------
+    family : str
+    public_n : bool
+        ``replace_one`` beside a public N, or ``add_or_remove_one`` with N uniform on ``0..2 n``.
+    n : int
+    epsilon : str
+    """
+
+    family: str
+    public_n: bool
+    n: int
+    epsilon: str
+
+    def __str__(self) -> str:
+        return f"{self.family}-{'public' if self.public_n else 'latent'}-{self.n}-{self.epsilon}"
+
+
+def problems(
+    families: Sequence[str], rows: Sequence[int] = ROWS, epsilons: Sequence[str] = EPSILONS
+) -> list[Problem]:
+    """Return the problems of these families."""
+    return [
+        Problem(family=family, public_n=public_n, n=n, epsilon=epsilon)
+        for family in families
+        for public_n in (False, True)
+        for n in rows
+        for epsilon in epsilons
+    ]
+
+
+def ranks_of(
+    problem: Problem,
+    *,
+    method: str = NOISE_AWARE,
+    simulations: int = SIMULATIONS,
+    noise: float = 1.0,
+    n_is_fixed: bool = False,
+) -> tuple[Ranks, ...]:
+    """Simulate a problem: the ranks of every parameter, and of the first of several categories.
+
+    Parameters
+    ----------
+    problem : Problem
+    method : str
+    simulations : int
+    noise : float
+        The scale of the noise that is simulated, over the one that the posterior believes.
+    n_is_fixed : bool
+        Every simulation has the same N, while the posterior's prior of N stays uniform.
+    """
+    world = simulated_world(
+        problem.family, n=problem.n, epsilon=problem.epsilon, public_n=problem.public_n, method=method
+    )
+    world = dataclasses.replace(world, scale=world.scale * noise)
+    if n_is_fixed:
+        world = dataclasses.replace(world, n_prior=Fixed(problem.n))
+    found = simulate(world, simulations, np.random.default_rng())
+    assert found.clipped_share < MOST_CLIPPED
+    return tuple(ranks for ranks in found.clipped if ranks.category in {None, found.clipped[0].category})
+
+
+def within(ranks: Ranks) -> bool:
+    """Tell whether every coverage is nominal but for its tolerance."""
+    return all(abs(ranks.coverage(mass) - mass) <= tolerance for mass, tolerance in TOLERANCE.items())
+
+
+def table_rows(family: str, simulations: int = SIMULATIONS) -> Iterator[str]:
+    """Measure a family, and give its rows of the table in ``docs/calibration.md``."""
+    for public_n in (False, True):
+        for n in ROWS:
+            cells: dict[str, list[str]] = {}
+            for fixed in (False, True):
+                for epsilon in EPSILONS:
+                    problem = Problem(family=family, public_n=public_n, n=n, epsilon=epsilon)
+                    if fixed and public_n:
+                        for row in cells.values():
+                            row.append("")
+                        continue
+                    for ranks in ranks_of(problem, simulations=simulations, n_is_fixed=fixed):
+                        name = ranks.parameter if ranks.category is None else f"{ranks.parameter}[first]"
+                        cells.setdefault(name, []).append(
+                            " / ".join(f"{100 * ranks.coverage(mass):.1f}" for mass in LEFT_OUT)
+                        )
+            for name, row in cells.items():
+                kind = "public" if public_n else "latent"
+                yield f"| {family} | {name} | {kind} | {n} | {' | '.join(row)} |"
+
+
+def replace_rows(family: str, rows: Sequence[str]) -> None:
+    """Put a family's rows where its old ones stood, else below the table."""
+    lines = TABLE.read_text(encoding="utf-8").split("\n")
+    first = next(index for index, line in enumerate(lines) if line.startswith(HEADING)) + 2
+    last = next(index for index in range(first, len(lines)) if not lines[index].startswith("|"))
+    others = [line for line in lines[first:last] if not line.startswith(f"| {family} |")]
+    TABLE.write_text("\n".join([*lines[:first], *others, *rows, *lines[last:]]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or noise_aware_families():
+        replace_rows(chosen, list(table_rows(chosen)))
