@@ -95,9 +95,12 @@ def power_sums(measure: PowerSums, sizes: Counts, draw: Callable[[Counts], Float
 
 
 def discrete_laplace(scale: float, size: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Differences of geometric numbers: discrete Laplace noise, simulated; it protects nobody."""
-    success = -np.expm1(-1.0 / scale)
-    noise: NDArray[np.int64] = rng.geometric(success, size) - rng.geometric(success, size)
+    """Simulated discrete Laplace noise, which protects nobody: a difference of two geometric numbers.
+
+    A generator in the same state gives noise that grows in step with the scale.
+    """
+    first, second = np.floor(rng.standard_exponential((2, *size)) * scale).astype(np.int64)
+    noise: NDArray[np.int64] = first - second
     return noise
 
 

@@ -373,3 +373,26 @@ def test_bad_arguments_of_a_calibration_are_exit_2(
 ) -> None:
     suffice.json("release", spec_file(place))
     assert suffice.json("calibrate", "flights", "cancelled", *words, status=2)["error"]["exit_status"] == 2
+
+
+def test_a_plan_finds_the_epsilon_of_a_target(place: Place, suffice: Runner) -> None:
+    spec = spec_file(place)
+    target = ("--target", "cancelled probability width 0.2")
+    words = ("plan", spec, *target, "--n", "200", "--simulations", "50", "--seed", "7")
+    document = suffice.json(*words)
+    assert document["cells"] == 3
+    found = document["target"]
+    assert {key: found[key] for key in ("statistic", "parameter", "width", "mass", "n", "seed")} == {
+        "statistic": "cancelled",
+        "parameter": "probability",
+        "width": 0.2,
+        "mass": 0.95,
+        "n": 200,
+        "seed": 7,
+    }
+    assert found["median_width_without_noise"] < found["median_width"] <= 0.2
+    assert float(found["epsilon"]) == pytest.approx(4 * float(found["statistic_epsilon"]))
+    assert f"epsilon {found['epsilon']}" in suffice.text(*words)
+    assert "--n" in suffice.text("plan", spec, *target, status=2)
+    assert "--target" in suffice.text("plan", spec, "--n", "5", status=2)
+    assert suffice.json("plan", spec, "--target", "x", "--n", "5", status=2)["error"]["exit_status"] == 2

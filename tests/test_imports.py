@@ -34,6 +34,7 @@ CONSUMER_MODULES = (
     "suffice.pipeline.posterior",
     "suffice.pipeline.priors",
     "suffice.pipeline.release",
+    "suffice.pipeline.needed_epsilon",
     "suffice.storage.manifest",
     "suffice.storage.parquet",
     "suffice.storage.release_store",

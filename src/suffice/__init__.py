@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.pipeline.calibration import calibrate
     from suffice.pipeline.n_prior import Reciprocal, Uniform
+    from suffice.pipeline.needed_epsilon import smallest_epsilon
     from suffice.pipeline.plan import Plan
     from suffice.pipeline.plan import compile_plan as plan
     from suffice.pipeline.posterior import Posterior
@@ -54,6 +55,7 @@ __all__ = [
     "open_release",
     "plan",
     "release",
+    "smallest_epsilon",
 ]
 
 _HOMES = {
@@ -67,6 +69,7 @@ _HOMES = {
     "Spec": ("suffice.pipeline.spec", "Spec"),
     "load_spec": ("suffice.pipeline.spec", "load_spec"),
     "release": ("suffice.releasing", "run_release"),
+    "smallest_epsilon": ("suffice.pipeline.needed_epsilon", "smallest_epsilon"),
     "open_release": ("suffice.storage.release_store", "open_release"),
     **{
         prior: ("suffice.pipeline.priors", prior)

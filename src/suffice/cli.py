@@ -110,17 +110,7 @@ def init(
         print(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
 
 
-@app.command()
-def plan(spec: SpecArgument, *, as_json: JsonOption = False) -> None:
-    """Show what would be released and how noisy it would be; reads no data, spends nothing."""
-    from suffice.pipeline.plan import compile_plan  # noqa: PLC0415
-    from suffice.pipeline.spec import load_spec  # noqa: PLC0415
-
-    compiled = compile_plan(load_spec(spec))
-    if as_json:
-        rendering.print_json(compiled.to_dict())
-    else:
-        print(compiled)
+app.command()(cli_calibration.plan)
 
 
 @app.command()

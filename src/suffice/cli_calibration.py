@@ -1,4 +1,4 @@
-"""The command that measures whether posteriors of a release are calibrated."""
+"""Commands that simulate: what a release would be worth, and whether its posteriors are calibrated."""
 
 from __future__ import annotations
 
@@ -13,11 +13,58 @@ from suffice.cli_options import (
     JsonOption,
     PublicKeyOption,
     ReleaseArgument,
+    SpecArgument,
     StoreOption,
     WhereOption,
     parse_where,
 )
 from suffice.errors import UsageError
+
+
+def plan(
+    spec: SpecArgument,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help='Find the smallest epsilon for it, as "arr_delay mean width 2".'),
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Records in a cell, for --target.")] = None,
+    prior: Annotated[str | None, typer.Option("--prior", help="Of the parameters, for --target.")] = None,
+    n_prior: Annotated[
+        str | None, typer.Option("--n-prior", help="Of a private N, for --target; default: up to twice --n.")
+    ] = None,
+    simulations: Annotated[int, typer.Option("--simulations", help="Data sets to draw for --target.")] = 200,
+    seed: Annotated[int | None, typer.Option("--seed", help="Makes --target repeatable.")] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what would be released and how noisy it would be; reads no data, spends nothing."""
+    from suffice.pipeline.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.spec import load_spec  # noqa: PLC0415
+
+    read = load_spec(spec)
+    compiled = compile_plan(read)
+    if target is None:
+        if {n, prior, n_prior, seed} != {None}:
+            message = "--n, --prior, --n-prior and --seed are for --target: give that too"
+            raise UsageError(message)
+        if as_json:
+            rendering.print_json(compiled.to_dict())
+        else:
+            print(compiled)
+        return
+    if n is None:
+        message = "--target needs --n: the records that a cell is expected to have"
+        raise UsageError(message)
+    _check_simulation(simulations, seed)
+    from suffice.pipeline.needed_epsilon import smallest_epsilon  # noqa: PLC0415
+
+    needed = smallest_epsilon(
+        read, target, n=n, prior=prior, n_prior=n_prior, simulations=simulations, rng=seed
+    )
+    if as_json:
+        rendering.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
+    else:
+        print(f"{compiled}\n\n{needed}")
 
 
 def calibrate(
@@ -44,12 +91,7 @@ def calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
-    if simulations < 1:
-        message = f"--simulations {simulations}: a number above 0"
-        raise UsageError(message)
-    if seed is not None and seed < 0:
-        message = f"--seed {seed}: a seed is an integer of at least 0"
-        raise UsageError(message)
+    _check_simulation(simulations, seed)
     if plot is not None:
         from suffice.plotting import check_plot  # noqa: PLC0415 - each command imports what it needs
 
@@ -77,3 +119,12 @@ def calibrate(
         rendering.print_json({**found.to_dict(), "seed": seed})
     else:
         print(found)
+
+
+def _check_simulation(simulations: int, seed: int | None) -> None:
+    if simulations < 1:
+        message = f"--simulations {simulations}: a number above 0"
+        raise UsageError(message)
+    if seed is not None and seed < 0:
+        message = f"--seed {seed}: a seed is an integer of at least 0"
+        raise UsageError(message)

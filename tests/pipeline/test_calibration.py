@@ -11,9 +11,10 @@ import pytest
 
 import suffice
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.calibration import FALSE_ALARM, calibrate, default_n_prior, simulate
+from suffice.pipeline.calibration import FALSE_ALARM, calibrate, simulate
 from suffice.pipeline.n_prior import Fixed, Reciprocal, Uniform
 from suffice.pipeline.verdict import CALIBRATED, CLIPPING, DRAWS, LEFT_OUT, NOT_CALIBRATED, Calibration, Ranks
+from suffice.pipeline.world import default_n_prior
 from support.noisy import noisy_statistic, statistic_plan
 from support.releases import make_plan, public_n_plan, publish
 from support.worlds import simulated_world

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.calibration import World, simulate
+from suffice.pipeline.calibration import simulate
 from suffice.pipeline.posterior import PLUG_IN
 from suffice.pipeline.simulation import _RECORDS, code_counts, discrete_laplace, power_sums
 from suffice.pipeline.sums import PowerSums
 from suffice.pipeline.verdict import LEFT_OUT
+from suffice.pipeline.world import World
 from support.worlds import CONDITIONS, simulated_world
 
 if TYPE_CHECKING:
-    from suffice.pipeline.calibration import Counts, Floats
     from suffice.pipeline.simulation import SimulatedSums
+    from suffice.pipeline.world import Counts, Floats
 
 SUMMED = [name for name in CONDITIONS if name not in {"bernoulli", "categorical"}]
 SIMULATIONS = 1000

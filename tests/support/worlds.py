@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.calibration import World, world_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.fields import canonical
 from suffice.pipeline.n_prior import Uniform
 from suffice.pipeline.plan import compile_plan
 from suffice.pipeline.posterior import NOISE_AWARE
 from suffice.pipeline.spec import load_spec
+from suffice.pipeline.world import World, world_of
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:

@@ -1,0 +1,119 @@
+"""Planning backwards: the answer reaches its target, less does not, and what cannot be is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import suffice
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.inference import posterior_of
+from suffice.pipeline.needed_epsilon import smallest_epsilon
+from suffice.pipeline.spec import load_spec
+from suffice.pipeline.target import NeededEpsilon, Target, parse_target
+from support.noisy import noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from suffice.pipeline.spec import Spec
+
+
+def spec_of(share: str = "1", neighboring: str = "add_or_remove_one") -> Spec:
+    return load_spec(
+        {
+            "name": "planned",
+            "dataset": "planned",
+            "source": {"parquet": "rows/"},
+            "privacy": {"epsilon": "0.001", "neighboring": neighboring},
+            "statistics": {
+                "flag": {"family": "bernoulli", "column": "f", "nulls": {"value": "0"}},
+                "kind": {
+                    "family": "categorical",
+                    "column": "k",
+                    "categories": ["U A", "[B]"],
+                    "other": "true",
+                    "share": share,
+                },
+            },
+        }
+    )
+
+
+def widths(epsilon: Fraction, n: int, simulations: int) -> np.ndarray:
+    """Widths at an epsilon, by other code and other random numbers than those under test."""
+    rng = np.random.default_rng()
+    plan = statistic_plan({"family": "bernoulli"}, epsilon=str(float(epsilon)), public_n=True)
+    true = rng.binomial(n, rng.random(simulations))[:, None] + np.rint(
+        rng.laplace(0, plan.scale, (simulations, 1))
+    ).astype(int)
+    posterior = posterior_of(noisy_statistic(plan, true, public_n=n))
+    interval = posterior.credible_interval("probability", draws=1000, rng=rng)
+    return np.asarray(interval[:, 1] - interval[:, 0])
+
+
+def test_the_answer_is_where_the_width_is_reached() -> None:
+    """Median widths of 1,000 fresh simulations: 6 standard errors of both sides' medians, and no more."""
+    found = smallest_epsilon(spec_of(neighboring="replace_one"), "flag probability width 0.12", n=1000)
+    assert found.statistic_epsilon == found.epsilon / 2
+    assert found.width <= 0.12
+    assert found.width_without_noise < 0.06
+    error = 6 * np.hypot(found.width_standard_error, found.width_standard_error * np.sqrt(200 / 1000))
+    assert 0 < error < 0.02
+    assert abs(np.median(widths(found.statistic_epsilon, 1000, 1000)) - 0.12) < error + 0.002
+    assert np.median(widths(found.statistic_epsilon * 2 / 3, 1000, 1000)) > 0.12 + error
+
+
+def test_a_seed_makes_the_answer_repeatable_and_shares_count() -> None:
+    def found(share: str, text: str, neighboring: str) -> NeededEpsilon:
+        return smallest_epsilon(spec_of(share, neighboring), text, n=300, simulations=40, rng=7)
+
+    flag = found("1", "flag probability width 0.2", "replace_one")
+    assert found("1", "flag probability width 0.2", "replace_one") == flag
+    smaller = found("3", "flag probability width 0.2", "replace_one")
+    assert flag.statistic_epsilon == flag.epsilon / 2
+    assert smaller.statistic_epsilon == smaller.epsilon / 4
+    assert float(smaller.epsilon / flag.epsilon) == pytest.approx(2, rel=0.05)
+    assert (flag.n_prior, flag.prior) == ("300", "Beta(1, 1)")
+    kind = found("1", "kind probability[U A] width 0.2", "add_or_remove_one")
+    assert (kind.n_prior, kind.prior) == ("Uniform(0, 600)", "Dirichlet(1)")
+    document = kind.to_dict()
+    assert (document["category"], document["width"], document["n"]) == ("U A", 0.2, 300)
+    assert "standard error" in str(kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error", "message"),
+    [
+        ("flag probability", {}, UsageError, "STATISTIC PARAMETER width"),
+        ("flag probability width -1", {}, UsageError, "STATISTIC PARAMETER width"),
+        ("flag probability width nan", {}, UsageError, "STATISTIC PARAMETER width"),
+        ("flag probability width wide", {}, UsageError, "STATISTIC PARAMETER width"),
+        ("absent mean width 1", {}, UsageError, "no statistic"),
+        ("flag rate width 1", {}, UsageError, "it has probability"),
+        ("flag probability[x] width 1", {}, UsageError, "categories"),
+        ("kind probability width 1", {}, UsageError, r"U A, \[B\], other"),
+        ("kind probability[x] width 1", {}, UsageError, r"U A, \[B\], other"),
+        ("flag probability width 0.05", {}, UsageError, "without any noise"),
+        ("flag probability width 0.96", {}, UsageError, "prior alone"),
+        ("flag probability width 0.3", {"prior": "Beta(900, 900)"}, UsageError, "prior alone"),
+        ("flag probability width 0.3", {"prior": "Gamma(1, 1)"}, PriorError, "must be Beta"),
+        ("flag probability width 0.3", {"n": 0}, UsageError, "above 0"),
+        ("flag probability width 0.3", {"simulations": 0}, UsageError, "above 0"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(
+    text: str, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        suffice.smallest_epsilon(spec_of(), text, **{"n": 500, "simulations": 200, **options})
+
+
+def test_a_target_reads_back_as_written() -> None:
+    for text in ("arr_delay mean width 2", "kind probability[[B]] width 0.01"):
+        assert str(parse_target(text)) == text
+    assert parse_target(" a  b[c d]  width 1e-3 ") == Target(
+        statistic="a", parameter="b", category="c d", width=1e-3
+    )
