@@ -396,3 +396,15 @@ def test_a_plan_finds_the_epsilon_of_a_target(place: Place, suffice: Runner) -> 
     assert "--n" in suffice.text("plan", spec, *target, status=2)
     assert "--target" in suffice.text("plan", spec, "--n", "5", status=2)
     assert suffice.json("plan", spec, "--target", "x", "--n", "5", status=2)["error"]["exit_status"] == 2
+
+
+def test_a_posterior_is_written_as_a_card(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(place))
+    page = tmp_path / "card.html"
+    words = ("posterior", "flights", "cancelled", "--seed", "7", "--draws", "300", "--card")
+    assert len(suffice.json(*words, str(page))["rows"]) == 3
+    text = page.read_text(encoding="utf-8")
+    assert "flights: cancelled" in text
+    assert "origin=JFK" in text
+    assert "300 a cell, seed 7" in text
+    assert "--card" in suffice.text(*words, str(tmp_path / "card.txt"), status=2)

@@ -227,6 +227,9 @@ def posterior(
     draws: Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")] = 4000,
     seed: Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
+    card: Annotated[
+        Path | None, typer.Option("--card", metavar="FILE", help="A self-contained .html page.")
+    ] = None,
     out: OutOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
@@ -234,14 +237,7 @@ def posterior(
     as_json: JsonOption = False,
 ) -> None:
     """Print posterior means and credible intervals under any public prior. Costs no privacy."""
-    if out is not None:
-        rendering.check_out(out)
-    if not 1 <= draws <= _MOST_DRAWS:
-        message = f"--draws {draws}: a number of draws in 1..{_MOST_DRAWS}"
-        raise UsageError(message)
-    if seed is not None and seed < 0:
-        message = f"--seed {seed}: a seed is an integer of at least 0"
-        raise UsageError(message)
+    _check_posterior(out, card, draws, seed)
     opened = _open(release, store, public_keys)
     drawn_from = opened.posterior(
         statistic, prior=prior, where=parse_where(where), method=method, n_prior=_parse_n_prior(n_prior)
@@ -258,6 +254,11 @@ def posterior(
         from suffice.plotting import plot_posterior  # noqa: PLC0415
 
         plot_posterior(drawn_from, plot, title=f"{opened.name}: {statistic}", draws=draws, rng=rng)
+    if card is not None:
+        from suffice import card as cards  # noqa: PLC0415
+
+        page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
+        cards.write_card(card, page)
     document = {
         "statistic": statistic,
         "family": opened.statistic(statistic).plan.family,
@@ -281,6 +282,22 @@ def posterior(
 
 
 app.command()(cli_calibration.calibrate)
+
+
+def _check_posterior(out: Path | None, card: Path | None, draws: int, seed: int | None) -> None:
+    """Refuse what cannot be carried out, before any work is done."""
+    if out is not None:
+        rendering.check_out(out)
+    if not 1 <= draws <= _MOST_DRAWS:
+        message = f"--draws {draws}: a number of draws in 1..{_MOST_DRAWS}"
+        raise UsageError(message)
+    if seed is not None and seed < 0:
+        message = f"--seed {seed}: a seed is an integer of at least 0"
+        raise UsageError(message)
+    if card is not None:
+        from suffice.card import check_card  # noqa: PLC0415
+
+        check_card(card)
 
 
 def _open(reference: str, store: str, public_keys: list[str] | None) -> Release:
