@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from suffice.pipeline.accumulators import accumulator
 from suffice.pipeline.domains import Domain, DomainKind
 from suffice.pipeline.exact import cell_count
+from suffice.pipeline.fields import UnitNulls
 from suffice.pipeline.plan import measures
 from suffice.pipeline.rows import CellReader, column_reader
 from suffice.pipeline.sources.parquet import read_batches
@@ -73,6 +74,11 @@ class ChunkJob:
         statistics = (of.column for measure in self.measures.values() for of in measure.reads)
         unit = (self.unit.column,) if self.unit else ()
         return tuple(dict.fromkeys((*window, *self.groups, *unit, *self.orders, *statistics)))
+
+    @property
+    def keeps_null_units(self) -> bool:
+        """Whether rows whose unit is null are units of their own."""
+        return self.unit is not None and self.unit.nulls is UnitNulls.OWN_UNIT
 
     @property
     def cell_columns(self) -> tuple[tuple[str, Domain], ...]:

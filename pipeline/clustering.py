@@ -58,7 +58,7 @@ def bit_count(n_rows: int) -> int:
     return int(min(_MOST_BITS, 1 << max(10, (_BITS_PER_ROW * n_rows).bit_length())))
 
 
-def units_seen(partitions: Sequence[Partition], job: ChunkJob, key: UnitKey, n_bits: int) -> Seen:
+def units_seen(partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int) -> Seen:
     """Read what chooses cells and units, and set the bits of units with a row in a cell."""
     if job.unit is None:
         message = "a job without a column unit sees none"
@@ -66,11 +66,10 @@ def units_seen(partitions: Sequence[Partition], job: ChunkJob, key: UnitKey, n_b
     columns = tuple(dict.fromkeys([*(column for column, _ in job.cell_columns), job.unit.column]))
     cell_reader, unit_reader = CellReader(job.cell_columns), UnitReader(job.unit.column, key.texts)
     seen = np.zeros(n_bits, np.bool_)
-    for partition in partitions:
-        for batch in read_batches(partition, columns, BLOCK_ROWS):
-            units, is_null = unit_reader.read(batch)
-            enters = (cell_reader.read(batch) >= 0) & ~is_null
-            seen[unit_bits(units, key, n_bits)[enters]] = True
+    for batch in read_batches(partition, columns, BLOCK_ROWS):
+        units, is_null = unit_reader.read(batch)
+        enters = (cell_reader.read(batch) >= 0) & ~is_null
+        seen[unit_bits(units, key, n_bits)[enters]] = True
     once = np.packbits(seen)
     return Seen(once, np.zeros_like(once))
 

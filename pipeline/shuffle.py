@@ -18,11 +18,19 @@ from suffice.pipeline.chunk import BLOCK_ROWS
 from suffice.pipeline.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
 from suffice.pipeline.clustering import Seen, bit_count, combine_seen, units_seen
 from suffice.pipeline.exact import Sums, combine
-from suffice.pipeline.fields import UnitNulls
 from suffice.pipeline.privacy_unit import UnitSums
 from suffice.pipeline.records import RecordLayout, RecordReader, divide, slices
-from suffice.pipeline.reduce import NO_MEMORY, READING_FAILED, Failure, add_tree, succeeded
-from suffice.pipeline.sources.parquet import read_batches
+from suffice.pipeline.reduce import (
+    NO_MEMORY,
+    PARTIAL_BYTES,
+    READING_FAILED,
+    Failure,
+    add_tree,
+    succeeded,
+    sums_bytes,
+    zero_sums,
+)
+from suffice.pipeline.sources.parquet import join, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,52 +140,55 @@ def bounded_sums(
     """
     n_bytes = RecordLayout.of(job).n_bytes * sum(partition.n_rows for partition in partitions)
     n_rounds = max(1, -(-n_bytes // (RECORD_BYTES_PER_THREAD * cluster.n_threads)))
-    n_buckets = min(_BUCKETS_PER_THREAD * cluster.n_threads, _MOST_EDGES)
-    batches = _batches(partitions, max(1, _MOST_EDGES // n_buckets))
-    seen = _survey(job, key, batches, cluster) if job.is_clustered else None
-    parts = []
+    n_buckets, n_reads = _task_counts(job, cluster.n_threads)
+    partitions = join(partitions, n_reads)
+    seen = _survey(job, key, partitions, cluster) if job.is_clustered else None
+    total = zero_sums(job)
     for number in range(n_rounds):
         shared = Round(job=job, key=key, number=number, n_rounds=n_rounds, n_buckets=n_buckets, seen=seen)
-        done = number * len(batches)
+        done = number * len(partitions)
 
-        def report(finished: int, _total: int, done: int = done) -> None:
+        def report(finished: int, of_all: int, done: int = done) -> None:
             if progress is not None:
-                progress(done + finished, n_rounds * len(batches))
+                progress(done + finished, n_rounds * of_all)
 
-        parts.append(_one_round(shared, batches, cluster, report if progress else None))
-    return combine(parts)
-
-
-def _batches(partitions: Sequence[Partition], most: int) -> list[tuple[Partition, ...]]:
-    """Batch partitions into at most so many tasks."""
-    size = -(-len(partitions) // most)
-    return [tuple(partitions[start : start + size]) for start in range(0, len(partitions), size)]
+        sums = _one_round(shared, partitions, cluster, report if progress else None)
+        total = combine([total, sums])
+    return total
 
 
-def _survey(job: ChunkJob, key: UnitKey, batches: Sequence[tuple[Partition, ...]], cluster: Cluster) -> Seen:
+def _task_counts(job: ChunkJob, n_threads: int) -> tuple[int, int]:
+    """Return how many tasks gather and how many read, given what tables and edges cost."""
+    most_tables = max(n_threads, PARTIAL_BYTES // sums_bytes(job))
+    n_buckets = min(_BUCKETS_PER_THREAD * n_threads, most_tables, _MOST_EDGES)
+    n_reads = max(1, _MOST_EDGES // n_buckets)
+    return n_buckets, min(n_reads, most_tables) if job.is_clustered or job.keeps_null_units else n_reads
+
+
+def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Partition], cluster: Cluster) -> Seen:
     """Tell which units have rows in more than one reading task."""
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
-    n_bits = bit_count(sum(partition.n_rows for partitions in batches for partition in partitions))
+    n_bits = bit_count(sum(partition.n_rows for partition in partitions))
     graph: dict[str, Any] = {f"job-{run}": job, f"key-{run}": key}
-    seen = [f"seen-{run}-{number}" for number in range(len(batches))]
-    for name, partitions in zip(seen, batches, strict=True):
-        graph[name] = (_see, list(partitions), f"job-{run}", f"key-{run}", n_bits, topic)
+    seen = [f"seen-{run}-{number}" for number in range(len(partitions))]
+    for name, partition in zip(seen, partitions, strict=True):
+        graph[name] = (_see, partition, f"job-{run}", f"key-{run}", n_bits, topic)
     last = add_tree(graph, seen, f"add-{run}", topic, combine_seen)
     return combine_seen(succeeded(cluster.compute(graph, last)))
 
 
 def _one_round(
-    shared: Round, batches: Sequence[tuple[Partition, ...]], cluster: Cluster, progress: Progress | None
+    shared: Round, partitions: Sequence[Partition], cluster: Cluster, progress: Progress | None
 ) -> Sums:
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
     round_key = f"round-{run}"
     graph: dict[str, Any] = {round_key: shared}
-    reads = [f"read-{run}-{number}" for number in range(len(batches))]
+    reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     sums = []
-    for read, partitions in zip(reads, batches, strict=True):
-        graph[read] = (_read, list(partitions), round_key, topic)
+    for read, partition in zip(reads, partitions, strict=True):
+        graph[read] = (_read, partition, round_key, topic)
         sums.append(f"sums-{read}")
         graph[sums[-1]] = (_sums_of, read)
     for bucket in range(shared.n_buckets):
@@ -195,16 +206,14 @@ def _one_round(
     return combine([result for result in results if result is not None])
 
 
-def _read(partitions: Sequence[Partition], shared: Round, topic: str | None) -> Divided | Failure:
+def _read(partition: Partition, shared: Round, topic: str | None) -> Divided | Failure:
     """Read, encode and divide rows, in a task."""
-    return _guarded(lambda: divide_rows(partitions, shared), topic, READING_FAILED, report=True)
+    return _guarded(lambda: divide_rows(partition, shared), topic, READING_FAILED, report=True)
 
 
-def _see(
-    partitions: Sequence[Partition], job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None
-) -> Seen | Failure:
+def _see(partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None) -> Seen | Failure:
     """Tell which units have rows here, in a task."""
-    return _guarded(lambda: units_seen(partitions, job, key, n_bits), topic, READING_FAILED)
+    return _guarded(lambda: units_seen(partition, job, key, n_bits), topic, READING_FAILED)
 
 
 def _gather(pieces: Sequence[list[Records] | Failure], shared: Round, topic: str | None) -> Sums | Failure:
@@ -244,33 +253,32 @@ def _guarded(
     return result
 
 
-def divide_rows(partitions: Sequence[Partition], shared: Round) -> Divided:
-    """Read partitions, and divide the records of a round's share of units among its buckets.
+def divide_rows(partition: Partition, shared: Round) -> Divided:
+    """Read a partition, and divide the records of a round's share of units among its buckets.
 
     Units that need no others' rows are bounded here: those without a value, where each is one, and
     those whose rows are all here.
     """
     job, key, seen = shared.job, shared.key, shared.seen
-    own_units = job.unit is not None and job.unit.nulls is UnitNulls.OWN_UNIT and shared.number == 0
+    own_units = job.keeps_null_units and shared.number == 0
     reader = RecordReader(job, key)
     buckets: list[list[Records]] = [[] for _ in shared.buckets]
     here = UnitSums(job, key) if own_units or seen is not None else None
     whole: list[Records] = []
-    for partition in partitions:
-        for batch in read_batches(partition, job.columns, BLOCK_ROWS):
-            rows = reader.rows(batch)
-            in_cell = rows.cells >= 0
-            travels = enters = in_cell & ~rows.is_null
-            if seen is not None:
-                travels = enters & seen.more_than_once(rows.units, key)
-            order, ends = _divided(rows, shared, travels)
-            for bucket, piece in zip(buckets, slices(reader.records(rows, order), ends), strict=True):
-                bucket.append(piece)
-            if seen is not None:
-                order, _ = _divided(rows, shared, enters & ~travels)
-                whole.append(reader.records(rows, order))
-            if here is not None and own_units:
-                here.add(reader.records(rows, np.flatnonzero(in_cell & rows.is_null).astype(np.int32)))
+    for batch in read_batches(partition, job.columns, BLOCK_ROWS):
+        rows = reader.rows(batch)
+        in_cell = rows.cells >= 0
+        travels = enters = in_cell & ~rows.is_null
+        if seen is not None:
+            travels = enters & seen.more_than_once(rows.units, key)
+        order, ends = _divided(rows, shared, travels)
+        for bucket, piece in zip(buckets, slices(reader.records(rows, order), ends), strict=True):
+            bucket.append(piece)
+        if seen is not None:
+            order, _ = _divided(rows, shared, enters & ~travels)
+            whole.append(reader.records(rows, order))
+        if here is not None and own_units:
+            here.add(reader.records(rows, np.flatnonzero(in_cell & rows.is_null).astype(np.int32)))
     if here is not None:
         here.add_units(whole)
     return Divided(buckets=buckets, sums=here.sums() if here is not None else None)

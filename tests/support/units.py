@@ -62,7 +62,7 @@ def sum_tasks(
     parts = [zero_sums(job)]
     for number in range(n_rounds):
         shared = Round(job=job, key=key, number=number, n_rounds=n_rounds, n_buckets=n_buckets)
-        divided = [divide_rows([partition], shared) for partition in partitions]
+        divided = [divide_rows(partition, shared) for partition in partitions]
         parts += [read.sums for read in divided if read.sums is not None]
         for bucket in range(n_buckets):
             parts.append(sum_bucket([read.buckets[bucket] for read in divided], shared))
