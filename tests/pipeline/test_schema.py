@@ -154,3 +154,65 @@ def test_the_check_depends_on_no_value(tmp_path: Path) -> None:
 )
 def test_families(kind: pa.DataType, family: TypeFamily | None) -> None:
     assert type_family(kind) is family
+
+
+def unit_refusal(tmp_path: Path, *arrays: pa.Array) -> str:
+    """Return what is said of files whose unit columns are these; nothing where they serve."""
+    for number, array in enumerate(arrays):
+        directory = tmp_path / "units"
+        directory.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"u": array, "flag": [True] * len(array)}), directory / f"{number}.parquet")
+    unit = {"column": "u", "max_rows": "2"}
+    spec = make_spec(
+        tmp_path / "units",
+        {"s": bernoulli("flag")},
+        privacy={"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit},
+    )
+    try:
+        check_schema(spec, open_source(spec))
+    except SchemaError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_readable_family_serves_as_a_unit(tmp_path: Path, name: str) -> None:
+    said = unit_refusal(tmp_path, COLUMNS[name])
+    assert CANARY not in said
+    unreadable = {"nested", "struct", "binary", "time", "span"}
+    assert bool(said) == (name in unreadable)
+    assert not said or said.startswith("privacy.unit.column: ")
+
+
+FIVE = Decimal(5)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "rule"),
+    [
+        ([pa.array([5], pa.int32()), pa.array([5.0]), pa.array([5], pa.uint64())], ""),
+        ([pa.array([5], pa.int32()), pa.array([FIVE]), pa.nulls(1)], ""),
+        ([pa.array(["5"]), pa.array(["5"]).dictionary_encode(), pa.array(["5"], pa.large_string())], ""),
+        ([pa.array([5.0]), pa.array([FIVE])], "decimal in"),
+        ([pa.array([FIVE]), pa.array([5.0], pa.float32()).dictionary_encode()], "floating-point in"),
+        ([pa.array([5]), pa.array(["5"])], "text in"),
+        ([pa.array([FIVE], pa.decimal256(76, 39))], "more than 38 digits"),
+        ([pa.array([FIVE], pa.decimal256(76, 2))], "more than 38 digits"),
+        ([pa.array([FIVE], pa.decimal256(76, 38))], ""),
+        ([pa.array([FIVE], pa.decimal128(38, -0))], ""),
+    ],
+)
+def test_units_that_could_not_be_told_to_be_equal_are_refused(
+    tmp_path: Path, arrays: list[pa.Array], rule: str
+) -> None:
+    said = unit_refusal(tmp_path, *arrays)
+    assert (rule in said) if rule else not said
+
+
+def test_a_unit_column_that_is_not_there(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"flag": [True]}), tmp_path / "a.parquet")
+    unit = {"column": "u", "max_rows": "2"}
+    privacy = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit}
+    spec = make_spec(tmp_path, {"s": bernoulli("flag")}, privacy=privacy)
+    with pytest.raises(SchemaError, match=r"^privacy.unit.column: .*no column 'u'"):
+        check_schema(spec, open_source(spec))
