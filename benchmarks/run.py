@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 THREADS, LOCAL = "suffice", "suffice, processes"
 DUCKDB, GROUPING_SETS, POLARS = "duckdb", "duckdb, grouping sets", "polars, streaming"
+ROWS = "suffice, by row"
+UNIT = {"column": "unit_id", "max_rows": "20"}
 DASK, DECODING, TUMULT = "dask.dataframe", "decoding", "tumult analytics"
 GOALS = {DUCKDB: 0.4, GROUPING_SETS: 0.4, DECODING: 1.4, DASK: 1 / 6, TUMULT: 1 / 15}
 
@@ -55,7 +57,11 @@ def main() -> None:
     directory = reference_data(options.rows)
     print(f"{options.rows:,} rows; {n_threads()} threads, warm cache\n{versions()}")
     with ExitStack() as stack:
-        comparisons = [exact_statistics(directory, stack), one_count(directory, stack)]
+        comparisons = [
+            exact_statistics(directory, stack),
+            one_count(directory, stack),
+            bounding(directory, stack),
+        ]
         for comparison in comparisons:
             chosen = {
                 name: run
@@ -112,6 +118,19 @@ def one_count(directory: Path, stack: ExitStack) -> Comparison:
         title="one count of three columns, with noise (DuckDB: without)",
         contenders=contenders,
         goals={TUMULT: GOALS[TUMULT]},
+    )
+
+
+def bounding(directory: Path, stack: ExitStack) -> Comparison:
+    """Compare bounding by unit, over ids in no order, with the same statistics row by row."""
+    threads = stack.enter_context(open_cluster("threads"))
+    return Comparison(
+        title="bounded by unit: at most 20 rows of each of the reference data's ids",
+        contenders={
+            THREADS: lambda: ours(reference_spec(directory, UNIT), threads),
+            ROWS: lambda: ours(reference_spec(directory), threads),
+        },
+        goals={ROWS: 4.0},
     )
 
 

@@ -40,14 +40,16 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def make_spec(directory: Path | str, groups: dict[str, Any], statistics: dict[str, Any]) -> Spec:
+def make_spec(
+    directory: Path | str, groups: dict[str, Any], statistics: dict[str, Any], unit: Any = "row"
+) -> Spec:
     """Return a spec over the reference data."""
     return load_spec(
         {
             "name": "benchmark",
             "dataset": "benchmark",
             "source": {"parquet": str(directory)},
-            "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+            "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit},
             "groups": groups,
             "statistics": statistics,
         }
@@ -64,13 +66,13 @@ def counted(column: str) -> dict[str, Any]:
     }
 
 
-def reference_spec(directory: Path) -> Spec:
+def reference_spec(directory: Path, unit: Any = "row") -> Spec:
     """Return the spec of the goals: 1,440 groups, 5 categorical and 2 normal statistics."""
     normal = {
         name: {"family": "normal", "column": name, "lower": str(lower), "upper": str(upper)}
         for name, (lower, upper) in NUMBERS.items()
     }
-    return make_spec(directory, GROUPS, {**{name: counted(name) for name in CATEGORIES}, **normal})
+    return make_spec(directory, GROUPS, {**{name: counted(name) for name in CATEGORIES}, **normal}, unit)
 
 
 def one_count_spec(directory: Path, column: str = "category_5") -> Spec:
