@@ -12,7 +12,8 @@ UAI 2016.
 
 from __future__ import annotations
 
-import math
+import importlib.util
+import os
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
@@ -20,6 +21,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from suffice.errors import MissingExtraError, UsageError
+from suffice.pipeline.contrasts import (
+    DIFFERENCE,
+    RATIO,
+    Contrast,
+    contrast,
+    in_words,
+    paired_cells,
+    share_between,
+    tidy_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +48,7 @@ PLUG_IN = "plug-in"
 METHODS = (NOISE_AWARE, PLUG_IN)
 DRAWS = 4000
 MASS = 0.95
+_NETCDF = "h5netcdf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +162,75 @@ class Posterior:
         ends = ((1.0 - mass) / 2.0, (1.0 + mass) / 2.0)
         return self.law.quantiles(self._known(parameter), ends, _checked_draws(draws), generator(rng))
 
+    def probability(
+        self,
+        parameter: str,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior probabilities that a parameter lies in a range, shaped as ``mean``.
+
+        Shares of independent draws; their standard error is at most 0.5 / sqrt(draws).
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        above, below : float, optional
+            Bounds in the parameter's unit; both of them for what lies between.
+        draws, rng
+            As in ``sample``.
+
+        Raises
+        ------
+        UsageError
+            Where no bound is given, nothing lies between them, or the parameter is unknown.
+        """
+        return share_between(self.sample(draws, rng)[self._known(parameter)], above, below)
+
+    def difference(
+        self,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Contrast:
+        """Compare cells: a parameter of the first minus that of the second.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        first, second : mapping
+            Keys of the same group columns, as ``{"origin": "JFK"}`` and ``{"origin": "LGA"}``. Cells are
+            paired where their other keys agree: one pair for every month, say.
+        draws, rng
+            As in ``sample``.
+
+        Raises
+        ------
+        UsageError
+            Where the keys do not name such pairs, or the parameter is unknown.
+        """
+        return self._contrast(DIFFERENCE, parameter, first, second, draws, rng)
+
+    def ratio(
+        self,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Contrast:
+        """Compare cells: a parameter of the first over that of the second; see ``difference``."""
+        return self._contrast(RATIO, parameter, first, second, draws, rng)
+
     def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
         """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.
 
@@ -192,6 +273,49 @@ class Posterior:
             return arviz.InferenceData(posterior=dataset)
         return xarray.DataTree.from_dict({"posterior": dataset})
 
+    def to_netcdf(
+        self, path: str | os.PathLike[str], draws: int = DRAWS, rng: np.random.Generator | int | None = None
+    ) -> None:
+        """Write draws to a netCDF file that ArviZ reads; see ``to_arviz``.
+
+        Raises
+        ------
+        MissingExtraError
+            Where ArviZ, or what it writes netCDF with, is not installed.
+        UsageError
+            Where the file cannot be written.
+        """
+        drawn = self.to_arviz(draws, rng)
+        if importlib.util.find_spec(_NETCDF) is None:
+            raise MissingExtraError("netCDF files", "arviz")
+        try:
+            drawn.to_netcdf(os.fspath(path), engine=_NETCDF)
+        except OSError:
+            message = f"{os.fspath(path)}: the file cannot be written"
+            raise UsageError(message) from None
+
+    def _contrast(
+        self,
+        kind: str,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        draws: int,
+        rng: np.random.Generator | int | None,
+    ) -> Contrast:
+        self._known(parameter)
+        left, right, shared = paired_cells(self.groups, first, second)
+        return contrast(
+            kind,
+            parameter,
+            (self, left),
+            (self, right),
+            names=(in_words(first), in_words(second)),
+            groups=shared,
+            draws=_checked_draws(draws),
+            rng=generator(rng),
+        )
+
     def _known(self, parameter: str) -> str:
         if parameter not in self.parameters:
             known = ", ".join(self.parameters)
@@ -211,35 +335,16 @@ def summarise(
     Numbers that do not exist (the mean of a heavy-tailed posterior) are None.
     """
     source = generator(rng)
-    columns = [
-        (
-            parameter,
-            posterior.mean(parameter),
-            posterior.sd(parameter),
-            posterior.credible_interval(parameter, mass, draws=draws, rng=source),
-        )
-        for parameter in posterior.parameters
-    ]
-    rows: list[dict[str, Any]] = []
-    for cell in range(posterior.n_groups):
-        keys = {column: values[cell] for column, values in posterior.groups.items()}
-        for parameter, mean, sd, interval in columns:
-            places: list[tuple[dict[str, str], tuple[int, ...]]] = [({}, (cell,))]
-            if posterior.categories:
-                places = [({"category": name}, (cell, k)) for k, name in enumerate(posterior.categories)]
-            rows.extend(
-                {
-                    **keys,
-                    "parameter": parameter,
-                    **category,
-                    "mean": _number(mean[place]),
-                    "sd": _number(sd[place]),
-                    "lower": _number(interval[place][0]),
-                    "upper": _number(interval[place][1]),
-                }
-                for category, place in places
-            )
-    return rows
+    parameters = {}
+    for parameter in posterior.parameters:
+        interval = posterior.credible_interval(parameter, mass, draws=draws, rng=source)
+        parameters[parameter] = {
+            "mean": posterior.mean(parameter),
+            "sd": posterior.sd(parameter),
+            "lower": interval[..., 0],
+            "upper": interval[..., 1],
+        }
+    return tidy_rows(posterior.groups, posterior.categories, parameters)
 
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
@@ -261,7 +366,3 @@ def _checked_draws(draws: object) -> int:
 
 def _is_integer(value: object, least: int) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

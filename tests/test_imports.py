@@ -31,6 +31,7 @@ statistics:
 
 CONSUMER_MODULES = (
     "suffice.pipeline.calibration",
+    "suffice.pipeline.contrasts",
     "suffice.pipeline.posterior",
     "suffice.pipeline.priors",
     "suffice.pipeline.release",

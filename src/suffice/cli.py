@@ -13,9 +13,11 @@ from typer.exceptions import TyperException
 
 import suffice
 from suffice import cli_calibration, cli_keys, cli_ledger, cli_trust, rendering
+from suffice import cli_analysis, cli_keys, cli_ledger, cli_trust, rendering
 from suffice.cli_options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
+    DrawsOption,
     JsonOption,
     LedgerOption,
     OutOption,
@@ -25,13 +27,16 @@ from suffice.cli_options import (
     StoreOption,
     WhereOption,
     parse_where,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
 )
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import Release
 
 app = typer.Typer(
@@ -44,9 +49,6 @@ app = typer.Typer(
 )
 app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_keys.app, name="keys")
-
-
-_MOST_DRAWS = 10_000_000
 
 
 def _print_version(wanted: bool) -> None:
@@ -167,7 +169,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a release: what, for whom, at what price, signed by whom, which files."""
-    document = _release_document(_open(release, store, public_keys), public_keys)
+    document = _release_document(open_for_reading(release, store, public_keys), public_keys)
     if as_json:
         rendering.print_json(document)
     else:
@@ -193,6 +195,11 @@ def table(
     if out is not None:
         rendering.check_out(out)
     chosen = _open(release, store, public_keys).statistic(statistic).where(parse_where(where))
+    chosen = (
+        open_for_reading(release, store, public_keys)
+        .statistic(statistic)
+        .where(parse_pairs("--where", where))
+    )
     rows = chosen.table()
     if out is not None:
         rendering.write_table(rendering.columns_of(rows), out)
@@ -231,6 +238,20 @@ def posterior(
         Path | None, typer.Option("--card", metavar="FILE", help="A self-contained .html page.")
     ] = None,
     out: OutOption = None,
+    plot_kind: Annotated[str | None, typer.Option("--plot-kind", metavar="density|forest")] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option("--beside", metavar="noise-aware|plug-in", help="Draw this method's beside it."),
+    ] = None,
+    versus: Annotated[
+        list[str] | None,
+        typer.Option("--versus", metavar="COLUMN=KEY", help="Compare what --where keeps with these cells."),
+    ] = None,
+    probability: Annotated[
+        str | None,
+        typer.Option("--probability", metavar="STATEMENT", help='As "mean > 10" or "10 < mean < 20".'),
+    ] = None,
+    out: DrawsOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
@@ -242,14 +263,32 @@ def posterior(
     drawn_from = opened.posterior(
         statistic, prior=prior, where=parse_where(where), method=method, n_prior=_parse_n_prior(n_prior)
     )
+    if out is not None:
+        rendering.check_draws(out)
+    if plot is not None:
+        from suffice.plotting import check_plot  # noqa: PLC0415
+
+        check_plot(plot, plot_kind)
+    check_draws(draws, seed)
+    opened = open_for_reading(release, store, public_keys)
     import numpy as np  # noqa: PLC0415
 
     from suffice.pipeline.posterior import summarise  # noqa: PLC0415
 
+    keys = parse_pairs("--where", where)
+    terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior)}
+    drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
     rng = np.random.default_rng(seed)
     rows = summarise(drawn_from, mass, draws, rng)
+    answers = {}
+    if versus:
+        other_keys = {**keys, **parse_pairs("--versus", versus)}
+        against = opened.posterior(statistic, where=other_keys, method=method, **terms)
+        answers["comparison"] = cli_analysis.comparison(drawn_from, against, versus, mass, draws, rng)
+    if probability is not None:
+        answers["probability"] = cli_analysis.probability(drawn_from, probability, draws, rng)
     if out is not None:
-        rendering.write_table(rendering.draw_columns(drawn_from, draws, rng), out)
+        rendering.write_draws(drawn_from, out, draws, rng)
     if plot is not None:
         from suffice.plotting import plot_posterior  # noqa: PLC0415
 
@@ -259,6 +298,16 @@ def posterior(
 
         page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
         cards.write_card(card, page)
+        other = cli_analysis.other_method(opened, statistic, keys, beside, terms)
+        plot_posterior(
+            drawn_from,
+            plot,
+            title=f"{opened.name}: {statistic}",
+            draws=draws,
+            rng=rng,
+            kind=plot_kind,
+            beside=other,
+        )
     document = {
         "statistic": statistic,
         "family": opened.statistic(statistic).plan.family,
@@ -269,6 +318,7 @@ def posterior(
         "draws": draws,
         "seed": seed,
         "rows": rows,
+        **answers,
     }
     if as_json:
         rendering.print_json(document)
@@ -276,6 +326,7 @@ def posterior(
     if drawn_from.method == "plug-in":
         print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
     rendering.print_rows(rows)
+    cli_analysis.print_answers(answers)
     rendering.print_saturation(opened.statistic(statistic))
     if drawn_from.n_prior is not None:
         print(f"\nintervals from {draws} draws; prior of N: {drawn_from.n_prior}")

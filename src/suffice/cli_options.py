@@ -12,6 +12,11 @@ from suffice.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import Release
+
+_MOST_DRAWS = 10_000_000
+
 DEFAULT_STORE = "releases"
 DEFAULT_LEDGER = "sqlite:///ledger.db"
 
@@ -32,6 +37,9 @@ PublicKeyOption = Annotated[
 ]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
+]
+DrawsOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write draws to a .csv, .parquet or .nc file.")
 ]
 WhereOption = Annotated[
     list[str] | None, typer.Option("--where", metavar="COLUMN=KEY", help="Keep these cells; may repeat.")
@@ -55,3 +63,42 @@ def parse_where(pairs: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(message)
         where[column] = key
     return where
+def open_for_reading(reference: str, store: str, public_keys: list[str] | None) -> Release:
+    """Open the release that a command names."""
+    from suffice.storage.release_store import open_release  # noqa: PLC0415 - each command imports its own
+
+    return open_release(reference, store=store, public_keys=public_keys)
+
+
+def parse_pairs(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
+    """Read repeated COLUMN=KEY."""
+    keys: dict[str, str] = {}
+    for pair in pairs or ():
+        column, equals, key = pair.partition("=")
+        if not equals or not column:
+            message = f"{option} {pair}: write it as COLUMN=KEY"
+            raise UsageError(message)
+        if keys.get(column, key) != key:
+            message = f"{option} {pair}: {column} is given twice; {option} filters and never sums"
+            raise UsageError(message)
+        keys[column] = key
+    return keys
+
+
+def parse_prior_of_n(text: str | None) -> NPrior | None:
+    """Read --n-prior, where there is one."""
+    if text is None:
+        return None
+    from suffice.pipeline.n_prior import parse_n_prior  # noqa: PLC0415
+
+    return parse_n_prior(text)
+
+
+def check_draws(draws: int, seed: int | None) -> None:
+    """Refuse a number of draws or a seed that cannot be used."""
+    if not 1 <= draws <= _MOST_DRAWS:
+        message = f"--draws {draws}: a number of draws in 1..{_MOST_DRAWS}"
+        raise UsageError(message)
+    if seed is not None and seed < 0:
+        message = f"--seed {seed}: a seed is an integer of at least 0"
+        raise UsageError(message)

@@ -1,4 +1,4 @@
-"""Plots of posteriors: densities over a few cells, intervals over many."""
+"""Plots of posteriors: densities over a few cells, a forest of intervals over many."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.verdict import Calibration
 
+    Lines = dict[str, NDArray[np.float64]]
+
+DENSITY = "density"
+FOREST = "forest"
 _MOST_DENSITIES = 8
 _MOST_INTERVALS = 200
 _BINS = 60
@@ -26,12 +30,16 @@ _MOST_HISTOGRAMS = 8
 
 
 def plot_posterior(
-    posterior: Posterior, path: Path, *, title: str, draws: int, rng: np.random.Generator
+    posterior: Posterior,
+    path: Path,
+    *,
+    title: str,
+    draws: int,
+    rng: np.random.Generator,
+    kind: str | None = None,
+    beside: Posterior | None = None,
 ) -> None:
     """Draw every parameter's posterior into a PNG or SVG file.
-
-    One density per cell for at most 8 cells (and categories); above that, the median and the 95% interval
-    of each.
 
     Parameters
     ----------
@@ -45,26 +53,41 @@ def plot_posterior(
         Posterior draws per cell.
     rng : numpy.random.Generator
         For the draws.
+    kind : {"density", "forest"}, optional
+        A density per cell and category, or the median and the 95 % interval of each, one under the other;
+        densities for at most 8 of them otherwise.
+    beside : Posterior, optional
+        Of the same cells by another method, drawn in grey beside it.
 
     Raises
     ------
     UsageError
-        Where the ending is another, or there are too many cells to draw.
+        Where the ending or the kind is another, or there are too many cells to draw.
     MissingExtraError
         Where matplotlib is not installed.
     """
     figure_class = check_plot(path)
+    check_plot(path, kind)
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - the plot extra
+    except ModuleNotFoundError:
+        raise MissingExtraError("--plot", "plot") from None
     series = _series(posterior, draws, rng)
+    others = {} if beside is None else _series(beside, draws, rng)
     n_lines = max(len(lines) for lines in series.values())
-    if n_lines > _MOST_INTERVALS:
-        message = f"--plot: {n_lines} cells are too many to draw: keep some with --where"
+    chosen = kind or (DENSITY if n_lines <= _MOST_DENSITIES else FOREST)
+    most = _MOST_DENSITIES if chosen == DENSITY else _MOST_INTERVALS
+    if n_lines > most:
+        message = f"--plot: {n_lines} cells are too many to draw as a {chosen}: keep some with --where"
         raise UsageError(message)
     as_densities = n_lines <= _MOST_DENSITIES
     height = 4.0 if as_densities else max(4.0, 0.2 * n_lines)
     figure = figure_class(figsize=(6.5 * len(series), height), layout="constrained")
+    height = 4.0 if chosen == DENSITY else max(4.0, 0.2 * n_lines)
+    figure = Figure(figsize=(6.5 * len(series), height), layout="constrained")
     axes = figure.subplots(1, len(series), squeeze=False)[0]
     for axis, (parameter, lines) in zip(axes, series.items(), strict=True):
-        (_densities if as_densities else _intervals)(axis, lines)
+        (_densities if chosen == DENSITY else _forest)(axis, lines, others.get(parameter, {}))
         axis.set_xlabel(parameter)
     figure.suptitle(f"{title}\n{posterior.method} posterior, prior {posterior.prior}", fontsize="medium")
     _save(figure, path)
@@ -126,6 +149,9 @@ def check_plot(path: Path) -> type[Figure]:
 
 
 def _save(figure: Figure, path: Path) -> None:
+    grey = f" (in grey: {beside.method})" if beside is not None else ""
+    subtitle = f"{posterior.method} posterior{grey}, prior {posterior.prior}"
+    figure.suptitle(f"{title}\n{subtitle}", fontsize="medium")
     try:
         figure.savefig(path, dpi=150)
     except OSError:
@@ -133,9 +159,17 @@ def _save(figure: Figure, path: Path) -> None:
         raise UsageError(message) from None
 
 
-def _series(
-    posterior: Posterior, draws: int, rng: np.random.Generator
-) -> dict[str, dict[str, NDArray[np.float64]]]:
+def check_plot(path: Path, kind: str | None = None) -> None:
+    """Refuse a file that is neither PNG nor SVG, or a kind that does not exist, before any work is done."""
+    if path.suffix not in {".png", ".svg"}:
+        message = f"--plot {path}: the file's name must end in .png or .svg"
+        raise UsageError(message)
+    if kind not in {None, DENSITY, FOREST}:
+        message = f"--plot-kind {kind}: a plot is a {DENSITY} or a {FOREST}"
+        raise UsageError(message)
+
+
+def _series(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[str, Lines]:
     """Return the draws of each parameter by the label of their cell and category."""
     columns = [[f"{column}={key}" for key in keys] for column, keys in posterior.groups.items()]
     series = {}
@@ -154,22 +188,30 @@ def _series(
     return series
 
 
-def _densities(axis: Axes, lines: dict[str, NDArray[np.float64]]) -> None:
+def _densities(axis: Axes, lines: Lines, others: Lines) -> None:
+    for sample in others.values():
+        axis.stairs(*_histogram(sample), color="grey", alpha=0.8, linestyle="--")
     for label, sample in lines.items():
-        low, high = np.quantile(sample, [0.001, 0.999])
-        density, edges = np.histogram(
-            sample, bins=_BINS, range=(low, max(high, np.nextafter(low, np.inf))), density=True
-        )
-        axis.stairs(density, edges, fill=True, alpha=0.35, label=label or None)
+        axis.stairs(*_histogram(sample), fill=True, alpha=0.35, label=label or None)
     axis.set_yticks([])
     axis.set_ylabel("posterior density")
     if any(lines):
         axis.legend(fontsize="small")
 
 
-def _intervals(axis: Axes, lines: dict[str, NDArray[np.float64]]) -> None:
-    quantiles = np.array([np.quantile(sample, [0.025, 0.5, 0.975]) for sample in lines.values()])
-    positions = np.arange(len(lines))[::-1]
-    axis.hlines(positions, quantiles[:, 0], quantiles[:, 2], linewidth=1.5)
-    axis.plot(quantiles[:, 1], positions, "o", markersize=3)
+def _histogram(sample: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    low, high = np.quantile(sample, [0.001, 0.999])
+    reach = (float(low), float(max(high, np.nextafter(low, np.inf))))
+    density, edges = np.histogram(sample, bins=_BINS, range=reach, density=True)
+    return density.astype(np.float64), edges
+
+
+def _forest(axis: Axes, lines: Lines, others: Lines) -> None:
+    positions = np.arange(float(len(lines)))[::-1]
+    for series, below, colour in ((others, 0.3, "grey"), (lines, 0.0, "C0")):
+        if series:
+            quantiles = np.array([np.quantile(sample, [0.025, 0.5, 0.975]) for sample in series.values()])
+            heights = positions - below
+            axis.hlines(heights, quantiles[:, 0], quantiles[:, 2], linewidth=1.5, color=colour)
+            axis.plot(quantiles[:, 1], heights, "o", markersize=3, color=colour)
     axis.set_yticks(positions, list(lines), fontsize="x-small")

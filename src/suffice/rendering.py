@@ -58,6 +58,21 @@ def check_out(path: Path) -> None:
         raise UsageError(message)
 
 
+def check_draws(path: Path) -> None:
+    """Refuse a file of draws that is neither CSV nor Parquet nor netCDF, before any work is done."""
+    if path.suffix not in {".csv", ".parquet", ".nc"}:
+        message = f"--out {path}: the file's name must end in .csv, .parquet or .nc"
+        raise UsageError(message)
+
+
+def write_draws(posterior: Posterior, path: Path, draws: int, rng: np.random.Generator) -> None:
+    """Write posterior draws: tidy CSV or Parquet, or netCDF for ArviZ, by the file's ending."""
+    if path.suffix == ".nc":
+        posterior.to_netcdf(path, draws, rng)
+    else:
+        write_table(draw_columns(posterior, draws, rng), path)
+
+
 def write_table(columns: Mapping[str, Any], path: Path) -> None:
     """Write columns to a tidy CSV or Parquet file, by its ending."""
     import pyarrow as pa  # noqa: PLC0415 - only writing needs it

@@ -19,6 +19,8 @@ TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
 CONSUMERS = {  # draw from posteriors and from models: their generator is the caller's
     "pipeline/calibration.py",
     "pipeline/n_prior.py",
+CONSUMERS = {  # draw from posteriors, after the release: their generator is the caller's
+    "pipeline/contrasts.py",
     "pipeline/posterior.py",
     "pipeline/priors.py",
     "pipeline/simulation.py",
@@ -31,6 +33,7 @@ CONSUMERS = {  # draw from posteriors and from models: their generator is the ca
     "pipeline/scalar_laws.py",
     "src/suffice/cli.py",
     "src/suffice/cli_calibration.py",
+    "src/suffice/cli_analysis.py",
     "src/suffice/demo.py",
     "src/suffice/plotting.py",
     "src/suffice/rendering.py",

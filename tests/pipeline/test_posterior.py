@@ -22,6 +22,8 @@ from suffice.pipeline.priors import Beta, Dirichlet, Gamma, NormalInverseGamma
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.release import NoisyStatistic
@@ -278,6 +280,27 @@ def test_arviz_gets_one_chain_with_groups_as_coordinates() -> None:
     assert list(probability.coords["chain_"].values) == ["x", "y"]
     assert list(probability.coords["category"].values) == ["a", "b", "other"]
     assert np.array_equal(probability.values[0], posterior.sample(50, rng=7)["probability"])
+
+
+def test_draws_go_to_netcdf_and_come_back(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    posterior = posterior_of(released(CATEGORICAL, [[30, 40, 5], [3, -4, 5]]))
+    path = tmp_path / "draws.nc"
+    posterior.to_netcdf(path, 50, rng=7)
+    with xarray.open_dataset(path, group="posterior", engine="h5netcdf") as read:
+        assert np.array_equal(read["probability"].values[0], posterior.sample(50, rng=7)["probability"])
+        assert list(read["category"].values) == ["a", "b", "other"]
+        assert read.attrs["method"] == "noise-aware"
+    with pytest.raises(UsageError, match="cannot be written"):
+        posterior.to_netcdf(tmp_path / "absent" / "draws.nc", 5)
+
+
+def test_without_a_writer_of_netcdf_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("suffice.pipeline.posterior._NETCDF", "no_such_writer")
+    with pytest.raises(MissingExtraError, match=r"suffice\[arviz\]"):
+        posterior_of(released(BERNOULLI, [[3, 4]])).to_netcdf(tmp_path / "draws.nc", 5)
 
 
 def test_without_arviz_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,114 @@
+"""Questions beyond intervals on the command line: comparisons, probabilities, plots, netCDF."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from suffice import cli
+from support.releases import make_plan, publish
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CANCELLED = np.array([[900, 100], [800, 200], [950, 50]], dtype=object)
+CARRIER = np.array([[30, 40, 5], [300, 40, -4], [20, 20, 20]], dtype=object)
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> str:
+    """A release by origin (EWR, JFK, LGA) with known values."""
+    statistics = {
+        "cancelled": {"family": "bernoulli", "column": "c"},
+        "carrier": {"family": "categorical", "column": "k", "categories": ["UA", "DL"], "other": True},
+    }
+    values = {"cancelled": CANCELLED, "carrier": CARRIER}
+    return str(publish(tmp_path / "store", make_plan(statistics=statistics), values))
+
+
+class Runner:
+    """Runs commands in this process and returns their JSON or their text."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def text(self, *words: str, status: int = 0) -> str:
+        with pytest.raises(SystemExit) as caught:
+            cli.main(words)
+        captured = self.capsys.readouterr()
+        assert caught.value.code == status, captured
+        return captured.out + captured.err
+
+    def json(self, *words: str, status: int = 0) -> Any:
+        return json.loads(self.text(*words, "--json", status=status))
+
+
+@pytest.fixture
+def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(capsys)
+
+
+def test_jfk_against_lga(release: str, suffice: Runner) -> None:
+    words = ("posterior", release, "cancelled", "--where", "origin=JFK", "--versus", "origin=LGA")
+    document = suffice.json(*words)
+    assert [row["origin"] for row in document["rows"]] == ["JFK"]
+    (row,) = document["comparison"]
+    assert list(row) == ["parameter", "mean", "sd", "lower", "upper", "probability_above"]
+    assert row["mean"] == pytest.approx(0.15, abs=0.005)
+    assert row["lower"] < row["mean"] < row["upper"]
+    assert row["probability_above"] == 1.0
+    assert "difference" in suffice.text(*words)
+
+
+@pytest.mark.parametrize("against", ["origin=JFK", "month=1", "origin=BOS", "origin"])
+def test_a_comparison_needs_other_cells(release: str, suffice: Runner, against: str) -> None:
+    words = ("posterior", release, "cancelled", "--where", "origin=JFK", "--versus", against)
+    assert suffice.json(*words, status=2)["error"]["exit_status"] == 2
+
+
+def test_the_probability_of_a_statement(release: str, suffice: Runner) -> None:
+    words = ("posterior", release, "cancelled", "--probability", "0.15 < probability < 0.9")
+    rows = suffice.json(*words)["probability"]
+    assert [(row["origin"], round(row["probability"], 2)) for row in rows] == [
+        ("EWR", 0.0),
+        ("JFK", 1.0),
+        ("LGA", 0.0),
+    ]
+    assert rows[0]["statement"] == "0.15 < probability < 0.9"
+    assert "0.15 < probability < 0.9" in suffice.text(*words)
+    assert suffice.json(*words[:-1], "mean > 1", status=2)["error"]["exit_status"] == 2
+
+
+@pytest.mark.parametrize("kind", ["density", "forest"])
+@pytest.mark.parametrize("ending", ["svg", "png"])
+@pytest.mark.parametrize("statistic", ["cancelled", "carrier"])
+def test_each_plot_stands_beside_the_plug_in(
+    release: str, suffice: Runner, tmp_path: Path, kind: str, ending: str, statistic: str
+) -> None:
+    path = tmp_path / f"plot.{ending}"
+    words = ("posterior", release, statistic, "--draws", "200", "--plot", str(path), "--plot-kind", kind)
+    too_many = statistic == "carrier" and kind == "density"
+    text = suffice.text(*words, "--beside", "plug-in", status=2 if too_many else 0)
+    if too_many:
+        assert "too many" in text
+        return
+    head = path.read_bytes()[:8]
+    assert head == b"\x89PNG\r\n\x1a\n" if ending == "png" else head.startswith(b"<?xml")
+
+
+def test_a_plot_that_cannot_be_is_refused_before_any_work(release: str, suffice: Runner) -> None:
+    for words in (("--plot", "p.svg", "--plot-kind", "pie"), ("--plot", "p.pdf"), ("--out", "draws.txt")):
+        message = suffice.json("posterior", release, "cancelled", *words, status=2)["error"]["message"]
+        assert words[0] in message
+
+
+def test_draws_as_netcdf(release: str, suffice: Runner, tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    path = tmp_path / "draws.nc"
+    suffice.text("posterior", release, "cancelled", "--draws", "20", "--out", str(path))
+    with xarray.open_dataset(path, group="posterior", engine="h5netcdf") as read:
+        assert read["probability"].shape == (1, 20, 3)
+        assert list(read["origin"].values) == ["EWR", "JFK", "LGA"]
