@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.counts.weights import CountWeights, block_step, log_rising, quadrature
+from suffice.pipeline.counts.weights import CountWeights, Sight, block_step, log_rising, quadrature
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class NoisyCounts:
         The prior of N; ``Fixed`` where N is public.
     support : ndarray of shape (n_cells, 2), float64
         First and last N of every cell: the prior's, or a part of it.
+    again : tuple of (ndarray of shape (n_cells, n_categories), float)
+        Noisy values of the very same counts in other releases, and the scale of their noise.
     """
 
     noisy: Floats
@@ -60,6 +62,7 @@ class NoisyCounts:
     concentration: Floats
     n_prior: NPrior
     support: Floats
+    again: tuple[tuple[Floats, float], ...] = ()
 
     def __post_init__(self) -> None:
         if not np.all(self.observed) and not self.is_pair:
@@ -71,7 +74,14 @@ class NoisyCounts:
 
     @classmethod
     def of(
-        cls, noisy: Floats, *, observed: Mask, scale: float, concentration: Floats, n_prior: NPrior
+        cls,
+        noisy: Floats,
+        *,
+        observed: Mask,
+        scale: float,
+        concentration: Floats,
+        n_prior: NPrior,
+        again: tuple[tuple[Floats, float], ...] = (),
     ) -> Self:
         """Noisy counts of which N may be anything that its prior allows."""
         return cls(
@@ -81,12 +91,16 @@ class NoisyCounts:
             concentration=concentration,
             n_prior=n_prior,
             support=np.tile(np.array(n_prior.support, dtype=np.float64), (len(noisy), 1)),
+            again=again,
         )
 
     def take(self, cells: Cells, support: Floats | None = None) -> Self:
         """The given cells, in the given order, with another support where one is given."""
         return replace(
-            self, noisy=self.noisy[cells], support=self.support[cells] if support is None else support
+            self,
+            noisy=self.noisy[cells],
+            support=self.support[cells] if support is None else support,
+            again=tuple((noisy[cells], scale) for noisy, scale in self.again),
         )
 
     @property
@@ -104,6 +118,7 @@ def rows_of(counts: NoisyCounts, tilt: Floats) -> CountWeights:
     """One row for every cell and category, cell by cell, tilted by tilt (n_cells,)."""
     cells, categories = counts.noisy.shape
     size = cells * categories
+    none = np.zeros(size)
     return CountWeights(
         concentration=np.tile(counts.concentration, cells),
         value=counts.noisy.ravel(),
@@ -111,23 +126,42 @@ def rows_of(counts: NoisyCounts, tilt: Floats) -> CountWeights:
         tilt=np.repeat(tilt, categories),
         n=np.repeat(counts.support[:, 1], categories),
         rest_concentration=np.ones(size),
-        rest_value=np.zeros(size),
-        rest_rate=np.zeros(size),
+        rest_value=none,
+        rest_rate=none,
+        again=tuple(
+            Sight(value=noisy.ravel(), rate=np.full(size, 1.0 / scale), rest_value=none, rest_rate=none)
+            for noisy, scale in counts.again
+        ),
     )
 
 
 def pair_rows(counts: NoisyCounts) -> CountWeights:
     """One row a cell: the first of two counts that sum to a known N."""
     cells = len(counts.noisy)
-    rate = np.where(counts.observed, 1.0 / counts.scale, 0.0)
-    value = np.where(counts.observed, counts.noisy, 0.0)
+    first, *again = (
+        _pair_sight(counts, noisy, scale) for noisy, scale in ((counts.noisy, counts.scale), *counts.again)
+    )
     return CountWeights(
         concentration=np.full(cells, counts.concentration[0]),
-        value=value[:, 0],
-        rate=np.full(cells, rate[0]),
+        value=first.value,
+        rate=first.rate,
         tilt=np.zeros(cells),
         n=np.full(cells, float(counts.n_prior.support[0])),
         rest_concentration=np.full(cells, counts.concentration[1]),
+        rest_value=first.rest_value,
+        rest_rate=first.rest_rate,
+        again=tuple(again),
+    )
+
+
+def _pair_sight(counts: NoisyCounts, noisy: Floats, scale: float) -> Sight:
+    """What one release says of both counts of a pair."""
+    rate = np.where(counts.observed, 1.0 / scale, 0.0)
+    value = np.where(counts.observed, noisy, 0.0)
+    cells = len(noisy)
+    return Sight(
+        value=value[:, 0],
+        rate=np.full(cells, rate[0]),
         rest_value=value[:, 1],
         rest_rate=np.full(cells, rate[1]),
     )
@@ -172,7 +206,8 @@ def _search(
     A fixed point iteration (Newton at the bounds), kept inside of a bracket that bisection shrinks.
     """
     tilt = start.copy()
-    reach = 2.0 / counts.scale + 60.0 + np.log(counts.total_concentration + 1.0)
+    rates = sum(1.0 / scale for _, scale in ((counts.noisy, counts.scale), *counts.again))
+    reach = 2.0 * rates + 60.0 + np.log(counts.total_concentration + 1.0)
     bottom, top = np.full_like(tilt, -reach), np.full_like(tilt, reach)
     active = np.arange(len(tilt))
     for step in range(200):

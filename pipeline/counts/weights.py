@@ -66,6 +66,16 @@ def _stirling_tail(x: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """A further noisy value of every row's count, and of its remainder; symbols as in ``CountWeights``."""
+
+    value: Floats
+    rate: Floats
+    rest_value: Floats
+    rest_rate: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CountWeights:
     """Rows of log weights as in the module's formula.
 
@@ -75,6 +85,8 @@ class CountWeights:
         a, y, rho, theta and n; integers where the formula has integers.
     rest_concentration, rest_value, rest_rate : ndarray of shape (n_rows,), float64
         a', y' and rho'.
+    again : tuple of Sight
+        What other releases say of the same counts: one more pair of noise terms each.
     """
 
     concentration: Floats
@@ -85,6 +97,7 @@ class CountWeights:
     rest_concentration: Floats
     rest_value: Floats
     rest_rate: Floats
+    again: tuple[Sight, ...] = ()
 
     def log_weight(self, count: Floats) -> Floats:
         """Log weights at counts (n_rows, n_counts) inside of 0..n; not only at integers."""
@@ -116,8 +129,10 @@ class CountWeights:
         )
 
     def kinks(self) -> Floats:
-        """Counts (n_rows, 2) at which the slope of the noise's law jumps, clipped to 0..n."""
-        kinks = np.stack([self.value, self.n - self.rest_value], axis=1)
+        """Counts (n_rows, n_kinks) at which the slope of the noise's law jumps, clipped to 0..n."""
+        kinks = np.stack(
+            [kink for seen in self._sights() for kink in (seen.value, self.n - seen.rest_value)], axis=1
+        )
         return np.sort(np.clip(kinks, 0.0, self.n[:, None]), axis=1)
 
     def blocks(self, low: Floats, high: Floats, step: Floats) -> Floats:
@@ -171,12 +186,12 @@ class CountWeights:
     def _peaks(self) -> Floats:
         """Counts among which every local maximum is, (n_rows, n_peaks)."""
         kinks = self.kinks()
-        ends = np.stack([np.zeros_like(self.n), kinks[:, 0], kinks[:, 1], self.n], axis=1)
+        ends = np.concatenate([np.zeros_like(self.n)[:, None], kinks, self.n[:, None]], axis=1)
         if np.all(self.concentration == 1.0) and np.all(self.rest_concentration == 1.0):
             return ends
         low, high = self._concave_range()
         peaks = [ends]
-        for piece in range(3):
+        for piece in range(ends.shape[1] - 1):
             left = np.clip(ends[:, piece], low, high)
             right = np.maximum(np.clip(ends[:, piece + 1], low, high), left)
             falls = lambda count: self.slope(count[:, None])[:, 0] <= 0.0  # noqa: E731
@@ -194,6 +209,9 @@ class CountWeights:
         )
         return low, high
 
+    def _sights(self) -> tuple[CountWeights | Sight, ...]:
+        return (self, *self.again)
+
     def _own(self, count: Floats) -> Floats:
         return log_rising(self.concentration[:, None], count)
 
@@ -203,9 +221,11 @@ class CountWeights:
         return log_rising(self.rest_concentration[:, None], self.n[:, None] - count)
 
     def _linear(self, count: Floats) -> Floats:
-        linear = -self.rate[:, None] * np.abs(count - self.value[:, None]) - self.tilt[:, None] * count
-        if np.any(self.rest_rate):
-            linear -= self.rest_rate[:, None] * np.abs(self.n[:, None] - count - self.rest_value[:, None])
+        linear = -self.tilt[:, None] * count
+        for seen in self._sights():
+            linear -= seen.rate[:, None] * np.abs(count - seen.value[:, None])
+            if np.any(seen.rest_rate):
+                linear -= seen.rest_rate[:, None] * np.abs(self.n[:, None] - count - seen.rest_value[:, None])
         return linear
 
 
@@ -273,6 +293,15 @@ def take_rows(weights: CountWeights, rows: Rows, tilt: Floats | None = None) -> 
         rest_concentration=weights.rest_concentration[rows],
         rest_value=weights.rest_value[rows],
         rest_rate=weights.rest_rate[rows],
+        again=tuple(
+            Sight(
+                value=seen.value[rows],
+                rate=seen.rate[rows],
+                rest_value=seen.rest_value[rows],
+                rest_rate=seen.rest_rate[rows],
+            )
+            for seen in weights.again
+        ),
     )
 
 

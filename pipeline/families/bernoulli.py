@@ -22,6 +22,8 @@ from suffice.pipeline.simulation import code_counts
 from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.laws import Law
@@ -123,20 +125,24 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
 
 def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Law:
     """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
+    return same_data((statistic,), prior, n_prior)
+
+
+def same_data(statistics: Sequence[NoisyStatistic], prior: Beta, n_prior: NPrior) -> Law:
+    """Return the exact posterior given several noisy values of the same counts."""
     from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
     from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415
     from suffice.pipeline.laws import CountLaw  # noqa: PLC0415
 
-    values = statistic.values.astype(np.float64)
-    observed = np.array([statistic.plan.design is not Design.MINIMAL, True])
-    if not observed[0]:  # only true is released, beside a public N
-        values = np.concatenate([np.zeros_like(values), values], axis=1)
+    observed = np.array([statistics[0].plan.design is not Design.MINIMAL, True])
+    first, *again = (_pairs(statistic) for statistic in statistics)
     counts = NoisyCounts.of(
-        values,
+        first[0],
         observed=observed,
-        scale=statistic.plan.scale,
+        scale=first[1],
         concentration=_concentration(prior),
         n_prior=n_prior,
+        again=tuple(again),
     )
     return CountLaw(posterior=count_posterior(counts), shown=1)
 
@@ -146,6 +152,12 @@ def simulate(
 ) -> SimulatedSums:
     """Draw counts of false and true."""
     return code_counts(sizes, np.stack([1.0 - truth, truth], axis=1), rng)
+def _pairs(statistic: NoisyStatistic) -> tuple[Floats, float]:
+    """Noisy counts of false and true, (n_cells, 2), and their scale; false is 0 where it is not released."""
+    values = statistic.values.astype(np.float64)
+    if statistic.plan.design is Design.MINIMAL:
+        values = np.concatenate([np.zeros_like(values), values], axis=1)
+    return values, statistic.plan.scale
 
 
 def _concentration(prior: Beta) -> Floats:
@@ -165,4 +177,5 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    same_data=same_data,
 )

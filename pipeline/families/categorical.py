@@ -21,6 +21,8 @@ from suffice.pipeline.simulation import code_counts
 from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.domains import Domain
@@ -149,16 +151,23 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
     """Return the exact posterior: the counts are latent, N with its own prior."""
+    return same_data((statistic,), prior, n_prior)
+
+
+def same_data(statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_prior: NPrior) -> Law:
+    """Return the exact posterior given several noisy values of the same counts."""
     from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
     from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415
     from suffice.pipeline.laws import CountLaw  # noqa: PLC0415
 
+    first, *again = ((statistic.values.astype(np.float64), statistic.plan.scale) for statistic in statistics)
     counts = NoisyCounts.of(
-        statistic.values.astype(np.float64),
-        observed=np.ones(len(statistic.plan.components), dtype=bool),
-        scale=statistic.plan.scale,
-        concentration=_concentration(statistic, prior),
+        first[0],
+        observed=np.ones(len(statistics[0].plan.components), dtype=bool),
+        scale=first[1],
+        concentration=_concentration(statistics[0], prior),
         n_prior=n_prior,
+        again=tuple(again),
     )
     return CountLaw(posterior=count_posterior(counts), shown=None)
 
@@ -188,5 +197,6 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    same_data=same_data,
     domains=domains,
 )

@@ -163,6 +163,9 @@ class Family:
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
         the exact sums of data sets that the model draws; None where no data can be simulated yet.
+    same_data : callable or None
+        Noisy statistics of several releases that hold the same exact ones, a prior, the prior of N -> the
+        exact posterior given all of them; None where there is none yet.
     domains : callable
         The spec's entry -> declared domains that multiply the number of cells.
     """
@@ -181,4 +184,5 @@ class Family:
     simulate: (
         Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
     ) = None
+    same_data: Callable[[Sequence[NoisyStatistic], Any, NPrior], Law] | None = None
     domains: Callable[[Any], tuple[Domain, ...]] = field(default=lambda _spec: ())

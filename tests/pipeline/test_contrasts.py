@@ -38,11 +38,6 @@ def rates(counts: list[list[int]], groups: dict[str, list[str | int]] = GROUPS) 
     return posterior_of(noisy_statistic(plan, np.array(counts), groups=groups), method="plug-in")
 
 
-def beta_grid(false: int, true: int, points: Floats) -> tuple[Floats, Floats]:
-    law = stats.beta(1 + true, 1 + false)
-    return law.pdf(points), law.cdf(points)
-
-
 COUNTS = [[60, 40], [90, 10], [70, 30], [30, 70]]
 
 
@@ -67,8 +62,7 @@ def test_a_difference_pairs_cells_whose_other_keys_agree() -> None:
     points = np.linspace(0, 1, 20_001)
     exact = []
     for pair in (0, 1):
-        density, _ = beta_grid(*COUNTS[pair], points)
-        _, below = beta_grid(*COUNTS[pair + 2], points)
+        density, below = laws[pair].pdf(points), laws[pair + 2].cdf(points)
         exact.append(float(np.sum(density * below) * (points[1] - points[0])))
     assert contrast.probability() == pytest.approx(exact, abs=REACH)
     assert contrast.probability(below=0.0) == pytest.approx(1 - np.array(exact), abs=REACH)
@@ -124,14 +118,15 @@ def test_two_posteriors_match_by_their_keys_in_any_order() -> None:
 
 def test_comparisons_that_make_no_sense_are_refused() -> None:
     posterior = rates(COUNTS)
-    jfk = {"origin": "JFK"}
-    for first, second, rule in [
+    jfk: dict[str, object] = {"origin": "JFK"}
+    refused: list[tuple[dict[str, object], dict[str, object], str]] = [
         ({}, {}, "same group columns"),
         (jfk, {"month": 1}, "same group columns"),
         (jfk, jfk, "compared with itself"),
         (jfk, {"origin": "BOS"}, "no selected cell has origin=BOS"),
         ({"carrier": "UA"}, {"carrier": "DL"}, "no group 'carrier'"),
-    ]:
+    ]
+    for first, second, rule in refused:
         with pytest.raises(UsageError, match=rule):
             posterior.difference("probability", first, second)
     with pytest.raises(UsageError, match="no parameter"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from typing import TYPE_CHECKING, TypeAlias
@@ -68,6 +69,8 @@ class Enumeration:
             + np.sum(gammaln(self.vectors + alpha) - gammaln(self.vectors + 1), axis=1)
             - np.sum(rate * np.abs(noisy - self.vectors), axis=1)
         )
+        for other, scale in counts.again:
+            log_weight -= np.sum(counts.observed / scale * np.abs(other[cell] - self.vectors), axis=1)
         weight = np.exp(log_weight - log_weight.max())
         self.probability = weight / weight.sum()
 
@@ -123,6 +126,49 @@ def test_moments_equal_enumeration(
         mean, sd = Enumeration(counts, cell).moments()
         assert np.max(np.abs(posterior.mean[cell] - mean) / sd) < 1e-6
         assert posterior.sd[cell] == pytest.approx(sd, rel=1e-6)
+
+
+AGAIN = [
+    (PAIRS, [[5.0, 1.0], [1.0, 1.0], [-7.0, 3.0], [4.0, 9.0], [0.0, 2.0]]),
+    (TRIPLES, [[1.0, 7.0, -3.0], [3.0, 3.0, 3.0], [0.0, 8.0, 1.0]]),
+]
+
+
+@pytest.mark.parametrize("n_prior", [Fixed(12), Uniform(0, 40), Reciprocal(60)])
+@pytest.mark.parametrize("concentration", [1.0, 0.2, 30.0])
+@pytest.mark.parametrize(("noisy", "other"), AGAIN)
+def test_counts_seen_through_several_noises_equal_enumeration(
+    noisy: list[list[float]], other: list[list[float]], concentration: float, n_prior: NPrior
+) -> None:
+    counts = noisy_counts(noisy, [concentration] * len(noisy[0]), 2.0, n_prior)
+    seen = np.array(other)
+    counts = dataclasses.replace(counts, again=((seen, 1.3), (seen[::-1].copy(), 4.0)))
+    posterior = count_posterior(counts)
+    for cell in range(len(noisy)):
+        mean, sd = Enumeration(counts, cell).moments()
+        assert np.max(np.abs(posterior.mean[cell] - mean) / sd) < 1e-6
+        assert posterior.sd[cell] == pytest.approx(sd, rel=1e-6)
+
+
+@pytest.mark.parametrize("n_prior", [Fixed(12), Uniform(0, 40)])
+def test_draws_of_counts_seen_twice_follow_the_enumerated_law(n_prior: NPrior) -> None:
+    counts = noisy_counts([[3.0, 5.0, 2.0]], [0.5, 1.0, 2.0], 2.0, n_prior)
+    counts = dataclasses.replace(counts, again=((np.array([[6.0, 1.0, -1.0]]), 1.5),))
+    enumeration = Enumeration(counts, 0)
+    draws = count_posterior(counts).sample(DRAWS, np.random.default_rng())
+    alone = count_posterior(dataclasses.replace(counts, again=())).sample(DRAWS, np.random.default_rng())
+    for category in range(3):
+        assert distance(draws[:, 0, category], enumeration, category) < LARGEST_DISTANCE
+    assert distance(alone[:, 0, 1], enumeration, 1) > LARGEST_DISTANCE
+
+
+def test_large_counts_seen_twice_are_those_of_their_average_where_noise_is_small() -> None:
+    """Blocks of many counts: two sights with kinks far apart, whose flat product lies between them."""
+    one = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 1e5, Reciprocal(10**12))
+    twice = dataclasses.replace(one, again=((np.array([[3e8, 7e8]]), 1e5),))
+    direct = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 5e4, Reciprocal(10**12))
+    assert count_posterior(twice).mean == pytest.approx(count_posterior(direct).mean, rel=1e-9)
+    assert count_posterior(twice).sd == pytest.approx(count_posterior(direct).sd, rel=1e-6)
 
 
 @pytest.mark.parametrize("observed", [[True, False], [False, True]])
