@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.normal import NormalSums
     from suffice.pipeline.latent_moments.posterior import MomentPosterior
+    from suffice.pipeline.pooling.conjugate import ConjugateLaw
     from suffice.pipeline.priors import NormalInverseGamma
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -44,6 +45,16 @@ class Law(Protocol):
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws, each shaped as the means with draws as a first axis."""
+
+
+class MixtureOfConjugates(Law, Protocol):
+    """A law that is a mixture of conjugate ones, one for every value of latent statistics."""
+
+    def prior_law(self) -> ConjugateLaw:
+        """The prior, as the law of one cell."""
+
+    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateLaw:
+        """Conjugate laws given independent draws of the latent statistics, draw by draw, then by cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +130,16 @@ class CountLaw:
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
         return {"probability": _shown(self.posterior.sample(draws, rng), self.shown)}
+
+    def prior_law(self) -> DirichletLaw:
+        """The prior, as the law of one cell."""
+        return DirichletLaw(concentration=self.posterior.pieces.concentration[None], shown=self.shown)
+
+    def mixture(self, draws: int, rng: np.random.Generator) -> DirichletLaw:
+        """Dirichlet laws given draws of the latent counts, draw by draw, then by cell."""
+        counts = self.posterior.sample_counts(draws, rng)
+        concentration = self.posterior.pieces.concentration + counts.reshape(-1, counts.shape[-1])
+        return DirichletLaw(concentration=concentration, shown=self.shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,11 @@ class Posterior:
         """The number of selected cells."""
         return len(self.law.mean(self.parameters[0]))
 
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What a sampled law rests on, as ``{"sampler": "importance", "effective_draws": 5000.0}``."""
+        return dict(getattr(self.law, "diagnostics", {}))
+
     def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:
         """Draw the parameters jointly and independently.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.contract import Quantity
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.plan import StatisticPlan
+    from suffice.pipeline.pooling.roll_up import RolledUp
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.sensitivity import NeighboringRelation
@@ -133,6 +134,23 @@ class NoisyStatistic:
             values=self.values[chosen],
             groups={column: [keys[index] for index in chosen] for column, keys in self.groups.items()},
         )
+
+    def roll_up(self, *columns: str) -> RolledUp:
+        """Merge cells over some group columns: their sums with noise counted right, and pooled posteriors.
+
+        Parameters
+        ----------
+        *columns : str
+            The group columns that disappear.
+
+        Raises
+        ------
+        UsageError
+            Where a column is no group of the release.
+        """
+        from suffice.pipeline.pooling.roll_up import rolled_up  # noqa: PLC0415 - scipy is slow to import
+
+        return rolled_up(self, columns)
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row per cell and quantity: group keys, quantity, estimate, noise_sd.

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from suffice import cli
+from support import releases
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
@@ -112,3 +113,40 @@ def test_draws_as_netcdf(release: str, suffice: Runner, tmp_path: Path) -> None:
     with xarray.open_dataset(path, group="posterior", engine="h5netcdf") as read:
         assert read["probability"].shape == (1, 20, 3)
         assert list(read["origin"].values) == ["EWR", "JFK", "LGA"]
+
+
+def test_two_months_compared(suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(
+        statistics={"cancelled": {"family": "bernoulli", "column": "c"}},
+        window={"column": "day", "every": "month"},
+    )
+    store = tmp_path / "store"
+    for number, (month, true) in enumerate((("2013-01", 100), ("2013-02", 160))):
+        monkeypatch.setattr(releases, "RELEASE_ID", f"{number + 1:016x}")
+        values = np.array([[900, true], [800, 200], [950, 50]], dtype=object)
+        publish(store, plan, {"cancelled": values}, window=month)
+    words = ("compare", "flights@2013-01", "flights@2013-02", "cancelled", "--store", str(store))
+    document = suffice.json(*words, "--seed", "3")
+    assert (document["first"], document["second"]) == ("flights@2013-01", "flights@2013-02")
+    newark, kennedy, _ = document["rows"]
+    assert list(newark) == [
+        "origin",
+        "parameter",
+        "before",
+        "after",
+        "change",
+        "sd",
+        "lower",
+        "upper",
+        "ratio",
+        "probability_above",
+        "apparent",
+        "noise_sd",
+        "noise_probability",
+    ]
+    assert newark["lower"] > 0
+    assert kennedy["lower"] < 0 < kennedy["upper"]
+    assert document == suffice.json(*words, "--seed", "3")
+    assert "noise alone" in suffice.text(*words)
+    same = suffice.json("compare", "flights@2013-01", "flights@2013-01", *words[3:], status=2)["error"]
+    assert "noise" in same["message"]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.needed_epsilon import smallest_epsilon
     from suffice.pipeline.plan import Plan
     from suffice.pipeline.plan import compile_plan as plan
+    from suffice.pipeline.pooling.comparison import compare
+    from suffice.pipeline.pooling.releases import pool
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import (
         Beta,
@@ -51,9 +53,11 @@ __all__ = [
     "Uniform",
     "__version__",
     "calibrate",
+    "compare",
     "load_spec",
     "open_release",
     "plan",
+    "pool",
     "release",
     "smallest_epsilon",
 ]
@@ -64,6 +68,8 @@ _HOMES = {
     "calibrate": ("suffice.pipeline.calibration", "calibrate"),
     "Plan": ("suffice.pipeline.plan", "Plan"),
     "plan": ("suffice.pipeline.plan", "compile_plan"),
+    "compare": ("suffice.pipeline.pooling.comparison", "compare"),
+    "pool": ("suffice.pipeline.pooling.releases", "pool"),
     "Posterior": ("suffice.pipeline.posterior", "Posterior"),
     "Release": ("suffice.pipeline.release", "Release"),
     "Spec": ("suffice.pipeline.spec", "Spec"),

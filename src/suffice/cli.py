@@ -176,6 +176,7 @@ def show(
         _print_release(document)
 
 
+app.command()(cli_analysis.compare)
 app.command()(cli_trust.verify)
 app.command()(cli_trust.disclose)
 

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from suffice import rendering
-from suffice.cli_options import parse_pairs
+from suffice.cli_options import (
+    DEFAULT_STORE,
+    JsonOption,
+    PublicKeyOption,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,3 +82,60 @@ def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:
         if question in answers:
             print(f"\n{title}\n")
             rendering.print_rows(answers[question])
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="A release: path, URI or NAME[@WINDOW].")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another, of disjoint data.")],
+    statistic: Annotated[str, typer.Argument(help="A statistic of both.")],
+    prior: Annotated[str | None, typer.Option("--prior", help="Of the parameters, in both.")] = None,
+    n_prior: Annotated[str | None, typer.Option("--n-prior", help="Of a latent number of records.")] = None,
+    where: WhereOption = None,
+    mass: Annotated[float, typer.Option("--mass", help="Of the credible intervals.")] = 0.95,
+    draws: Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")] = 4000,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    vouched: Annotated[
+        bool, typer.Option("--vouched", help="You know that the two hold disjoint data.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how a statistic changed from release A to release B, and what noise alone would do."""
+    check_draws(draws, seed)
+    from suffice.pipeline.pooling.comparison import compare as compare_releases  # noqa: PLC0415
+
+    one, other = (open_for_reading(reference, store, public_keys) for reference in (first, second))
+    found = compare_releases(
+        one,
+        other,
+        statistic,
+        prior=prior,
+        n_prior=parse_prior_of_n(n_prior),
+        where=parse_pairs("--where", where),
+        vouched=vouched,
+        draws=draws,
+        rng=seed,
+    )
+    rows = found.rows(mass)
+    if as_json:
+        document = {
+            "statistic": statistic,
+            "first": found.first,
+            "second": found.second,
+            "prior": str(found.before.prior),
+            "n_prior": str(found.before.n_prior),
+            "mass": mass,
+            "draws": draws,
+            "seed": seed,
+            "rows": rows,
+        }
+        rendering.print_json(document)
+        return
+    print(f"{statistic}: from {found.first} to {found.second}\n")
+    rendering.print_rows(rows)
+    print(
+        "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
+        "noise_probability: how often noise alone moves them as far"
+    )

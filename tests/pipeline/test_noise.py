@@ -21,6 +21,10 @@ CONSUMERS = {  # draw from posteriors and from models: their generator is the ca
     "pipeline/n_prior.py",
 CONSUMERS = {  # draw from posteriors, after the release: their generator is the caller's
     "pipeline/contrasts.py",
+    "pipeline/pooling/comparison.py",
+    "pipeline/pooling/particles.py",
+    "pipeline/pooling/releases.py",
+    "pipeline/pooling/roll_up.py",
     "pipeline/posterior.py",
     "pipeline/priors.py",
     "pipeline/simulation.py",

@@ -1,0 +1,129 @@
+"""What two releases have to do with each other, told from their manifests alone."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+from suffice.pipeline.domains import Every, next_period, period_start
+from suffice.pipeline.spec import ALL
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+    from suffice.pipeline.release import Release
+
+
+class Relation(StrEnum):
+    """``disjoint``: no row is in both. ``same_data``: the exact statistics are the same numbers."""
+
+    DISJOINT = "disjoint"
+    SAME_DATA = "same_data"
+    OVERLAPPING = "overlapping"
+    UNKNOWN = "unknown"
+
+
+def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relation, str]:
+    """Tell how the data behind a statistic of two releases are related, and why.
+
+    Two releases of one dataset are disjoint where their windows of one date column are, and of the same data
+    where window, unit, groups and the statistic's entry in the spec are the same. A manifest does not state
+    the source: that equal datasets mean equal rows is what a dataset's name promises.
+
+    Parameters
+    ----------
+    first, second : Release
+    statistic : str
+        Its name in both.
+    """
+    if first.dataset != second.dataset:
+        return Relation.UNKNOWN, f"they are of different datasets, {first.dataset} and {second.dataset}"
+    ours, others = (release.manifest["plan"]["window"] for release in (first, second))
+    if ours is not None and others is not None and ours["column"] == others["column"]:
+        (start, end), (other_start, other_end) = (
+            _period(release.window, Every(grid["every"]))
+            for release, grid in ((first, ours), (second, others))
+        )
+        if end <= other_start or other_end <= start:
+            return Relation.DISJOINT, f"their windows {first.window} and {second.window} do not meet"
+    if ours != others or first.window != second.window:
+        return Relation.OVERLAPPING, f"their windows {first.window} and {second.window} may share rows"
+    for what, same in (
+        ("units", _unit(first) == _unit(second)),
+        ("groups", first.manifest["groups"] == second.manifest["groups"]),
+        ("entries in the spec", entry(first, statistic) == entry(second, statistic)),
+    ):
+        if not same:
+            return Relation.OVERLAPPING, f"they are of the same window, and their {what} differ"
+    if _unit(first) != "row":
+        return Relation.OVERLAPPING, "which rows of a unit count is chosen anew in every release"
+    return Relation.SAME_DATA, f"both are of window {first.window} of {first.dataset}"
+
+
+def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, vouched: bool) -> None:
+    """Refuse releases that are not related as claimed, unless the consumer vouches for it.
+
+    Raises
+    ------
+    UsageError
+        Where there are fewer than two, one stands there twice, their statistics do not agree, or the
+        manifests say otherwise or nothing.
+    """
+    if len(releases) < 2:
+        message = f"{claimed}: name at least two releases"
+        raise UsageError(message)
+    first = releases[0]
+    for place, one in enumerate(releases):
+        require_agreement(first, one, statistic)
+        for other in releases[:place]:
+            if one.release_id == other.release_id:
+                message = f"release {one.release_id} stands there twice: its noise would count as two"
+                raise UsageError(message)
+            found, reason = relation_of(other, one, statistic)
+            if found is not claimed and not vouched:
+                message = (
+                    f"{other.release_id} and {one.release_id} are not known to be {claimed}: {reason}. "
+                    "If you know better, say so with vouched=True"
+                )
+                raise UsageError(message)
+            if claimed is Relation.DISJOINT and found is Relation.SAME_DATA:
+                message = f"{other.release_id} and {one.release_id} hold the same data: use same_data"
+                raise UsageError(message)
+
+
+def require_agreement(first: Release, second: Release, statistic: str) -> None:
+    """Refuse statistics that differ in family, column, bounds, lattice, null policy or components.
+
+    Raises
+    ------
+    UsageError
+        Naming the keys that differ.
+    """
+    one, other = entry(first, statistic), entry(second, statistic)
+    differing = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    if first.statistic(statistic).plan.components != second.statistic(statistic).plan.components:
+        differing.append("components")
+    if differing:
+        message = f"{statistic} differs between the releases in {', '.join(differing)}"
+        raise UsageError(message)
+
+
+def entry(release: Release, statistic: str) -> dict[str, Any]:
+    """Return a statistic's entry in the canonical plan, but for its share of epsilon."""
+    release.statistic(statistic)
+    stated = release.manifest["plan"]["statistics"][statistic]
+    return {key: value for key, value in stated.items() if key != "share"}
+
+
+def _unit(release: Release) -> object:
+    return release.manifest["plan"]["privacy"]["unit"]
+
+
+def _period(label: str, every: Every) -> tuple[dt.date, dt.date]:
+    if label == ALL:
+        message = "a release with a window is of one period"
+        raise ValueError(message)
+    start = period_start(label, every)
+    return start, next_period(start, every)

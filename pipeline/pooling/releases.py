@@ -1,0 +1,143 @@
+"""One posterior from several releases: of separate data, or of the same data through several noises."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.contrasts import matched_cells
+from suffice.pipeline.inference import noise_aware_posterior, same_data_posterior
+from suffice.pipeline.pooling.particles import CELLS, joined, product
+from suffice.pipeline.pooling.relation import Relation, require
+from suffice.pipeline.posterior import generator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.priors import Prior
+    from suffice.pipeline.release import NoisyStatistic, Release
+
+
+def pool(
+    statistic: str,
+    *,
+    disjoint: Sequence[Release] | None = None,
+    same_data: Sequence[Release] | None = None,
+    vouched: bool = False,
+    prior: Prior | str | None = None,
+    n_prior: NPrior | int | str | None = None,
+    where: Mapping[str, object] | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Posterior:
+    """Draw one noise-aware posterior from several releases. Costs no privacy.
+
+    Parameters
+    ----------
+    statistic : str
+        Its name in every release; family, column, bounds and lattice agree, epsilon need not.
+    disjoint : sequence of Release, optional
+        Separate data with one parameter in common, as the windows of a series: a product of likelihoods,
+        by importance sampling. How many of its draws count is in ``Posterior.diagnostics``.
+    same_data : sequence of Release, optional
+        The same exact statistics through several noises: exact, and narrower than any one of them.
+    vouched : bool
+        The caller knows that the releases are related so, although their manifests do not show it.
+    prior : prior object or str, optional
+        Of the parameters; it counts once. The family's default otherwise.
+    n_prior : optional
+        Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
+    where : mapping, optional
+        Keep the cells with these group keys.
+    rng : numpy.random.Generator or int, optional
+        For the importance sampling of `disjoint`.
+
+    Returns
+    -------
+    Posterior
+        Of the cells that all releases have, in the order of the first.
+
+    Raises
+    ------
+    UsageError
+        Where the releases are not known to be related so, their statistics or cells differ, or the family
+        cannot be pooled yet.
+    """
+    if (disjoint is None) == (same_data is None):
+        message = "state the releases as disjoint=[...] or as same_data=[...]"
+        raise UsageError(message)
+    releases = list(disjoint if disjoint is not None else same_data or ())
+    claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
+    require(releases, statistic, claimed, vouched=vouched)
+    parts = aligned([release.statistic(statistic).where(where) for release in releases])
+    if claimed is Relation.DISJOINT:
+        return pooled(parts, prior=prior, n_prior=n_prior, rng=generator(rng))
+    if len({part.public_n for part in parts}) > 1:
+        message = "the releases state different numbers of records, so they are not of the same data"
+        raise UsageError(message)
+    return same_data_posterior(parts, prior=prior, n_prior=n_prior)
+
+
+def pooled(
+    parts: Sequence[NoisyStatistic],
+    *,
+    prior: Prior | str | None,
+    n_prior: NPrior | int | str | None,
+    rng: np.random.Generator,
+) -> Posterior:
+    """Return the posterior of parameters that aligned statistics of disjoint data share, cell by cell.
+
+    Raises
+    ------
+    UsageError
+        Where the family cannot be pooled yet.
+    """
+    laws = []
+    cells = len(parts[0].values)
+    for start in range(0, cells, CELLS):
+        rows = np.arange(start, min(start + CELLS, cells))
+        one_by_one = [
+            noise_aware_posterior(taken(part, rows), prior=prior, n_prior=n_prior) for part in parts
+        ]
+        laws.append(product([_mixture(posterior) for posterior in one_by_one], rng))
+    return dataclasses.replace(one_by_one[0], groups=parts[0].groups, law=joined(laws))
+
+
+def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
+    """Bring the cells of every statistic into the order of the first's.
+
+    Raises
+    ------
+    UsageError
+        Where they do not have the same group columns and keys.
+    """
+    first = statistics[0]
+    result = []
+    for statistic in statistics:
+        _, rows, _ = matched_cells(
+            (first.groups, range(len(first.values))),
+            (statistic.groups, range(len(statistic.values))),
+            apart_from=(),
+        )
+        result.append(taken(statistic, rows))
+    return result
+
+
+def taken(statistic: NoisyStatistic, rows: np.ndarray[Any, np.dtype[np.int64]]) -> NoisyStatistic:
+    """Return some cells of a statistic, in the given order."""
+    return dataclasses.replace(
+        statistic,
+        values=statistic.values[rows],
+        groups={column: [keys[row] for row in rows.tolist()] for column, keys in statistic.groups.items()},
+    )
+
+
+def _mixture(posterior: Posterior) -> Any:
+    if not hasattr(posterior.law, "mixture"):
+        message = f"{posterior.statistic} is {posterior.family}, of which disjoint data do not pool yet"
+        raise UsageError(message)
+    return posterior.law
