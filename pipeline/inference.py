@@ -74,7 +74,7 @@ def noise_aware_posterior(
         )
         raise UsageError(message)
     chosen = _prior_for(statistic, prior)
-    latent_n = _n_prior_for(statistic, n_prior)
+    latent_n = n_prior_for(statistic, n_prior)
     return _posterior(
         statistic, NOISE_AWARE, chosen, family.noise_aware(statistic, chosen, latent_n), latent_n
     )
@@ -100,7 +100,7 @@ def same_data_posterior(
             f"{first.plan.name} is {family.name}, of which several releases of the same data do not pool yet"
         )
         raise UsageError(message)
-    chosen, latent_n = _prior_for(first, prior), _n_prior_for(first, n_prior)
+    chosen, latent_n = _prior_for(first, prior), n_prior_for(first, n_prior)
     return _posterior(first, NOISE_AWARE, chosen, family.same_data(statistics, chosen, latent_n), latent_n)
 
 
@@ -139,7 +139,7 @@ def _prior_for(statistic: NoisyStatistic, prior: Prior | str | None) -> Prior:
     return chosen
 
 
-def _n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:
+def n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:
     """Take the public N where the statistic rests on it, else the given or the default prior."""
     if statistic.plan.design is Design.MINIMAL:
         if statistic.public_n is None:

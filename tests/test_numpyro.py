@@ -1,0 +1,304 @@
+"""The release as a likelihood in NumPyro: against sums written out, against our posteriors, in a sampler."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from suffice.errors import MissingExtraError, UsageError
+from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
+from support.noisy import noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+numpyro = pytest.importorskip("numpyro")
+numpyro.enable_x64()
+
+from suffice import numpyro as likelihood  # noqa: E402 - after the check that it is there
+
+BERNOULLI: dict[str, Any] = {"family": "bernoulli"}
+CATEGORICAL: dict[str, Any] = {"family": "categorical", "categories": ["a", "b"], "other": "true"}
+
+
+def released(
+    statistic: dict[str, Any], rows: list[list[int]], *, epsilon: str = "1", public_n: int | None = None
+) -> NoisyStatistic:
+    plan = statistic_plan(statistic, epsilon=epsilon, public_n=public_n is not None)
+    return noisy_statistic(plan, np.array(rows, dtype=object), public_n=public_n)
+
+
+COUNTS: dict[str, tuple[dict[str, Any], Callable[[float, int], Any], list[float]]] = {
+    "binomial": ({"trials": "3"}, lambda p, n: stats.binom(3 * n, p), [0.1, 0.4, 0.8]),
+    "poisson": ({"upper": "4"}, lambda rate, n: stats.poisson(n * rate), [0.3, 1.0, 2.5]),
+    "geometric": ({"upper": "4"}, lambda p, n: stats.nbinom(n, p), [0.2, 0.5, 0.9]),
+    "negative_binomial": (
+        {"upper": "4", "successes": "2"},
+        lambda p, n: stats.nbinom(2 * n, p),
+        [0.3, 0.5, 0.9],
+    ),
+}
+"""Keys of the spec, the law of the total of n records, parameters."""
+
+SUMS: dict[str, tuple[dict[str, Any], Callable[[float, int], Any], list[float], str]] = {
+    "exponential": ({"upper": "4"}, lambda r, n: stats.gamma(n, scale=1 / r), [0.5, 1.0, 3.0], "rate"),
+    "gamma": (
+        {"upper": "4", "shape": "2.5"},
+        lambda r, n: stats.gamma(2.5 * n, scale=1 / r),
+        [1.0, 2.0, 5.0],
+        "rate",
+    ),
+    "weibull": (
+        {"upper": "2", "shape": "2"},
+        lambda r, n: stats.gamma(n, scale=1 / r),
+        [0.5, 1.0, 3.0],
+        "rate",
+    ),
+    "pareto": (
+        {"minimum": "1", "upper": "20"},
+        lambda a, n: stats.gamma(n, scale=1 / a),
+        [0.7, 1.5, 4.0],
+        "shape",
+    ),
+    "laplace": (
+        {"location": "0", "half_range": "3"},
+        lambda s, n: stats.gamma(n, scale=s),
+        [0.3, 1.0, 2.0],
+        "scale",
+    ),
+    "normal_known_mean": (
+        {"mean": "0", "half_range": "2"},
+        lambda v, n: stats.gamma(n / 2, scale=2 * v),
+        [0.2, 1.0, 3.0],
+        "variance",
+    ),
+    "normal_known_variance": (
+        {"lower": "-2", "upper": "3", "variance": "0.5"},
+        lambda m, n: stats.norm(n * (m + 2), np.sqrt(0.5 * n)),
+        [-1.0, 0.5, 2.0],
+        "mean",
+    ),
+}
+
+
+def differences(log_likelihoods: Floats) -> Floats:
+    """Likelihoods are known up to a constant: what counts is how they differ between parameters."""
+    return log_likelihoods - log_likelihoods[0]
+
+
+def found(statistic: NoisyStatistic, **parameters: Any) -> Floats:
+    """The likelihood of one cell at several values of the parameters."""
+    (points,) = parameters.values()
+    cells = noisy_statistic(
+        statistic.plan, np.repeat(statistic.values, len(points), axis=0), public_n=statistic.public_n
+    )
+    prior = None if statistic.public_n is not None else "Uniform(0, 6)"
+    by_name = {name: np.array(value) for name, value in parameters.items()}
+    values: Floats = np.asarray(likelihood.log_likelihood(cells, n_prior=prior, **by_name))
+    return values
+
+
+@pytest.mark.parametrize("row", [[9, 14], [-3, 7]])
+@pytest.mark.parametrize("family", COUNTS)
+def test_sums_over_counts_are_those_written_out(family: str, row: list[int]) -> None:
+    keys, law, values = COUNTS[family]
+    statistic = released({"family": family, **keys}, [row], epsilon="2")
+    name = "rate" if family == "poisson" else "probability"
+    upper, scale = int(statistic.plan.partition_total or 0), statistic.plan.scale
+    exact = []
+    for value in values:
+        total = 0.0
+        for n in range(7):
+            s = np.arange(400)
+            mass = law(value, n).pmf(s) if n else (s == 0).astype(float)
+            total += float(np.sum(mass * np.exp(-(abs(row[0] - s) + abs(row[1] - upper * n + s)) / scale)))
+        exact.append(np.log(total))
+    assert differences(found(statistic, **{name: values})) == pytest.approx(
+        differences(np.array(exact)), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "sums", "epsilon"),
+    [
+        *((family, (9.0, 17.0), "0.5") for family in SUMS),
+        *((family, (-3.0, 10.0), "20") for family in ("exponential", "normal_known_variance")),
+    ],
+)
+def test_integrals_over_sums_are_those_of_a_quadrature(
+    family: str, sums: tuple[float, float], epsilon: str
+) -> None:
+    keys, law, values, name = SUMS[family]
+    steps = 2**10
+    statistic = released({"family": family, **keys, "lattice_bits": "10"}, [[0, 0]])
+    plan = statistic.plan
+    width = float((plan.parameters.upper or 0) - (plan.parameters.lower or 0))
+    total = plan.partition_total or steps
+    row = [round(part * total / width) for part in sums]
+    statistic = released({"family": family, **keys, "lattice_bits": "10"}, [row], epsilon=epsilon)
+    scale = statistic.plan.scale * width / total
+    first, second = (part * width / total for part in row)
+    exact = []
+    for value in values:
+        whole = float(np.exp(-(abs(first) + abs(second)) / scale))
+        for n in range(1, 7):
+            of_n = law(value, n)
+            kinks = sorted([first, width * n - second])
+
+            def integrand(s: float, of_n: Any = of_n, n: int = n) -> float:
+                return float(of_n.pdf(s) * np.exp(-(abs(first - s) + abs(second - (width * n - s))) / scale))
+
+            reach = 14 * of_n.std()
+            low = max(of_n.support()[0], of_n.mean() - reach)
+            high = of_n.mean() + reach + 45 * of_n.var() / (abs(of_n.mean()) + of_n.std())
+            ends = np.unique(np.clip([low, *kinks, of_n.median(), high, *np.add(kinks, scale)], low, high))
+            whole += sum(
+                integrate.quad(integrand, a, b, epsabs=0, epsrel=1e-10, limit=200)[0]
+                for a, b in itertools.pairwise(ends)
+            )
+        exact.append(np.log(whole))
+    assert differences(found(statistic, **{name: values})) == pytest.approx(
+        differences(np.array(exact)), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("family", ["exponential", "poisson"])
+def test_a_minimal_statistic_has_one_noise_and_a_known_n(family: str) -> None:
+    keys, law, values = (SUMS if family == "exponential" else COUNTS)[family][:3]
+    bits = {"lattice_bits": "10"} if family == "exponential" else {}
+    statistic = released({"family": family, **keys, **bits}, [[0]], public_n=5)
+    total, noise_sd = statistic.quantity("total")
+    scale = statistic.plan.scale * noise_sd / statistic.plan.component_noise_sd
+    step = scale / statistic.plan.scale
+    statistic = released({"family": family, **keys, **bits}, [[round(6.0 / step)]], public_n=5)
+    (total,), _ = statistic.quantity("total")
+    exact = []
+    for value in values:
+        of_n = law(value, 5)
+        if family == "poisson":
+            s = np.arange(200)
+            exact.append(np.log(np.sum(of_n.pmf(s) * np.exp(-abs(total - s) / scale))))
+        else:
+            ends = [of_n.ppf(1e-17), total, of_n.isf(1e-17)]
+            parts = [
+                integrate.quad(
+                    lambda s, of_n=of_n: of_n.pdf(s) * np.exp(-abs(total - s) / scale), a, b, epsrel=1e-10
+                )[0]
+                for a, b in itertools.pairwise(sorted(ends))
+            ]
+            exact.append(np.log(sum(parts)))
+    assert differences(found(statistic, rate=values)) == pytest.approx(differences(np.array(exact)), abs=1e-6)
+
+
+@pytest.mark.parametrize("public_n", [None, 12])
+@pytest.mark.parametrize("keys", [BERNOULLI, CATEGORICAL])
+def test_three_routes_agree(keys: dict[str, Any], public_n: int | None) -> None:
+    """Ours against this likelihood times the prior on a grid; ours is tested against enumeration too."""
+    row = [7, 3] if keys is BERNOULLI else [7, 3, 5]
+    if keys is BERNOULLI and public_n is not None:
+        row = [7]
+    statistic = released(keys, [row], epsilon="2", public_n=public_n)
+    n_prior = None if public_n is not None else "Uniform(0, 30)"
+    posterior = noise_aware_posterior(statistic, n_prior=n_prior)
+    if keys is BERNOULLI:
+        points = (np.arange(400) + 0.5) / 400
+        grid: Floats = points
+    else:
+        points = (np.arange(40) + 0.5) / 40
+        first, second = (axis.ravel() for axis in np.meshgrid(points, points))
+        inside = first + second < 1.0
+        grid = np.stack([first, second, 1.0 - first - second], axis=1)[inside]
+    cells = noisy_statistic(statistic.plan, np.repeat(statistic.values, len(grid), axis=0), public_n=public_n)
+    log_weight = np.asarray(likelihood.log_likelihood(cells, n_prior=n_prior, probability=grid))
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = weight @ grid
+    sd = np.sqrt(weight @ (grid - mean) ** 2)
+    tolerance = 1e-4 if keys is BERNOULLI else 2e-2
+    assert posterior.mean("probability")[0] == pytest.approx(mean, rel=tolerance)
+    assert posterior.sd("probability")[0] == pytest.approx(sd, rel=tolerance)
+
+
+def sample(model: Callable[[], None], seed: int = 0, samples: int = 1500) -> dict[str, Any]:
+    """Draw from a model with NUTS; its seed makes no test pass or fail by itself."""
+    from jax import random
+    from numpyro.infer import MCMC, NUTS
+
+    chain = MCMC(NUTS(model), num_warmup=300, num_samples=samples, progress_bar=False)
+    chain.run(random.PRNGKey(seed))
+    return {name: np.asarray(values) for name, values in chain.get_samples().items()}
+
+
+def test_a_sampler_finds_our_posterior() -> None:
+    from numpyro import distributions as dist
+    from numpyro.diagnostics import effective_sample_size
+
+    statistic = released(BERNOULLI, [[20, 9], [-3, 4]])
+    ours = noise_aware_posterior(statistic, prior="Beta(2, 3)", n_prior="Uniform(0, 60)")
+
+    def model() -> None:
+        with numpyro.plate("cell", 2):
+            p = numpyro.sample("p", dist.Beta(2.0, 3.0))
+        likelihood.observe(statistic, n_prior="Uniform(0, 60)", probability=p)
+
+    draws = sample(model)["p"]
+    effective = effective_sample_size(draws[None])
+    assert np.all(effective > 200)
+    # Six standard errors of each mean: 1e-8 for four comparisons; that of an sd is below 1 / sqrt(effective).
+    error = ours.sd("probability") / np.sqrt(effective)
+    assert np.all(np.abs(draws.mean(axis=0) - ours.mean("probability")) < 6 * error)
+    assert np.all(np.abs(draws.std(axis=0) - ours.sd("probability")) < 6 * error)
+    naive = plug_in_posterior(statistic, prior="Beta(2, 3)")
+    assert np.any(np.abs(draws.mean(axis=0) - naive.mean("probability")) > 6 * error)
+
+
+def test_the_example_in_the_docs_pools_partially() -> None:
+    """Cells with little data are drawn towards the others, and the spread is learned."""
+    text = (Path(__file__).parents[1] / "docs" / "posteriors.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(# partial pooling\n.*?)```", text, re.DOTALL)
+    rows = [[90, 10], [85, 15], [940, 60], [4, 5]]
+    statistic = released(BERNOULLI, rows, epsilon="3")
+    space: dict[str, Any] = {"cancelled": statistic, "n_cells": 4}
+    exec(compile(code, "docs/posteriors.md", "exec"), space)  # noqa: S102 - our own text
+    rates = np.asarray(space["rates"])
+    assert rates.shape[1] == 4
+    alone = noise_aware_posterior(statistic).mean("probability")
+    together = rates.mean(axis=0)
+    assert together[2] == pytest.approx(0.06, abs=0.02)
+    assert together[:3].mean() < together[3] < alone[3]
+
+
+def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    statistic = released(BERNOULLI, [[3, 4]])
+    with pytest.raises(UsageError, match="give probability, not nothing"):
+        likelihood.log_likelihood(statistic)
+    with pytest.raises(UsageError, match="give probability"):
+        likelihood.log_likelihood(statistic, rate=0.5)
+    normal = released({"family": "normal", "lower": "0", "upper": "1"}, [[3, 4, 5]])
+    with pytest.raises(UsageError, match=r"use release\.posterior"):
+        likelihood.log_likelihood(normal, mean=0.0, variance=1.0)
+    with pytest.raises(UsageError, match="the noise is wide"):
+        likelihood.log_likelihood(released(BERNOULLI, [[3, 4]], epsilon="0.001"), probability=0.5)
+    numpyro.enable_x64(False)  # noqa: FBT003 - its own signature
+    try:
+        with pytest.raises(UsageError, match="enable_x64"):
+            likelihood.log_likelihood(statistic, probability=0.5)
+    finally:
+        numpyro.enable_x64()
+    monkeypatch.delitem(sys.modules, "suffice.numpyro")
+    monkeypatch.setitem(sys.modules, "numpyro", None)
+    with pytest.raises(MissingExtraError, match=r"suffice\[numpyro\]"):
+        __import__("suffice.numpyro")
