@@ -96,7 +96,8 @@ SUMS: dict[str, tuple[dict[str, Any], Callable[[float, int], Any], list[float], 
 
 def differences(log_likelihoods: Floats) -> Floats:
     """Likelihoods are known up to a constant: what counts is how they differ between parameters."""
-    return log_likelihoods - log_likelihoods[0]
+    relative: Floats = log_likelihoods - log_likelihoods[0]
+    return relative
 
 
 def found(statistic: NoisyStatistic, **parameters: Any) -> Floats:
