@@ -152,6 +152,8 @@ def simulate(
 ) -> SimulatedSums:
     """Draw counts of false and true."""
     return code_counts(sizes, np.stack([1.0 - truth, truth], axis=1), rng)
+
+
 def _pairs(statistic: NoisyStatistic) -> tuple[Floats, float]:
     """Noisy counts of false and true, (n_cells, 2), and their scale; false is 0 where it is not released."""
     values = statistic.values.astype(np.float64)

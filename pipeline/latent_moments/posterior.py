@@ -5,7 +5,7 @@ r"""Exact posteriors of a normal's mean and variance when N and the sums are lat
     \qquad (\mu, \sigma^2) \mid N, t, q \sim \mathrm{NIG}
 
 with L_j linear. N = 0 is a point and N = 1 a curve (q = t^2), both with their own weight. Why this is exact,
-and how near to exact the integrals are: docs/decisions/normal-latent-moments.md.
+and how near to exact the integrals are: docs/decisions/0014-latent-moments-exactly.md.
 """
 
 from __future__ import annotations

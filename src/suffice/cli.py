@@ -12,12 +12,10 @@ import typer
 from typer.exceptions import TyperException
 
 import suffice
-from suffice import cli_calibration, cli_keys, cli_ledger, cli_trust, rendering
-from suffice import cli_analysis, cli_keys, cli_ledger, cli_trust, rendering
+from suffice import cli_analysis, cli_calibration, cli_keys, cli_ledger, cli_posterior, cli_trust, rendering
 from suffice.cli_options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
-    DrawsOption,
     JsonOption,
     LedgerOption,
     OutOption,
@@ -26,11 +24,8 @@ from suffice.cli_options import (
     SpecArgument,
     StoreOption,
     WhereOption,
-    parse_where,
-    check_draws,
     open_for_reading,
     parse_pairs,
-    parse_prior_of_n,
 )
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 
@@ -195,7 +190,11 @@ def table(
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     if out is not None:
         rendering.check_out(out)
-    chosen = _open(release, store, public_keys).statistic(statistic).where(parse_where(where))
+    chosen = (
+        open_for_reading(release, store, public_keys)
+        .statistic(statistic)
+        .where(parse_pairs("--where", where))
+    )
     chosen = (
         open_for_reading(release, store, public_keys)
         .statistic(statistic)
@@ -218,144 +217,8 @@ def table(
         rendering.print_saturation(chosen)
 
 
-@app.command()
-def posterior(
-    release: ReleaseArgument,
-    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
-    prior: Annotated[
-        str | None, typer.Option("--prior", help='As "Beta(1, 9)"; default: the family\'s.')
-    ] = None,
-    n_prior: Annotated[
-        str | None,
-        typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.'),
-    ] = None,
-    where: WhereOption = None,
-    method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
-    mass: Annotated[float, typer.Option("--mass", help="Of the credible intervals.")] = 0.95,
-    draws: Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")] = 4000,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
-    card: Annotated[
-        Path | None, typer.Option("--card", metavar="FILE", help="A self-contained .html page.")
-    ] = None,
-    out: OutOption = None,
-    plot_kind: Annotated[str | None, typer.Option("--plot-kind", metavar="density|forest")] = None,
-    beside: Annotated[
-        str | None,
-        typer.Option("--beside", metavar="noise-aware|plug-in", help="Draw this method's beside it."),
-    ] = None,
-    versus: Annotated[
-        list[str] | None,
-        typer.Option("--versus", metavar="COLUMN=KEY", help="Compare what --where keeps with these cells."),
-    ] = None,
-    probability: Annotated[
-        str | None,
-        typer.Option("--probability", metavar="STATEMENT", help='As "mean > 10" or "10 < mean < 20".'),
-    ] = None,
-    out: DrawsOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Print posterior means and credible intervals under any public prior. Costs no privacy."""
-    _check_posterior(out, card, draws, seed)
-    opened = _open(release, store, public_keys)
-    drawn_from = opened.posterior(
-        statistic, prior=prior, where=parse_where(where), method=method, n_prior=_parse_n_prior(n_prior)
-    )
-    if out is not None:
-        rendering.check_draws(out)
-    if plot is not None:
-        from suffice.plotting import check_plot  # noqa: PLC0415
-
-        check_plot(plot, plot_kind)
-    check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
-    import numpy as np  # noqa: PLC0415
-
-    from suffice.pipeline.posterior import summarise  # noqa: PLC0415
-
-    keys = parse_pairs("--where", where)
-    terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior)}
-    drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
-    rng = np.random.default_rng(seed)
-    rows = summarise(drawn_from, mass, draws, rng)
-    answers = {}
-    if versus:
-        other_keys = {**keys, **parse_pairs("--versus", versus)}
-        against = opened.posterior(statistic, where=other_keys, method=method, **terms)
-        answers["comparison"] = cli_analysis.comparison(drawn_from, against, versus, mass, draws, rng)
-    if probability is not None:
-        answers["probability"] = cli_analysis.probability(drawn_from, probability, draws, rng)
-    if out is not None:
-        rendering.write_draws(drawn_from, out, draws, rng)
-    if plot is not None:
-        from suffice.plotting import plot_posterior  # noqa: PLC0415
-
-        plot_posterior(drawn_from, plot, title=f"{opened.name}: {statistic}", draws=draws, rng=rng)
-    if card is not None:
-        from suffice import card as cards  # noqa: PLC0415
-
-        page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
-        cards.write_card(card, page)
-        other = cli_analysis.other_method(opened, statistic, keys, beside, terms)
-        plot_posterior(
-            drawn_from,
-            plot,
-            title=f"{opened.name}: {statistic}",
-            draws=draws,
-            rng=rng,
-            kind=plot_kind,
-            beside=other,
-        )
-    document = {
-        "statistic": statistic,
-        "family": opened.statistic(statistic).plan.family,
-        "method": drawn_from.method,
-        "prior": str(drawn_from.prior),
-        "mass": mass,
-        "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
-        "draws": draws,
-        "seed": seed,
-        "rows": rows,
-        **answers,
-    }
-    if as_json:
-        rendering.print_json(document)
-        return
-    if drawn_from.method == "plug-in":
-        print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
-    rendering.print_rows(rows)
-    cli_analysis.print_answers(answers)
-    rendering.print_saturation(opened.statistic(statistic))
-    if drawn_from.n_prior is not None:
-        print(f"\nintervals from {draws} draws; prior of N: {drawn_from.n_prior}")
-
-
+app.command()(cli_posterior.posterior)
 app.command()(cli_calibration.calibrate)
-
-
-def _check_posterior(out: Path | None, card: Path | None, draws: int, seed: int | None) -> None:
-    """Refuse what cannot be carried out, before any work is done."""
-    if out is not None:
-        rendering.check_out(out)
-    if not 1 <= draws <= _MOST_DRAWS:
-        message = f"--draws {draws}: a number of draws in 1..{_MOST_DRAWS}"
-        raise UsageError(message)
-    if seed is not None and seed < 0:
-        message = f"--seed {seed}: a seed is an integer of at least 0"
-        raise UsageError(message)
-    if card is not None:
-        from suffice.card import check_card  # noqa: PLC0415
-
-        check_card(card)
-
-
-def _open(reference: str, store: str, public_keys: list[str] | None) -> Release:
-    from suffice.storage.release_store import open_release  # noqa: PLC0415
-
-    return open_release(reference, store=store, public_keys=public_keys)
 
 
 _UNIT_BOUND = ("max_rows", "unit_nulls")
@@ -392,14 +255,6 @@ def _print_release(document: dict[str, Any]) -> None:
     for file in document["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
         print(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
-
-
-def _parse_n_prior(text: str | None) -> NPrior | None:
-    if text is None:
-        return None
-    from suffice.pipeline.n_prior import parse_n_prior  # noqa: PLC0415
-
-    return parse_n_prior(text)
 
 
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:

@@ -16,7 +16,7 @@ from suffice.cli_options import (
     SpecArgument,
     StoreOption,
     WhereOption,
-    parse_where,
+    parse_pairs,
 )
 from suffice.errors import UsageError
 
@@ -103,7 +103,7 @@ def calibrate(
     found = calibrate(
         opened,
         statistic,
-        where=parse_where(where),
+        where=parse_pairs("--where", where),
         method=method,
         prior=prior,
         n_prior=n_prior,

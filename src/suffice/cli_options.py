@@ -50,19 +50,6 @@ ReleaseArgument = Annotated[
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")]
 
 
-def parse_where(pairs: Sequence[str] | None) -> dict[str, str]:
-    """Read what `WhereOption` collects."""
-    where: dict[str, str] = {}
-    for pair in pairs or ():
-        column, equals, key = pair.partition("=")
-        if not equals or not column:
-            message = f"--where {pair}: write it as COLUMN=KEY"
-            raise UsageError(message)
-        if where.get(column, key) != key:
-            message = f"--where {pair}: {column} is given twice; --where filters and never sums"
-            raise UsageError(message)
-        where[column] = key
-    return where
 def open_for_reading(reference: str, store: str, public_keys: list[str] | None) -> Release:
     """Open the release that a command names."""
     from suffice.storage.release_store import open_release  # noqa: PLC0415 - each command imports its own

@@ -66,12 +66,7 @@ def plot_posterior(
     MissingExtraError
         Where matplotlib is not installed.
     """
-    figure_class = check_plot(path)
-    check_plot(path, kind)
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - the plot extra
-    except ModuleNotFoundError:
-        raise MissingExtraError("--plot", "plot") from None
+    figure_class = check_plot(path, kind)
     series = _series(posterior, draws, rng)
     others = {} if beside is None else _series(beside, draws, rng)
     n_lines = max(len(lines) for lines in series.values())
@@ -80,16 +75,15 @@ def plot_posterior(
     if n_lines > most:
         message = f"--plot: {n_lines} cells are too many to draw as a {chosen}: keep some with --where"
         raise UsageError(message)
-    as_densities = n_lines <= _MOST_DENSITIES
-    height = 4.0 if as_densities else max(4.0, 0.2 * n_lines)
-    figure = figure_class(figsize=(6.5 * len(series), height), layout="constrained")
     height = 4.0 if chosen == DENSITY else max(4.0, 0.2 * n_lines)
-    figure = Figure(figsize=(6.5 * len(series), height), layout="constrained")
+    figure = figure_class(figsize=(6.5 * len(series), height), layout="constrained")
     axes = figure.subplots(1, len(series), squeeze=False)[0]
     for axis, (parameter, lines) in zip(axes, series.items(), strict=True):
         (_densities if chosen == DENSITY else _forest)(axis, lines, others.get(parameter, {}))
         axis.set_xlabel(parameter)
-    figure.suptitle(f"{title}\n{posterior.method} posterior, prior {posterior.prior}", fontsize="medium")
+    grey = f" (in grey: {beside.method})" if beside is not None else ""
+    subtitle = f"{posterior.method} posterior{grey}, prior {posterior.prior}"
+    figure.suptitle(f"{title}\n{subtitle}", fontsize="medium")
     _save(figure, path)
 
 
@@ -128,18 +122,21 @@ def plot_calibration(calibration: Calibration, path: Path, *, title: str) -> Non
     _save(figure, path)
 
 
-def check_plot(path: Path) -> type[Figure]:
+def check_plot(path: Path, kind: str | None = None) -> type[Figure]:
     """Return matplotlib's figure, before any work is done.
 
     Raises
     ------
     UsageError
-        Where the file's ending is neither ``.png`` nor ``.svg``.
+        Where the file's ending is neither ``.png`` nor ``.svg``, or there is no such kind of plot.
     MissingExtraError
         Where matplotlib is not installed.
     """
     if path.suffix not in {".png", ".svg"}:
         message = f"--plot {path}: the file's name must end in .png or .svg"
+        raise UsageError(message)
+    if kind not in {None, DENSITY, FOREST}:
+        message = f"--plot-kind {kind}: a plot is a {DENSITY} or a {FOREST}"
         raise UsageError(message)
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - the plot extra
@@ -149,24 +146,11 @@ def check_plot(path: Path) -> type[Figure]:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    grey = f" (in grey: {beside.method})" if beside is not None else ""
-    subtitle = f"{posterior.method} posterior{grey}, prior {posterior.prior}"
-    figure.suptitle(f"{title}\n{subtitle}", fontsize="medium")
     try:
         figure.savefig(path, dpi=150)
     except OSError:
         message = f"--plot {path}: the file cannot be written"
         raise UsageError(message) from None
-
-
-def check_plot(path: Path, kind: str | None = None) -> None:
-    """Refuse a file that is neither PNG nor SVG, or a kind that does not exist, before any work is done."""
-    if path.suffix not in {".png", ".svg"}:
-        message = f"--plot {path}: the file's name must end in .png or .svg"
-        raise UsageError(message)
-    if kind not in {None, DENSITY, FOREST}:
-        message = f"--plot-kind {kind}: a plot is a {DENSITY} or a {FOREST}"
-        raise UsageError(message)
 
 
 def _series(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[str, Lines]:

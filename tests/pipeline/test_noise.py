@@ -19,7 +19,6 @@ TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
 CONSUMERS = {  # draw from posteriors and from models: their generator is the caller's
     "pipeline/calibration.py",
     "pipeline/n_prior.py",
-CONSUMERS = {  # draw from posteriors, after the release: their generator is the caller's
     "pipeline/contrasts.py",
     "pipeline/pooling/comparison.py",
     "pipeline/pooling/particles.py",
@@ -35,9 +34,9 @@ CONSUMERS = {  # draw from posteriors, after the release: their generator is the
     "pipeline/counts/weights.py",
     "pipeline/laws.py",
     "pipeline/scalar_laws.py",
-    "src/suffice/cli.py",
     "src/suffice/cli_calibration.py",
     "src/suffice/cli_analysis.py",
+    "src/suffice/cli_posterior.py",
     "src/suffice/demo.py",
     "src/suffice/plotting.py",
     "src/suffice/rendering.py",
@@ -70,7 +69,7 @@ def test_nothing_on_the_trusted_side_has_another_source_of_randomness(repository
         if not path.is_relative_to(repository / "src/suffice/pipeline") and _draws(path)
     }
     found = {name for name in found if not name.startswith(("src/suffice/flows", "src/suffice/storage"))}
-    assert "src/suffice/cli.py" in found, "the scan must see a generator where there is one"
+    assert "src/suffice/cli_posterior.py" in found, "the scan must see a generator where there is one"
     simulators = {f"pipeline/families/{name}.py" for name in (*FAMILIES, "contract", "one_sum")}
     assert found <= CONSUMERS | simulators
 

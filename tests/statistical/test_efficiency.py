@@ -28,7 +28,7 @@ FALSE_ALARM = 1e-6 / 4
 """Two-sided, of one of the four comparisons below."""
 REACH = DETECTABLE / 2
 RELEASES = math.ceil(2.0 * (float(norm.isf(FALSE_ALARM / 2)) / REACH) ** 2)
-"""Squares of normal errors have a relative variance of 2: their mean is within REACH but for a false alarm."""
+"""Squares of normal errors have relative variance 2: their mean is within REACH but for a false alarm."""
 
 
 def efficiencies(n: int, epsilon: str, public_n: bool) -> tuple[float, float]:

@@ -1,0 +1,146 @@
+"""The command that prints posteriors, and draws, plots and cards of them."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice import cli_analysis, rendering
+from suffice.cli_options import (
+    DEFAULT_STORE,
+    DrawsOption,
+    JsonOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+
+if TYPE_CHECKING:
+    from suffice.pipeline.posterior import Posterior
+
+
+def posterior(
+    release: ReleaseArgument,
+    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    prior: Annotated[
+        str | None, typer.Option("--prior", help='As "Beta(1, 9)"; default: the family\'s.')
+    ] = None,
+    n_prior: Annotated[
+        str | None,
+        typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.'),
+    ] = None,
+    where: WhereOption = None,
+    method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
+    mass: Annotated[float, typer.Option("--mass", help="Of the credible intervals.")] = 0.95,
+    draws: Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")] = 4000,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
+    plot_kind: Annotated[str | None, typer.Option("--plot-kind", metavar="density|forest")] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option("--beside", metavar="noise-aware|plug-in", help="Draw this method's beside it."),
+    ] = None,
+    card: Annotated[
+        Path | None, typer.Option("--card", metavar="FILE", help="A self-contained .html page.")
+    ] = None,
+    versus: Annotated[
+        list[str] | None,
+        typer.Option("--versus", metavar="COLUMN=KEY", help="Compare what --where keeps with these cells."),
+    ] = None,
+    probability: Annotated[
+        str | None,
+        typer.Option("--probability", metavar="STATEMENT", help='As "mean > 10" or "10 < mean < 20".'),
+    ] = None,
+    out: DrawsOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print posterior means and credible intervals under any public prior. Costs no privacy."""
+    _check_files(out, plot, plot_kind, card)
+    check_draws(draws, seed)
+    opened = open_for_reading(release, store, public_keys)
+    import numpy as np  # noqa: PLC0415 - each command imports what it needs
+
+    from suffice.pipeline.posterior import summarise  # noqa: PLC0415
+
+    keys = parse_pairs("--where", where)
+    terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior)}
+    drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
+    rng = np.random.default_rng(seed)
+    rows = summarise(drawn_from, mass, draws, rng)
+    answers = {}
+    if versus:
+        other_keys = {**keys, **parse_pairs("--versus", versus)}
+        against = opened.posterior(statistic, where=other_keys, method=method, **terms)
+        answers["comparison"] = cli_analysis.comparison(drawn_from, against, versus, mass, draws, rng)
+    if probability is not None:
+        answers["probability"] = cli_analysis.probability(drawn_from, probability, draws, rng)
+    if out is not None:
+        rendering.write_draws(drawn_from, out, draws, rng)
+    if plot is not None:
+        from suffice.plotting import plot_posterior  # noqa: PLC0415
+
+        plot_posterior(
+            drawn_from,
+            plot,
+            title=f"{opened.name}: {statistic}",
+            draws=draws,
+            rng=rng,
+            kind=plot_kind,
+            beside=cli_analysis.other_method(opened, statistic, keys, beside, terms),
+        )
+    if card is not None:
+        from suffice import card as cards  # noqa: PLC0415
+
+        page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
+        cards.write_card(card, page)
+    if as_json:
+        rendering.print_json(
+            {
+                "statistic": statistic,
+                "family": drawn_from.family,
+                "method": drawn_from.method,
+                "prior": str(drawn_from.prior),
+                "mass": mass,
+                "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
+                "draws": draws,
+                "seed": seed,
+                "rows": rows,
+                **answers,
+            }
+        )
+        return
+    _print_posterior(drawn_from, rows, answers)
+    rendering.print_saturation(opened.statistic(statistic))
+    if drawn_from.n_prior is not None:
+        print(f"\nintervals from {draws} draws; prior of N: {drawn_from.n_prior}")
+
+
+def _check_files(out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if out is not None:
+        rendering.check_draws(out)
+    if plot is not None:
+        from suffice.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+
+        check_plot(plot, plot_kind)
+    if card is not None:
+        from suffice.card import check_card  # noqa: PLC0415
+
+        check_card(card)
+
+
+def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
+    if drawn_from.method == "plug-in":
+        print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
+    rendering.print_rows(rows)
+    cli_analysis.print_answers(answers)
