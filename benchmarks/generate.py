@@ -66,7 +66,7 @@ def divided_data(n_rows: int, n_files: int) -> Path:
     """Return a directory that holds the reference data of `n_rows` rows in `n_files` files."""
 
     def divide(directory: Path) -> None:
-        table = pq.read_table(reference_data(n_rows))
+        table = pq.read_table(sorted(reference_data(n_rows).glob("*.parquet")))
         borders = [n_rows * number // n_files for number in range(n_files + 1)]
         for number, start in enumerate(borders[:-1]):
             part = table.slice(start, borders[number + 1] - start)
