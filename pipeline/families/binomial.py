@@ -15,6 +15,7 @@ from suffice.pipeline.families.one_sum import (
     SumLattice,
     SumSpec,
     beta_law,
+    bounds,
     one_sum_family,
     success_log_likelihood,
 )
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -57,6 +59,17 @@ def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Law:
     return beta_law(prior, sums.total, failures(sums, parameters))
 
 
+def marginal(prior: Beta, parameters: Parameters) -> Marginal:
+    """Return the beta binomial law of the successes among all trials."""
+    from suffice.pipeline.latent_sums.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
+
+    return BetaBinomial(
+        concentration1=prior.concentration1,
+        concentration0=prior.concentration0,
+        trials=bounds(parameters)[1],
+    )
+
+
 def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) -> Floats:
     r"""Return :math:`\text{total} \log p + (m n - \text{total}) \log(1 - p)`."""
     return success_log_likelihood(probability, sums.total, failures(sums, parameters))
@@ -74,6 +87,7 @@ FAMILY = one_sum_family(
     prior=Beta,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

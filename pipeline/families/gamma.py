@@ -15,6 +15,7 @@ from suffice.pipeline.families.one_sum import (
     SumLattice,
     bounds,
     gamma_law,
+    gamma_marginal,
     one_sum_family,
     rate_log_likelihood,
 )
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -62,6 +64,11 @@ def update(prior: Gamma, sums: OneSum, parameters: Parameters) -> Law:
     return gamma_law(prior, sums, shape=float(parameters.constants["shape"]))
 
 
+def marginal(prior: Gamma, parameters: Parameters) -> Marginal:
+    """Return the law of the total, a scaled beta prime."""
+    return gamma_marginal(prior.concentration, prior.rate, shape=float(parameters.constants["shape"]))
+
+
 def log_likelihood(rate: Floats, sums: OneSum, parameters: Parameters) -> Floats:
     r"""Return :math:`k n \log r - r \, \text{total}`."""
     return rate_log_likelihood(rate, sums, float(parameters.constants["shape"]))
@@ -80,6 +87,7 @@ FAMILY = one_sum_family(
     prior=Gamma,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

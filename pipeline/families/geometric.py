@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -52,6 +53,15 @@ def update(prior: Beta, sums: OneSum, _parameters: Parameters) -> Law:
     return beta_law(prior, sums.n, sums.total)
 
 
+def marginal(prior: Beta, _parameters: Parameters) -> Marginal:
+    """Return the beta negative binomial law of the failures before as many successes as rows."""
+    from suffice.pipeline.latent_sums.marginals import BetaNegativeBinomial  # noqa: PLC0415 - consumers only
+
+    return BetaNegativeBinomial(
+        concentration1=prior.concentration1, concentration0=prior.concentration0, successes=1.0
+    )
+
+
 def log_likelihood(probability: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
     r"""Return :math:`n \log p + \text{total} \log(1 - p)`."""
     return success_log_likelihood(probability, sums.n, sums.total)
@@ -69,6 +79,7 @@ FAMILY = one_sum_family(
     prior=Beta,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -61,6 +62,17 @@ def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Law:
     return beta_law(prior, float(parameters.constants["successes"]) * sums.n, sums.total)
 
 
+def marginal(prior: Beta, parameters: Parameters) -> Marginal:
+    """Return the beta negative binomial law of the failures."""
+    from suffice.pipeline.latent_sums.marginals import BetaNegativeBinomial  # noqa: PLC0415 - consumers only
+
+    return BetaNegativeBinomial(
+        concentration1=prior.concentration1,
+        concentration0=prior.concentration0,
+        successes=float(parameters.constants["successes"]),
+    )
+
+
 def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) -> Floats:
     r"""Return :math:`r n \log p + \text{total} \log(1 - p)`."""
     successes = float(parameters.constants["successes"]) * sums.n
@@ -80,6 +92,7 @@ FAMILY = one_sum_family(
     prior=Beta,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

@@ -17,6 +17,7 @@ from suffice.pipeline.families.one_sum import (
     LatticeSumSpec,
     SumLattice,
     bounds,
+    gamma_marginal,
     inverse_gamma_law,
     one_sum_family,
 )
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -66,6 +68,11 @@ def update(prior: InverseGamma, sums: OneSum, _parameters: Parameters) -> Law:
     return inverse_gamma_law(prior, sums, share=0.5, name="variance")
 
 
+def marginal(prior: InverseGamma, _parameters: Parameters) -> Marginal:
+    """Return the law of the total, a scaled beta prime: one over the variance has a gamma prior."""
+    return gamma_marginal(prior.concentration, prior.scale, shape=0.5, share=0.5)
+
+
 def log_likelihood(variance: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
     r"""Return :math:`-(n \log v + \text{total} / v) / 2`."""
     return -(sums.n * np.log(variance) + sums.total / variance) / 2
@@ -83,6 +90,7 @@ FAMILY = one_sum_family(
     prior=InverseGamma,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -86,6 +87,14 @@ def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Law:
     return NormalLaw(loc=(prior_rows * prior.loc + sums.total) / rows, scale=np.sqrt(variance / rows))
 
 
+def marginal(prior: Normal, parameters: Parameters) -> Marginal:
+    """Return the normal law of the total."""
+    from suffice.pipeline.latent_sums.marginals import NormalNormal  # noqa: PLC0415 - consumers only
+
+    variance = float(parameters.constants["variance"])
+    return NormalNormal(loc=prior.loc, scale=prior.scale, variance=variance)
+
+
 def log_likelihood(mean: Floats, sums: OneSum, parameters: Parameters) -> Floats:
     r"""Return :math:`(\mu \, \text{total} - n \mu^2 / 2) / v`."""
     return (mean * sums.total - sums.n * mean**2 / 2) / float(parameters.constants["variance"])
@@ -104,6 +113,7 @@ FAMILY = one_sum_family(
     prior=Normal,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.latent_sums.marginals import Marginal
+    from suffice.pipeline.latent_sums.noisy import NoisySums
     from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.transforms import Transform
@@ -118,11 +121,12 @@ def one_sum_family(
     prior: type[PriorType],
     default_prior: Callable[[Parameters], PriorType],
     update: Callable[[PriorType, OneSum, Parameters], Law],
+    marginal: Callable[[PriorType, Parameters], Marginal],
     log_likelihood: Callable[[Any, OneSum, Parameters], Floats],
     draw: Callable[[SpecType, Floats, np.random.Generator], Floats],
     constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
 ) -> Family:
-    """Return the family with this lattice and this conjugate update.
+    """Return the family with this lattice, this conjugate update and this law of the sum under the prior.
 
     `draw` gives a value of the column for every value of the parameter; the others are as in ``Family``.
     """
@@ -141,6 +145,15 @@ def one_sum_family(
     def plug_in(statistic: NoisyStatistic, given: PriorType) -> Law:
         return update(given, project(statistic), statistic.plan.parameters)
 
+    def noise_aware(statistic: NoisyStatistic, given: PriorType, n_prior: NPrior) -> Law:
+        from suffice.pipeline.latent_sums.law import LatentSumLaw  # noqa: PLC0415 - consumers only
+
+        constants = statistic.plan.parameters
+        return LatentSumLaw.of(
+            noisy_sums(statistic, marginal(given, constants), n_prior),
+            lambda n, total: update(given, OneSum(n=n, total=total), constants),
+        )
+
     return Family(
         name=name,
         spec=spec,
@@ -157,6 +170,7 @@ def one_sum_family(
         simulate=lambda entry, truth, sizes, rng: power_sums(
             measure(entry), sizes, lambda record: draw(entry, truth[record], rng)
         ),
+        noise_aware=noise_aware,
     )
 
 
@@ -212,6 +226,43 @@ def project(statistic: NoisyStatistic) -> OneSum:
     return OneSum(n=n, total=np.clip(total, lower * n, upper * n))
 
 
+def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -> NoisySums:
+    """Return the raw noisy components, counted from the lowest lattice value, and their law."""
+    from suffice.pipeline.latent_sums.noisy import NoisySums  # noqa: PLC0415 - consumers only
+
+    plan = statistic.plan
+    lower, upper = bounds(plan.parameters)
+    maps = {quantity.name: quantity for quantity in plan.quantities}
+    if plan.design is Design.MINIMAL:
+        # total = step sum(X) + (lower - step lowest) N
+        step = maps["total"].coefficients[0]
+        lowest = int(((plan.parameters.lower or 0) - maps["total"].public_n_coefficient) / step)
+        shift = lowest * statistic.known_n
+        first = np.array([int(value) - shift for value in statistic.values[:, 0]], dtype=np.float64)
+        return NoisySums(
+            first=first,
+            second=None,
+            reach=(upper - lower) / float(step),
+            step=float(step),
+            lower=lower,
+            scale=plan.scale,
+            marginal=marginal,
+            n_prior=n_prior,
+        )
+    values = statistic.values.astype(np.float64)
+    reach = float(plan.partition_total or 1)
+    return NoisySums(
+        first=values[:, 0],
+        second=values[:, 1],
+        reach=reach,
+        step=(upper - lower) / reach,
+        lower=lower,
+        scale=plan.scale,
+        marginal=marginal,
+        n_prior=n_prior,
+    )
+
+
 def bounds(parameters: Parameters) -> tuple[float, float]:
     """Return T's bounds on one record, in T's unit."""
     return float(parameters.lower or 0), float(parameters.upper or 0)
@@ -250,6 +301,13 @@ def gamma_law(prior: Gamma, sums: OneSum, *, shape: float = 1.0, name: str = "ra
     return GammaLaw(
         concentration=prior.concentration + shape * sums.n, rate=prior.rate + sums.total, name=name
     )
+
+
+def gamma_marginal(concentration: float, rate: float, *, shape: float = 1.0, share: float = 1.0) -> Marginal:
+    r"""Return the law of S where :math:`w S \sim \mathrm{Gamma}(k N, r)` and r has a gamma prior."""
+    from suffice.pipeline.latent_sums.marginals import GammaGamma  # noqa: PLC0415 - consumers only
+
+    return GammaGamma(concentration=concentration, rate=rate, shape=shape, share=share)
 
 
 def inverse_gamma_law(prior: InverseGamma, sums: OneSum, *, share: float, name: str) -> Law:

@@ -18,6 +18,7 @@ from suffice.pipeline.families.one_sum import (
     SumLattice,
     bounds,
     gamma_law,
+    gamma_marginal,
     one_sum_family,
     rate_log_likelihood,
 )
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -85,6 +87,11 @@ def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
     return gamma_law(prior, sums, name="shape")
 
 
+def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
+    """Return the law of the total, a scaled beta prime."""
+    return gamma_marginal(prior.concentration, prior.rate)
+
+
 def log_likelihood(shape: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
     r"""Return :math:`n \log a - a \, \text{total}`."""
     return rate_log_likelihood(shape, sums)
@@ -102,6 +109,7 @@ FAMILY = one_sum_family(
     prior=Gamma,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -54,6 +55,13 @@ def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
     return GammaLaw(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
 
 
+def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
+    """Return the negative binomial law of the total."""
+    from suffice.pipeline.latent_sums.marginals import GammaPoisson  # noqa: PLC0415 - consumers only
+
+    return GammaPoisson(concentration=prior.concentration, rate=prior.rate)
+
+
 def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
     r"""Return :math:`\text{total} \log r - r n`."""
     from scipy.special import xlogy  # noqa: PLC0415 - slow to import
@@ -74,6 +82,7 @@ FAMILY = one_sum_family(
     prior=Gamma,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

@@ -19,6 +19,7 @@ from suffice.pipeline.families.one_sum import (
     SumLattice,
     bounds,
     gamma_law,
+    gamma_marginal,
     one_sum_family,
     rate_log_likelihood,
 )
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -72,6 +74,11 @@ def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
     return gamma_law(prior, sums)
 
 
+def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
+    """Return the law of the total, a scaled beta prime."""
+    return gamma_marginal(prior.concentration, prior.rate)
+
+
 def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
     r"""Return :math:`n \log r - r \, \text{total}`."""
     return rate_log_likelihood(rate, sums)
@@ -89,6 +96,7 @@ FAMILY = one_sum_family(
     prior=Gamma,
     default_prior=default_prior,
     update=update,
+    marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from suffice.errors import SpecError, UsageError
+from suffice.errors import SpecError
 from suffice.pipeline.chunk import chunk_job, sum_batches
 from suffice.pipeline.exact import to_python
 from suffice.pipeline.families import FAMILIES, NO_SUMS
@@ -276,8 +276,9 @@ def test_sums_are_made_possible_and_default_priors_are_public(family: str) -> No
     empty, given = plug_in_posterior(statistic), CASES[family].prior
     assert np.isfinite(empty.credible_interval(CASES[family].parameter)).all()
     assert plug_in_posterior(statistic, prior=given).prior == given
-    with pytest.raises(UsageError, match=r"only method plug-in.*not calibrated"):
-        posterior_of(statistic)
+    aware = posterior_of(statistic)
+    assert aware.prior == prior
+    assert 0.0 < aware.sd(CASES[family].parameter)[0] <= np.inf
 
 
 def test_lognormal_is_normal_on_logarithms() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import MissingExtraError, PriorError, UsageError
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.categorical import project_simplex
 from suffice.pipeline.families.normal import project as project_normal
 from suffice.pipeline.inference import (
@@ -194,10 +196,10 @@ def test_n_is_latent_with_a_public_prior_unless_it_is_public() -> None:
         posterior_of(statistic, method="plug-in", n_prior=21)
 
 
-@pytest.mark.parametrize(("statistic", "row"), [(POISSON, [200, 600])])
-def test_other_families_say_that_only_plug_in_exists(statistic: dict[str, Any], row: list[int]) -> None:
+def test_a_family_without_a_noise_aware_posterior_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAMILIES, "poisson", replace(FAMILIES["poisson"], noise_aware=None))
     with pytest.raises(UsageError, match=r"only method plug-in.*not calibrated"):
-        posterior_of(released(statistic, [row]))
+        posterior_of(released(POISSON, [[200, 600]]))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,110 @@
+"""Cut the ranges of many one-dimensional weights into blocks in which a quadrature rule is accurate.
+
+A block is judged by its log weight at five places. It is left out where not even the parabola through them
+comes near the highest weight of its group, and halved until they are smooth and span few nats. Blocks must
+begin and end at kinks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.latent_sums.rules import POINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Rows: TypeAlias = NDArray[np.int64]
+
+NATS = 30.0
+"""How far below its group's highest weight a block may lie before it is left out: e^-30 is 1e-13."""
+
+_QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+_ROUGH = 0.1
+"""Nats by which the second and fourth place may miss the parabola through the others."""
+_BEND = 6.0
+_MOST_ROUNDS = 200
+
+
+def divide(
+    evaluate: Callable[[Rows, Floats], Floats],
+    row: Rows,
+    left: Floats,
+    right: Floats,
+    *,
+    group: Rows,
+    is_sum: bool,
+    most_rise: float,
+    longest: Callable[[Floats], Floats],
+) -> tuple[Rows, Floats, Floats, Floats]:
+    """Divide blocks until a rule of ``POINTS`` nodes is accurate in each.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Rows (n_blocks,) and places (n_blocks, 5) -> log weights, finite.
+    row, left, right : ndarray of shape (n_blocks,)
+        Where to begin; ``right`` is excluded where the weight is summed.
+    group : ndarray of shape (n_rows,), int64
+        The group that a row is of: 0, 1, ...
+    is_sum : bool
+        Whether places are integers, so that blocks of up to ``POINTS`` are summed one by one.
+    most_rise : float
+        Nats that a block may span.
+    longest : callable
+        The left ends of blocks -> how long these may be, for what is to be averaged to be smooth there too.
+
+    Returns
+    -------
+    row, left, right, top : ndarrays
+        The blocks, in no order, and the highest log weight seen of every group, (n_groups,).
+    """
+    top = np.full(int(np.max(group, initial=-1)) + 1, -np.inf)
+    found: list[tuple[Rows, Floats, Floats, Floats]] = []
+    keep = left < right
+    row, left, right = row[keep], left[keep], right[keep]
+    for _ in range(_MOST_ROUNDS):
+        if not row.size:
+            break
+        last = right - 1.0 if is_sum else right
+        value = evaluate(row, left[:, None] + (last - left)[:, None] * _QUARTERS)
+        highest, bend, rough = _shape(value)
+        most = np.max(value, axis=1)
+        np.maximum.at(top, group[row], most)
+        fine = (rough <= _ROUGH) & (np.abs(bend) <= _BEND) & (most - np.min(value, axis=1) <= most_rise)
+        fine &= right - left <= longest(left)
+        middle = (left + right) / 2.0
+        if is_sum:
+            middle = np.floor(middle)
+            fine |= right - left <= POINTS
+        fine |= (middle <= left) | (middle >= right)
+        near = highest + rough >= top[group[row]] - NATS
+        whole, halved = near & fine, near & ~fine
+        found.append((row[whole], left[whole], right[whole], highest[whole]))
+        row = np.concatenate([row[halved], row[halved]])
+        left, right = (
+            np.concatenate([left[halved], middle[halved]]),
+            np.concatenate([middle[halved], right[halved]]),
+        )
+    row, left, right, highest = (np.concatenate(column) for column in zip(*found, strict=True))
+    keep = highest >= top[group[row]] - NATS
+    return row[keep], left[keep], right[keep], top
+
+
+def _shape(value: Floats) -> tuple[Floats, Floats, Floats]:
+    """Highest point and bend of the parabola through every second value, and how far the others miss it."""
+    first, second, third, fourth, fifth = value.T
+    bend = third - (first + fifth) / 2.0
+    tilt = (fifth - first) / 2.0
+    inside = np.abs(tilt) < 2.0 * bend
+    vertex = third + np.divide(tilt * tilt, 4.0 * bend, out=np.zeros_like(bend), where=inside)
+    highest = np.maximum(np.max(value, axis=1), np.where(inside, vertex, -np.inf))
+    at_second = 0.375 * first + 0.75 * third - 0.125 * fifth
+    at_fourth = 0.375 * fifth + 0.75 * third - 0.125 * first
+    rough = np.maximum(np.abs(second - at_second), np.abs(fourth - at_fourth))
+    return highest, bend, rough

@@ -1,0 +1,153 @@
+r"""Exact posteriors of one parameter when N and one sum S are latent behind discrete Laplace noise.
+
+.. math::
+    p(\theta \mid y) = \sum_N \int p(\theta \mid N, S) \, W(N, S) \, dS \Big/ \sum_N \int W(N, S) \, dS
+
+with W as in ``noisy`` and :math:`p(\theta \mid N, S)` the conjugate posterior. No rows at all, N = 0, is a
+component of its own, with S = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.latent_sums.blocks import divide
+from suffice.pipeline.latent_sums.rules import POINTS, integral_rule, sum_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.latent_sums.noisy import NoisySums
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
+
+BATCH = 64
+"""Cells resolved at a time: their numbers fit into a processor's cache."""
+_RISE_OF_N = 10.0
+_RISE_OF_S = 24.0
+_OCTAVES = np.exp2(np.arange(0.0, 51.0, 0.5))
+_SPREAD = np.array([-40.0, -20.0, -10.0, -5.0, -2.0, -1.0, 0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """Latent pairs (N, S) of some cells with their posterior probabilities.
+
+    Attributes
+    ----------
+    cell : ndarray of shape (n_nodes,), int64
+    n, total : ndarray of shape (n_nodes,), float64
+        N, and S in T's unit.
+    weight : ndarray of shape (n_nodes,), float64
+        Sums to 1 over the nodes of a cell.
+    log_evidence : ndarray of shape (n_cells,), float64
+        Log of the sum of W over N and S.
+    """
+
+    cell: Cells
+    n: Floats
+    total: Floats
+    weight: Floats
+    log_evidence: Floats
+
+
+def resolve(sums: NoisySums) -> Nodes:
+    """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both."""
+    cells = len(sums.first)
+    cell, n, weight = rows_of(sums)
+    row, left, right, peak = blocks_of(sums, cell, n)
+    nodes, weights = sum_rule(left, right) if sums.is_sum else integral_rule(left, right)
+    used = weights != 0.0
+    row = np.repeat(row, POINTS).reshape(used.shape)[used]
+    place, length = nodes[used], weights[used]
+    own, count = cell[row], n[row]
+    log_weight = sums.log_joint(own, count, place[:, None])[:, 0]
+    mass = np.exp(log_weight - peak[own]) * length * weight[row]
+    evidence = np.bincount(own, mass, cells)
+    amount = np.where(count < 1.0, 0.0, sums.amount(place))
+    return Nodes(
+        cell=own,
+        n=count,
+        total=sums.total(count, amount),
+        weight=mass / evidence[own],
+        log_evidence=peak + np.log(evidence),
+    )
+
+
+def rows_of(sums: NoisySums, most: int = 0) -> tuple[Cells, Floats, Floats]:
+    """Values of N that stand for all: cell, N and weight, each (n_rows,), cell by cell.
+
+    Every N that matters is a row, of weight 1, in the cells in which there are at most ``most``.
+    """
+    cells = np.arange(len(sums.first))
+    low, high = (float(end) for end in sums.n_prior.support)
+    if low == high:
+        return cells, np.full(len(cells), low), np.ones(len(cells))
+    edges = _edges_of_n(sums, low, high)
+    cell, left, right, _ = divide(
+        lambda cell, n: sums.profile(np.repeat(cell, n.shape[1]), n.ravel()).reshape(n.shape),
+        np.repeat(cells, edges.shape[1] - 1),
+        edges[:, :-1].ravel(),
+        edges[:, 1:].ravel(),
+        group=cells,
+        is_sum=True,
+        most_rise=_RISE_OF_N,
+        longest=lambda left: 1.0 + left,
+    )
+    number = np.bincount(cell, right - left, len(cells))
+    few = number[cell] <= most
+    nodes, weights = sum_rule(left[~few], right[~few], at_integers=True)
+    used = weights != 0.0
+    length = (right - left)[few].astype(np.int64)
+    start = np.repeat(np.cumsum(length) - length, length)
+    every = np.repeat(left[few], length) + (np.arange(len(start)) - start)
+    own = np.concatenate(
+        [np.repeat(cell[few], length), np.repeat(cell[~few], POINTS).reshape(used.shape)[used]]
+    )
+    order = np.argsort(own, kind="stable")
+    n = np.concatenate([every, nodes[used]])
+    return own[order], n[order], np.concatenate([np.ones(len(every)), weights[used]])[order]
+
+
+def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
+    """Edges (n_cells, n_edges) of blocks of N: half octaves, and the noise's scale about its centre."""
+    octaves = np.concatenate([np.arange(8.0), np.floor(8.0 * _OCTAVES)])
+    edges = np.broadcast_to(octaves, (len(sums.first), len(octaves)))
+    if sums.second is not None:
+        centre = (sums.first + sums.second) / sums.reach
+        near = centre[:, None] + np.ceil(sums.scale / sums.reach) * _SPREAD
+        edges = np.concatenate([edges, np.ceil(near)], axis=1)
+    ends = np.broadcast_to(np.array([low, high + 1.0]), (len(edges), 2))
+    edges = np.concatenate([edges, ends], axis=1)
+    clipped: Floats = np.sort(np.clip(edges, low, high + 1.0), axis=1)
+    return clipped
+
+
+def blocks_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, Floats, Floats]:
+    """Blocks of S in every row: row, left, right; and the highest log weight of every cell."""
+    some = np.flatnonzero(n >= 1.0)
+    breaks = sums.breaks(cell[some], n[some])
+    # Rows without any records have their only sum, and are a block by themselves.
+    none = np.flatnonzero(n < 1.0)
+    return divide(
+        lambda row, place: sums.log_joint(cell[row], n[row], place),
+        np.concatenate([np.repeat(some, breaks.shape[1] - 1), none]),
+        np.concatenate([breaks[:, :-1].ravel(), np.zeros(len(none))]),
+        np.concatenate([breaks[:, 1:].ravel(), np.ones(len(none))]),
+        group=cell,
+        is_sum=sums.is_sum,
+        most_rise=_RISE_OF_S,
+        longest=sums.longest,
+    )
+
+
+def batches(sums: NoisySums) -> Iterator[Cells]:
+    """Consecutive cells to be resolved together."""
+    for start in range(0, len(sums.first), BATCH):
+        yield np.arange(start, min(start + BATCH, len(sums.first)))

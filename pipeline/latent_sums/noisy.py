@@ -1,0 +1,190 @@
+r"""Noisy sums, and the weight of the latent (N, S) behind them.
+
+.. math::
+    W(N, S) = \pi(N) \, p(S \mid N) \, e^{-|y_1 - A| / b} \, e^{-|y_2 - (R N - A)| / b}
+
+with A the sum of :math:`X - \text{lowest}` in lattice steps, an affine function of S and N, R the lattice's
+range, and b the noise's scale. Where N is public the first component alone is released.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.latent_sums.marginals import Marginal, Support
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.n_prior import NPrior
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
+
+_CLOSE = 4.0
+"""Nats below a bound at which the best candidate passes for the mode."""
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+_LOWEST_LOG = -600.0
+_LONGEST_LOG = 8.0
+"""Rational functions of S have poles pi away from the real logarithms of S."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisySums:
+    """Noisy sums and the law that they came from.
+
+    Attributes
+    ----------
+    first : ndarray of shape (n_cells,), float64
+        Noisy sums of X - lowest, in lattice steps: negative and impossible ones are normal.
+    second : ndarray of shape (n_cells,), float64, or None
+        Noisy sums of highest - X; None where N is public and only the first is released.
+    reach : float
+        R: what a record adds to both, in lattice steps.
+    step, lower : float
+        S = lower N + step A, in T's unit.
+    scale : float, > 0
+        b, in lattice steps.
+    marginal : Marginal
+        The law of S given N under the prior.
+    n_prior : NPrior
+        The prior of N; ``Fixed`` where N is public.
+    """
+
+    first: Floats
+    second: Floats | None
+    reach: float
+    step: float
+    lower: float
+    scale: float
+    marginal: Marginal
+    n_prior: NPrior
+
+    def take(self, cells: Cells) -> Self:
+        """The given cells, in the given order."""
+        second = None if self.second is None else self.second[cells]
+        return replace(self, first=self.first[cells], second=second)
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether sums are whole numbers of steps."""
+        return self.marginal.support is Support.INTEGERS
+
+    @property
+    def fall(self) -> float:
+        """Nats by which the noise's law falls per step, beyond all kinks."""
+        return (1.0 if self.second is None else 2.0) / self.scale
+
+    def kinks(self, cell: Cells, n: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper A at which the slope of the noise's law jumps."""
+        first = self.first[cell]
+        if self.second is None:
+            return first, first
+        other = self.reach * n - self.second[cell]
+        return np.minimum(first, other), np.maximum(first, other)
+
+    def log_density(self, n: Floats, place: Floats) -> Floats:
+        """Log of the probability or density of places given N; n >= 1 and places broadcast.
+
+        A place is A itself, or its logarithm where S is above 0.
+        """
+        log_prob = self.marginal.log_prob(self.total(n, self.amount(place)), n)
+        if self.is_sum:
+            return log_prob
+        # Of A, not of S: no rows at all have a probability, and it has to be weighed against densities.
+        log_prob = np.add(log_prob, np.log(self.step))
+        return log_prob + place if self.marginal.support is Support.POSITIVE else log_prob
+
+    def log_noise(self, cell: Cells, n: Floats, place: Floats) -> Floats:
+        """Log of the noise's law, but for its normaliser, at places (n_rows, n_places); n is (n_rows, 1)."""
+        amount = self.amount(place)
+        distance = np.abs(self.first[cell][:, None] - amount)
+        if self.second is not None:
+            distance += np.abs(self.reach * n - self.second[cell][:, None] - amount)
+        noise: Floats = -distance / self.scale
+        return noise
+
+    def log_weight(self, cell: Cells, n: Floats, place: Floats) -> Floats:
+        """Log of p(S | N) and the noise's law, at places (n_rows, n_places); n is (n_rows, 1)."""
+        return self.log_density(n, place) + self.log_noise(cell, n, place)
+
+    def log_joint(self, cell: Cells, n: Floats, place: Floats) -> Floats:
+        """Log of W at places (n_rows, n_places), n (n_rows,); where n is 0, every place is S = 0."""
+        rows = np.maximum(n, 1.0)[:, None]
+        value = self.log_weight(cell, rows, place)
+        none = n < 1.0
+        if np.any(none):
+            value[none] = self.log_weight_of_none(cell[none])[:, None]
+        return value + self.n_prior.log_prob(n)[:, None]
+
+    def amount(self, place: Floats) -> Floats:
+        """A at a place."""
+        return np.exp(place) if self.marginal.support is Support.POSITIVE else place
+
+    def total(self, n: Floats, amount: Floats) -> Floats:
+        """S, in T's unit."""
+        total: Floats = self.lower * n + self.step * amount
+        return total
+
+    def log_weight_of_none(self, cell: Cells) -> Floats:
+        """Log of the noise's law where N and A are 0."""
+        second = 0.0 if self.second is None else np.abs(self.second[cell])
+        return -(np.abs(self.first[cell]) + second) / self.scale
+
+    def longest(self, left: Floats) -> Floats:
+        """How long a block of places may be for rational functions of S to be smooth in it."""
+        if self.marginal.support is Support.INTEGERS:
+            return 8.0 * (left + 1.0)
+        return np.full_like(left, _LONGEST_LOG if self.marginal.support is Support.POSITIVE else np.inf)
+
+    def breaks(self, cell: Cells, n: Floats) -> Floats:
+        """Places (n_rows, 5), ascending: ends beyond which W is negligible, kinks, a typical place."""
+        low, high = self.kinks(cell, n)
+        typical = (self.marginal.typical(n) - self.lower * n) / self.step
+        margin = 40.0 / self.fall
+        first = np.minimum(low, typical) - margin
+        last = np.maximum(high, typical) + margin
+        breaks = np.stack([first, low, np.rint(typical) if self.is_sum else typical, high, last], axis=1)
+        if self.marginal.support is Support.POSITIVE:
+            return np.sort(np.log(np.maximum(breaks, np.exp(_LOWEST_LOG))), axis=1)
+        if self.is_sum:
+            most = self.marginal.most_per_row * n / self.step
+            breaks = np.clip(np.rint(breaks), 0.0, most[:, None])
+            breaks[:, 0], breaks[:, 4] = np.floor(breaks[:, 0]), np.floor(breaks[:, 4]) + 1.0
+        return np.sort(breaks, axis=1)
+
+    def profile(self, cell: Cells, n: Floats) -> Floats:
+        """Log of the prior of N and of about the highest W over S: (n_rows,), finite within the support."""
+        rows = np.maximum(n, 1.0)
+        breaks = self.breaks(cell, rows)
+        if self.is_sum:
+            breaks[:, 4] -= 1.0
+        else:
+            breaks[:, 0], breaks[:, 4] = breaks[:, 1], breaks[:, 3]
+        density = self.log_density(rows[:, None], breaks)
+        noise = self.log_noise(cell, rows[:, None], breaks)
+        best = np.max(density + noise, axis=1)
+        # Where prior and noise disagree, the mode is at none of the breaks.
+        apart = np.flatnonzero(np.max(density, axis=1) + np.max(noise, axis=1) - best > _CLOSE)
+        if apart.size:
+            found = self._search(cell[apart], rows[apart], breaks[apart, 0], breaks[apart, 4])
+            best[apart] = np.maximum(best[apart], found)
+        return np.where(n < 1.0, self.log_weight_of_none(cell), best) + self.n_prior.log_prob(n)
+
+    def _search(self, cell: Cells, n: Floats, left: Floats, right: Floats) -> Floats:
+        """Highest weight between two places, by golden sections."""
+        rows = n[:, None]
+        width = right - left
+        inner = np.stack([right - _GOLDEN * width, left + _GOLDEN * width], axis=1)
+        value = self.log_weight(cell, rows, inner)
+        for _ in range(40):
+            rises = value[:, 0] < value[:, 1]
+            left, right = np.where(rises, inner[:, 0], left), np.where(rises, right, inner[:, 1])
+            width = right - left
+            inner = np.stack([right - _GOLDEN * width, left + _GOLDEN * width], axis=1)
+            value = self.log_weight(cell, rows, inner)
+        best: Floats = np.max(value, axis=1)
+        return best
