@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Rows: TypeAlias = NDArray[np.int64]
 
-NATS = 30.0
-"""How far below its group's highest weight a block may lie before it is left out: e^-30 is 1e-13."""
+NATS = 26.0
+"""How far below its group's highest weight a block may lie before it is left out: e^-26 is 5e-12."""
 
 _QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 _ROUGH = 0.1
@@ -73,10 +73,9 @@ def divide(
             break
         last = right - 1.0 if is_sum else right
         value = evaluate(row, left[:, None] + (last - left)[:, None] * _QUARTERS)
-        highest, bend, rough = _shape(value)
-        most = np.max(value, axis=1)
+        most, least, bend, rough, highest = _shape(value)
         np.maximum.at(top, group[row], most)
-        fine = (rough <= _ROUGH) & (np.abs(bend) <= _BEND) & (most - np.min(value, axis=1) <= most_rise)
+        fine = (rough <= _ROUGH) & (np.abs(bend) <= _BEND) & (most - least <= most_rise)
         fine &= right - left <= longest(left)
         middle = (left + right) / 2.0
         if is_sum:
@@ -96,15 +95,26 @@ def divide(
     return row[keep], left[keep], right[keep], top
 
 
-def _shape(value: Floats) -> tuple[Floats, Floats, Floats]:
-    """Highest point and bend of the parabola through every second value, and how far the others miss it."""
-    first, second, third, fourth, fifth = value.T
-    bend = third - (first + fifth) / 2.0
-    tilt = (fifth - first) / 2.0
-    inside = np.abs(tilt) < 2.0 * bend
-    vertex = third + np.divide(tilt * tilt, 4.0 * bend, out=np.zeros_like(bend), where=inside)
-    highest = np.maximum(np.max(value, axis=1), np.where(inside, vertex, -np.inf))
-    at_second = 0.375 * first + 0.75 * third - 0.125 * fifth
-    at_fourth = 0.375 * fifth + 0.75 * third - 0.125 * first
-    rough = np.maximum(np.abs(second - at_second), np.abs(fourth - at_fourth))
-    return highest, bend, rough
+def _shape(value: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Judge blocks by their values at five places, (n_blocks, 5).
+
+    Returns
+    -------
+    most, least : ndarray of shape (n_blocks,)
+        Highest and lowest value.
+    bend, rough, highest : ndarray of shape (n_blocks,)
+        Bend of the parabola through every second value, how far the others miss it, and its highest point.
+    """
+    first, second, third, fourth, fifth = np.ascontiguousarray(value.T)
+    ends, tilt = first + fifth, fifth - first
+    bend = third - ends / 2.0
+    most = np.maximum(np.maximum(np.maximum(first, fifth), np.maximum(second, fourth)), third)
+    least = np.minimum(np.minimum(np.minimum(first, fifth), np.minimum(second, fourth)), third)
+    inside = np.abs(tilt) < 4.0 * bend
+    vertex = third + np.divide(tilt * tilt, 16.0 * bend, out=np.zeros_like(bend), where=inside)
+    even = 0.125 * ends + 0.75 * third
+    rough = np.maximum(
+        np.abs(second - even + 0.25 * tilt),
+        np.abs(fourth - even - 0.25 * tilt),
+    )
+    return most, least, bend, rough, np.where(inside, np.maximum(most, vertex), most)

@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
 
-BATCH = 64
+BATCH = 32
 """Cells resolved at a time: their numbers fit into a processor's cache."""
-_RISE_OF_N = 10.0
-_RISE_OF_S = 24.0
-_OCTAVES = np.exp2(np.arange(0.0, 51.0, 0.5))
-_SPREAD = np.array([-40.0, -20.0, -10.0, -5.0, -2.0, -1.0, 0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0])
+_RISE_AT_INTEGERS = 10.0
+_RISE = 24.0
+"""Nats that a block may span, by the degree of the rule."""
+_PARTS = 16
+_FINE = 64.0
+"""Steps of the noise's scale above which sums over S are smooth in N between the integers."""
+_OCTAVES = np.exp2(np.arange(0.0, 51.0))
+_SPREAD = np.array([-24.0, -8.0, 0.0, 8.0, 24.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,9 @@ def resolve(sums: NoisySums) -> Nodes:
     cells = len(sums.first)
     cell, n, weight = rows_of(sums)
     row, left, right, peak = blocks_of(sums, cell, n)
+    if len(n) == cells:
+        # With one N the nodes of S alone have to resolve the law of the parameter.
+        row, left, right = cut(row, left, right, _PARTS, is_sum=sums.is_sum)
     nodes, weights = sum_rule(left, right) if sums.is_sum else integral_rule(left, right)
     used = weights != 0.0
     row = np.repeat(row, POINTS).reshape(used.shape)[used]
@@ -89,6 +96,8 @@ def rows_of(sums: NoisySums, most: int = 0) -> tuple[Cells, Floats, Floats]:
     low, high = (float(end) for end in sums.n_prior.support)
     if low == high:
         return cells, np.full(len(cells), low), np.ones(len(cells))
+    # Kinks between integers would make sums over integers ripple: by about scale**-2 / 6.
+    at_integers = sums.is_sum and sums.scale < _FINE
     edges = _edges_of_n(sums, low, high)
     cell, left, right, _ = divide(
         lambda cell, n: sums.profile(np.repeat(cell, n.shape[1]), n.ravel()).reshape(n.shape),
@@ -97,12 +106,12 @@ def rows_of(sums: NoisySums, most: int = 0) -> tuple[Cells, Floats, Floats]:
         edges[:, 1:].ravel(),
         group=cells,
         is_sum=True,
-        most_rise=_RISE_OF_N,
+        most_rise=_RISE_AT_INTEGERS if at_integers else _RISE,
         longest=lambda left: 1.0 + left,
     )
     number = np.bincount(cell, right - left, len(cells))
     few = number[cell] <= most
-    nodes, weights = sum_rule(left[~few], right[~few], at_integers=True)
+    nodes, weights = sum_rule(left[~few], right[~few], at_integers=at_integers)
     used = weights != 0.0
     length = (right - left)[few].astype(np.int64)
     start = np.repeat(np.cumsum(length) - length, length)
@@ -116,7 +125,7 @@ def rows_of(sums: NoisySums, most: int = 0) -> tuple[Cells, Floats, Floats]:
 
 
 def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
-    """Edges (n_cells, n_edges) of blocks of N: half octaves, and the noise's scale about its centre."""
+    """Edges (n_cells, n_edges) of blocks of N: octaves, and the noise's scale about its centre."""
     octaves = np.concatenate([np.arange(8.0), np.floor(8.0 * _OCTAVES)])
     edges = np.broadcast_to(octaves, (len(sums.first), len(octaves)))
     if sums.second is not None:
@@ -142,9 +151,20 @@ def blocks_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, F
         np.concatenate([breaks[:, 1:].ravel(), np.ones(len(none))]),
         group=cell,
         is_sum=sums.is_sum,
-        most_rise=_RISE_OF_S,
+        most_rise=_RISE,
         longest=sums.longest,
     )
+
+
+def cut(row: Cells, left: Floats, right: Floats, parts: int, *, is_sum: bool) -> tuple[Cells, Floats, Floats]:
+    """Cut every block into equal parts; into single integers where there are few."""
+    edges = left[:, None] + (right - left)[:, None] * np.linspace(0.0, 1.0, parts + 1)
+    if is_sum:
+        edges = np.floor(edges)
+        short = right - left <= parts
+        edges[short] = np.minimum(left[short, None] + np.arange(parts + 1.0), right[short, None])
+    used = edges[:, 1:] > edges[:, :-1]
+    return np.repeat(row, parts).reshape(used.shape)[used], edges[:, :-1][used], edges[:, 1:][used]
 
 
 def batches(sums: NoisySums) -> Iterator[Cells]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.latent_sums.components import Components
 from suffice.pipeline.latent_sums.latent import batches, resolve
 from suffice.pipeline.latent_sums.sampling import tiles_of
 
@@ -36,6 +37,8 @@ class LatentSumLaw:
         N and S, each (n,) -> the parameter's conjugate law, n cells of it.
     name : str
         The parameter's.
+    components : tuple of Components
+        Of every batch of cells.
     means, sds, log_evidence : ndarray of shape (n_cells,), float64
         Posterior means and standard deviations, and the log of the marginal likelihood but for a constant
         that does not depend on the prior.
@@ -44,6 +47,7 @@ class LatentSumLaw:
     sums: NoisySums
     update: Update
     name: str
+    components: tuple[Components, ...]
     means: Floats
     sds: Floats
     log_evidence: Floats
@@ -53,6 +57,7 @@ class LatentSumLaw:
         """Sum up the moments of every cell."""
         cells = len(sums.first)
         means, sds, log_evidence = np.empty(cells), np.empty(cells), np.empty(cells)
+        components = []
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
         for batch in batches(sums):
             nodes = resolve(sums.take(batch))
@@ -67,7 +72,16 @@ class LatentSumLaw:
             means[batch] = centre
             sds[batch] = np.sqrt(np.bincount(cell, weight * squares, len(batch)))
             log_evidence[batch] = nodes.log_evidence
-        return cls(sums=sums, update=update, name=name, means=means, sds=sds, log_evidence=log_evidence)
+            components.append(Components.of(nodes, law, len(batch)))
+        return cls(
+            sums=sums,
+            update=update,
+            name=name,
+            components=tuple(components),
+            means=means,
+            sds=sds,
+            log_evidence=log_evidence,
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -83,8 +97,13 @@ class LatentSumLaw:
         return self.sds
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles of independent draws."""
-        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
+        """Quantiles of merged components; see ``components``. They do not rest on draws."""
+        return np.concatenate(
+            [
+                part.quantiles(self.update, q, len(batch))
+                for part, batch in zip(self.components, batches(self.sums), strict=True)
+            ]
+        )
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""

@@ -101,10 +101,13 @@ class NoisySums:
     def log_noise(self, cell: Cells, n: Floats, place: Floats) -> Floats:
         """Log of the noise's law, but for its normaliser, at places (n_rows, n_places); n is (n_rows, 1)."""
         amount = self.amount(place)
-        distance = np.abs(self.first[cell][:, None] - amount)
+        noise = amount - self.first[cell][:, None]
+        np.abs(noise, out=noise)
         if self.second is not None:
-            distance += np.abs(self.reach * n - self.second[cell][:, None] - amount)
-        noise: Floats = -distance / self.scale
+            other = amount - (self.reach * n - self.second[cell][:, None])
+            np.abs(other, out=other)
+            noise += other
+        noise *= -1.0 / self.scale
         return noise
 
     def log_weight(self, cell: Cells, n: Floats, place: Floats) -> Floats:
@@ -126,6 +129,8 @@ class NoisySums:
 
     def total(self, n: Floats, amount: Floats) -> Floats:
         """S, in T's unit."""
+        if self.is_sum:  # the lattice is that of the counts
+            return amount
         total: Floats = self.lower * n + self.step * amount
         return total
 
@@ -167,12 +172,26 @@ class NoisySums:
         density = self.log_density(rows[:, None], breaks)
         noise = self.log_noise(cell, rows[:, None], breaks)
         best = np.max(density + noise, axis=1)
-        # Where prior and noise disagree, the mode is at none of the breaks.
+        # Where prior and noise disagree, the mode may be at none of the breaks.
         apart = np.flatnonzero(np.max(density, axis=1) + np.max(noise, axis=1) - best > _CLOSE)
+        if apart.size:
+            place = breaks[apart, np.argmax((density + noise)[apart], axis=1)]
+            apart = apart[~self._is_peak(cell[apart], rows[apart], place, best[apart])]
         if apart.size:
             found = self._search(cell[apart], rows[apart], breaks[apart, 0], breaks[apart, 4])
             best[apart] = np.maximum(best[apart], found)
         return np.where(n < 1.0, self.log_weight_of_none(cell), best) + self.n_prior.log_prob(n)
+
+    def _is_peak(self, cell: Cells, n: Floats, place: Floats, value: Floats) -> NDArray[np.bool_]:
+        """Whether the weight falls on both sides of a place."""
+        amount, aside = self.amount(place), np.maximum(np.rint(self.scale / 16.0), 1.0)
+        beside = np.stack([amount - aside, amount + aside], axis=1)
+        if self.marginal.support is Support.POSITIVE:
+            beside = np.log(np.maximum(beside, amount[:, None] / 16.0))
+        elif self.is_sum:
+            beside = np.clip(beside, 0.0, np.minimum(self.marginal.most_per_row * n, 1e300)[:, None])
+        peak: NDArray[np.bool_] = np.all(self.log_weight(cell, n[:, None], beside) <= value[:, None], axis=1)
+        return peak
 
     def _search(self, cell: Cells, n: Floats, left: Floats, right: Floats) -> Floats:
         """Highest weight between two places, by golden sections."""

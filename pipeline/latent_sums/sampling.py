@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.latent_sums.latent import blocks_of, rows_of
+from suffice.pipeline.latent_sums.latent import blocks_of, cut, rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,7 +93,7 @@ def tiles_of(sums: NoisySums) -> Tiles:
     """Prepare exact draws from every cell."""
     cell, n, spread = rows_of(sums, MOST_ROWS)
     row, left, right, peak = blocks_of(sums, cell, n)
-    row, left, right = _cut(row, left, right, is_sum=sums.is_sum)
+    row, left, right = cut(row, left, right, _TILES, is_sum=sums.is_sum)
     order = np.argsort(row, kind="stable")
     row, left, right = row[order], left[order], right[order]
     length = right - left
@@ -131,17 +131,6 @@ def tiles_of(sums: NoisySums) -> Tiles:
         height=height + peak[own],
         cumulative=cumulative,
     )
-
-
-def _cut(row: Cells, left: Floats, right: Floats, *, is_sum: bool) -> tuple[Cells, Floats, Floats]:
-    """Cut every block into tiles; into single integers where there are few."""
-    edges = left[:, None] + (right - left)[:, None] * np.linspace(0.0, 1.0, _TILES + 1)
-    if is_sum:
-        edges = np.floor(edges)
-        short = right - left <= _TILES
-        edges[short] = np.minimum(left[short, None] + np.arange(_TILES + 1.0), right[short, None])
-    used = edges[:, 1:] > edges[:, :-1]
-    return np.repeat(row, _TILES).reshape(used.shape)[used], edges[:, :-1][used], edges[:, 1:][used]
 
 
 def _share(rise: Floats) -> Floats:
