@@ -6,21 +6,29 @@ none, and is thrown away.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
 
 from suffice.pipeline import kernels
 from suffice.pipeline.exact import LIMB_BITS, Table, normalise, zero_table
-from suffice.pipeline.sums import CodeCounts
+from suffice.pipeline.sums import CodeCounts, PowerSums
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.sums import Measure, PowerSums
+    from suffice.pipeline.sums import Measure, MomentSums
 
     Codes: TypeAlias = NDArray[np.int32]
+
+
+# Where products of matrices were measured to be faster than adding row by row, in public numbers.
+FEWEST_MATRIX_COLUMNS = 5
+MOST_MATRIX_CELLS = 64
+FEWEST_MATRIX_ROWS = 1 << 15
 
 
 class Accumulator(Protocol):
@@ -37,7 +45,11 @@ def accumulator(measure: Measure, n_cells: int) -> Accumulator:
     """Return an empty accumulator of a measure."""
     if isinstance(measure, CodeCounts):
         return CountAccumulator(measure, n_cells)
-    return PowerAccumulator(measure, n_cells)
+    if isinstance(measure, PowerSums):
+        return PowerAccumulator(measure, n_cells)
+    if multiplies_matrices(len(measure.of), n_cells, measure.largest_magnitude):
+        return MatrixAccumulator(measure, n_cells)
+    return MomentAccumulator(measure, n_cells)
 
 
 class CountAccumulator:
@@ -71,6 +83,83 @@ class PowerAccumulator:
         """Return the sums, normalised."""
         normalise(self._table)
         return without_last_cell(self._table)
+
+
+class MomentAccumulator:
+    """Sums of values and of products of two, row by row in int64: for any number of cells."""
+
+    def __init__(self, measure: MomentSums, n_cells: int) -> None:
+        self._table = zero_table(measure, n_cells + 1)
+        self._limit = rows_before_carry(measure.largest_magnitude, 2)
+        self._room = 0
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows."""
+
+        def add_rows(rows: slice) -> None:
+            lattice = np.stack([column[rows] for column in columns])
+            kernels.add_moments(cells[rows], lattice, self._table.low)
+
+        self._room = add_in_time(self._table, len(cells), add_rows, room=self._room, limit=self._limit)
+
+    def table(self) -> Table:
+        """Return the sums, normalised."""
+        normalise(self._table)
+        return without_last_cell(self._table)
+
+
+class MatrixAccumulator:
+    r"""Sums of values and of products of two as a product of matrices, :math:`(1, X)^T (1, X)` in each cell.
+
+    In float64, by blocks of at most :math:`\lfloor 2^{53} / M^2 \rfloor` rows: no partial sum of any order
+    of addition leaves the integers that float64 holds exactly, so the result is that of int64.
+    """
+
+    def __init__(self, measure: MomentSums, n_cells: int) -> None:
+        self._table = zero_table(measure, n_cells)
+        self._limit = rows_before_carry(measure.largest_magnitude, 2)
+        self._block = rows_before_rounding(measure.largest_magnitude)
+        self._room = 0
+        size = len(measure.of) + 1
+        self._upper = np.triu_indices(size)
+        self._starts = np.zeros(n_cells + 1, np.int64)
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows."""
+
+        def add_rows(rows: slice) -> None:
+            for start in range(rows.start, rows.stop, self._block):
+                self._add_block(cells, columns, slice(start, min(start + self._block, rows.stop)))
+
+        self._room = add_in_time(self._table, len(cells), add_rows, room=self._room, limit=self._limit)
+
+    def _add_block(self, cells: Codes, columns: Sequence[Codes], rows: slice) -> None:
+        lattice = np.stack([column[rows] for column in columns])
+        matrix = np.empty((lattice.shape[1], lattice.shape[0] + 1))
+        kernels.gather_by_cell(cells[rows], lattice, self._starts, matrix)
+        for cell, (start, end) in enumerate(pairwise(self._starts.tolist())):
+            part = matrix[start:end]
+            # One triangle is n, the sums and the products, in the order of the table.
+            self._table.low[cell] += (part.T @ part)[self._upper].astype(np.int64)
+
+    def table(self) -> Table:
+        """Return the sums, normalised."""
+        normalise(self._table)
+        return self._table
+
+
+def multiplies_matrices(n_columns: int, n_cells: int, largest: int) -> bool:
+    """Return whether to sum by products of matrices: many columns, few cells, blocks long enough."""
+    return (
+        n_columns >= FEWEST_MATRIX_COLUMNS
+        and n_cells <= MOST_MATRIX_CELLS
+        and rows_before_rounding(largest) >= FEWEST_MATRIX_ROWS
+    )
+
+
+def rows_before_rounding(largest: int) -> int:
+    r"""Return how many rows' products of two sum exactly in float64: :math:`\lfloor 2^{53} / M^2 \rfloor`."""
+    return (1 << 53) // max(1, largest**2)
 
 
 def without_last_cell(table: Table) -> Table:
@@ -107,13 +196,23 @@ def add_powers(table: Table, cells: Codes, lattice: Codes, *, room: int, limit: 
     int
         The room that is left.
     """
+
+    def add_rows(rows: slice) -> None:
+        kernels.add_powers(cells[rows], lattice[rows], table.low)
+
+    return add_in_time(table, len(cells), add_rows, room=room, limit=limit)
+
+
+def add_in_time(
+    table: Table, n_rows: int, add_rows: Callable[[slice], None], *, room: int, limit: int
+) -> int:
+    """Add `n_rows` rows by slices, carrying before a low limb is full; return the room that is left."""
     start = 0
-    while start < len(cells):
+    while start < n_rows:
         if not room:
             normalise(table)
             room = limit
-        rows = slice(start, start + room)
-        kernels.add_powers(cells[rows], lattice[rows], table.low)
-        added = len(cells[rows])
-        start, room = start + added, room - added
+        rows = slice(start, min(start + room, n_rows))
+        add_rows(rows)
+        start, room = rows.stop, room - (rows.stop - rows.start)
     return room

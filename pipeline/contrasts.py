@@ -55,6 +55,8 @@ class Contrast:
         Of the difference or the ratio, in the parameter's unit or none.
     moments : tuple of two ndarrays, or None
         Mean and standard deviation of a difference, which rest on no draws.
+    components : dict of str to tuple of str
+        As in ``Posterior``.
     """
 
     parameter: str
@@ -65,6 +67,7 @@ class Contrast:
     categories: tuple[str, ...]
     draws: Floats = field(repr=False)
     moments: tuple[Floats, Floats] | None = field(repr=False)
+    components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def mean(self) -> Floats:
@@ -111,7 +114,7 @@ class Contrast:
             "upper": interval[..., 1],
             "probability_above": self.probability(),
         }
-        return tidy_rows(self.groups, self.categories, {self.parameter: columns})
+        return tidy_rows(self.groups, self.categories, {self.parameter: columns}, self.components)
 
 
 def contrast(
@@ -148,6 +151,7 @@ def contrast(
         second=names[1],
         groups=groups,
         categories=left.categories,
+        components=left.components,
         draws=values,
         moments=moments,
     )
@@ -293,20 +297,38 @@ def tidy_rows(
     groups: Groups,
     categories: Sequence[str],
     parameters: Mapping[str, Mapping[str, Floats]],
+    components: Mapping[str, Sequence[str]] | None = None,
 ) -> list[dict[str, Any]]:
-    """One row a cell, parameter and category: keys, parameter, category, numbers; None where none exists."""
+    """One row a cell, parameter and category: keys, parameter, category, numbers; None where none exists.
+
+    Where parameters have components, the rows have a ``component`` in place of a category, empty for those
+    that have none.
+    """
     rows = []
     size = len(next(iter(next(iter(parameters.values())).values())))
     for cell in range(size):
         keys = {column: values[cell] for column, values in groups.items()}
-        places: list[tuple[dict[str, str], tuple[int, ...]]] = [({}, (cell,))]
-        if categories:
-            places = [({"category": name}, (cell, k)) for k, name in enumerate(categories)]
         for parameter, columns in parameters.items():
-            for category, place in places:
+            key, names = entry_labels(parameter, categories, components or {})
+            places: list[tuple[dict[str, str], tuple[int, ...]]] = [({key: ""} if key else {}, (cell,))]
+            if names:
+                places = [({key: name}, (cell, k)) for k, name in enumerate(names)]
+            for label, place in places:
                 numbers = {name: finite(column[place]) for name, column in columns.items()}
-                rows.append({**keys, "parameter": parameter, **category, **numbers})
+                rows.append({**keys, "parameter": parameter, **label, **numbers})
     return rows
+
+
+def entry_labels(
+    parameter: str, categories: Sequence[str], components: Mapping[str, Sequence[str]]
+) -> tuple[str, Sequence[str]]:
+    """Return the key that tells the entries of a parameter's last axis apart, and their names.
+
+    The key is empty where no parameter has such an axis, the names where this one has none.
+    """
+    if components:
+        return "component", components.get(parameter, ())
+    return ("category" if categories else ""), categories
 
 
 def finite(value: float) -> float | None:

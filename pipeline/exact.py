@@ -33,7 +33,8 @@ class Table:
     Parameters
     ----------
     low : ndarray of int64, shape (n_cells, n_sums)
-        Counts per code; or the low limbs of n, sum X and, for degree 2, sum X^2.
+        Counts per code; or the low limbs of n, sum X and, for degree 2, sum X^2; or of n, the sums and the
+        sums of products.
     high : ndarray of int64, shape (n_cells, n_sums), or None
         The high limbs; None for counts, whose `low` is the whole number.
     """
@@ -105,7 +106,8 @@ def to_python(sums: Sums) -> dict[str, NDArray[np.object_]]:
     Returns
     -------
     dict of str to ndarray of object, shape (n_cells, n_sums)
-        Counts per code; or n, sum X and, for degree 2, sum X^2, in powers of lattice steps.
+        Counts per code; or n, sum X and, for degree 2, sum X^2; or n, the sums and the sums of products of
+        several columns; in powers of lattice steps.
     """
     return {
         name: table.low.astype(object)

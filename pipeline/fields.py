@@ -268,6 +268,19 @@ def _lattice_bits(value: int) -> int:
     return value
 
 
+def _moment_weight(value: object) -> Fraction:
+    weight = parse_decimal(_text(value))
+    if not Fraction(1, 2) <= weight <= 1 << MOST_BITS or (
+        weight != Fraction(1, 2) and weight.denominator != 1
+    ):
+        message = f"a moment weight is a power of two from 0.5 to 2^lattice_bits, not {value!r}"
+        raise ValueError(message)
+    if weight.numerator & (weight.numerator - 1):
+        message = f"a moment weight is a power of two, not {value!r}"
+        raise ValueError(message)
+    return weight
+
+
 Text = Annotated[str, PlainValidator(_text)]
 Column = Annotated[str, PlainValidator(_column)]
 Name = Annotated[str, PlainValidator(_name)]
@@ -276,6 +289,7 @@ Bound = Annotated[Fraction, PlainValidator(_bound)]
 Positive = Annotated[Fraction, PlainValidator(_bound), AfterValidator(_positive)]
 Count = Annotated[int, PlainValidator(_integer), AfterValidator(_count)]
 LatticeBits = Annotated[int, PlainValidator(_integer), AfterValidator(_lattice_bits)]
+MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
 Share = Annotated[Fraction, PlainValidator(_share)]
 Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(_text(value)))]
 Boolean = Annotated[bool, PlainValidator(_boolean)]
@@ -307,13 +321,18 @@ ColumnSpec.model_rebuild()
 def canonical(value: object) -> object:
     """Return a spec's value as the canonical plan holds it: numbers as decimal text, defaults filled.
 
+    What a statistic may leave unstated, and does, is left out.
+
     Raises
     ------
     TypeError
         For a type that the canonical plan has no form for.
     """
     if isinstance(value, SpecModel):
-        return {name: canonical(getattr(value, name)) for name in type(value).model_fields}
+        stated = {name: getattr(value, name) for name in type(value).model_fields}
+        if isinstance(value, StatisticSpec):
+            stated = {name: entry for name, entry in stated.items() if entry is not None}
+        return {name: canonical(entry) for name, entry in stated.items()}
     if isinstance(value, Domain | Nulls):
         return value.canonical()
     if isinstance(value, dict):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.laws import Labelled, Simulated
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.posterior import NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.priors import Dirichlet, Prior, parse_prior
@@ -171,4 +172,6 @@ def _posterior(
         groups=statistic.groups,
         categories=plan.parameters.categories if plan.family == "categorical" else (),
         law=law,
+        components=law.components if isinstance(law, Labelled) else {},
+        diagnostics=law.diagnostics if isinstance(law, Simulated) else None,
     )

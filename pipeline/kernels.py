@@ -218,6 +218,72 @@ def quantise(
         out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
 
 
+@compiled(_input(types.int32), types.Array(types.int32, 2, "C", readonly=True), _table(types.int64))
+def add_moments(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDArray[np.int64]) -> None:
+    """Add 1, every value and every product of two in each row's cell; `lattice` holds one column a line.
+
+    The caller sees to it that no sum can leave int64. Rows of no cell, or with a `NOTHING`, enter nothing.
+    """
+    no_cell, n_columns = np.uint32(table.shape[0] - 1), lattice.shape[0]
+    for row in range(len(cells)):
+        cell = np.uint32(cells[row])
+        complete = cell < no_cell
+        for column in range(n_columns):
+            complete &= lattice[column, row] != NOTHING
+        if not complete:
+            continue
+        table[cell, 0] += 1
+        product = n_columns + 1
+        for first in range(n_columns):
+            value = np.int64(lattice[first, row])
+            table[cell, 1 + first] += value
+            for second in range(first, n_columns):
+                table[cell, product] += value * lattice[second, row]
+                product += 1
+
+
+@compiled(
+    _input(types.int32),
+    types.Array(types.int32, 2, "C", readonly=True),
+    types.Array(types.int64, 1, "C"),
+    types.Array(types.float64, 2, "C"),
+)
+def gather_by_cell(
+    cells: NDArray[np.int32],
+    lattice: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write the complete rows as (1, values) in float64, sorted by cell, a row a line.
+
+    `starts` has an entry more than there are cells: afterwards cell c stands in ``starts[c]:starts[c + 1]``.
+    Rows of no cell, or with a `NOTHING`, are left out.
+    """
+    n_cells, n_columns = np.uint32(len(starts) - 1), lattice.shape[0]
+    starts[:] = 0
+    for row in range(len(cells)):
+        complete = np.uint32(cells[row]) < n_cells
+        for column in range(n_columns):
+            complete &= lattice[column, row] != NOTHING
+        if complete:
+            starts[cells[row]] += 1
+    end = np.int64(0)
+    for cell in range(n_cells + 1):
+        end += starts[cell]
+        starts[cell] = end
+    # Filled from the back: every start ends up where its cell begins.
+    for row in range(len(cells) - 1, -1, -1):
+        complete = np.uint32(cells[row]) < n_cells
+        for column in range(n_columns):
+            complete &= lattice[column, row] != NOTHING
+        if complete:
+            starts[cells[row]] -= 1
+            place = starts[cells[row]]
+            out[place, 0] = 1.0
+            for column in range(n_columns):
+                out[place, 1 + column] = lattice[column, row]
+
+
 @compiled(_input(types.int32), _input(types.int32), _table(types.int64))
 def add_powers(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDArray[np.int64]) -> None:
     """Add 1, X and, where the table has three columns, X^2 in each row's cell.

@@ -8,14 +8,14 @@ Every law answers for all cells at once. ``quantiles`` has the quantiles along a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from suffice.pipeline.counts.latent import CountPosterior, sample_dirichlet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,6 +55,24 @@ class MixtureOfConjugates(Law, Protocol):
 
     def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateLaw:
         """Conjugate laws given independent draws of the latent statistics, draw by draw, then by cell."""
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """A law some of whose parameters have a last axis of named entries."""
+
+    @property
+    def components(self) -> Mapping[str, tuple[str, ...]]:
+        """The entries' names, by parameter."""
+
+
+@runtime_checkable
+class Simulated(Protocol):
+    """A law that rests on draws of a Markov chain."""
+
+    @property
+    def diagnostics(self) -> Mapping[str, Any]:
+        """What to judge them by; see ``Posterior``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

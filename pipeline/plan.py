@@ -54,6 +54,8 @@ class StatisticPlan:
         Exact maps from components to quantities.
     parameters : Parameters
         Public constants of the posterior.
+    moment_weight : Fraction or None
+        The weight of second moments beside first ones, where the minimal design has one.
     """
 
     name: str
@@ -68,6 +70,7 @@ class StatisticPlan:
     value_type: str
     quantities: tuple[Quantity, ...]
     parameters: Parameters
+    moment_weight: Fraction | None = None
 
     @property
     def value_limits(self) -> tuple[int, int]:
@@ -175,7 +178,7 @@ class Plan:
                 f"{statistic.scale:.6g}",
             ]
             for quantity in statistic.quantities:
-                label = f"{quantity.name} {quantity.category}" if quantity.category else quantity.name
+                label = " ".join(filter(None, (quantity.name, quantity.category, quantity.component)))
                 rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
                 head = [""] * 5
         window = f", released per window of {self.grid}" if self.grid else ""
@@ -184,7 +187,13 @@ class Plan:
             f"{self._unit_text()}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
         )
         columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
-        return heading + text_table(columns, rows)
+        weights = [
+            f"\n{statistic.name}: second moments weigh {format_number(statistic.moment_weight)} "
+            "beside first ones"
+            for statistic in self.statistics
+            if statistic.moment_weight is not None
+        ]
+        return heading + text_table(columns, rows) + "".join(weights)
 
 
 def compile_plan(spec: Spec) -> Plan:
@@ -266,6 +275,9 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
     l1_sensitivity = block.l1_sensitivity(spec.privacy.neighboring, max_rows)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     place = f"statistics.{name}"
+    if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
+        rule = "it weighs moments beside a public number of records, and here that number is private"
+        raise SpecError(f"{place}.moment_weight", rule, "leave it out")
     if scale > LARGEST_SCALE:
         raise SpecError(
             place, f"its noise scale {scale:.3g} is above 2^57", "give it more epsilon or fewer lattice_bits"
@@ -288,6 +300,7 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
         value_type=INT64 if reach < 2**63 else DECIMAL,
         quantities=block.quantities,
         parameters=family.parameters(entry),
+        moment_weight=block.moment_weight,
     )
 
 
@@ -300,11 +313,17 @@ def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
         "epsilon": format_epsilon(statistic.epsilon),
         "l1_sensitivity": statistic.l1_sensitivity,
         "scale": format_number(Fraction(statistic.scale)),
+        **(
+            {"moment_weight": format_number(statistic.moment_weight)}
+            if statistic.moment_weight is not None
+            else {}
+        ),
         "components": [{"name": component} for component in statistic.components],
         "derived": [
             {
                 "quantity": quantity.name,
                 **({"category": quantity.category} if quantity.category is not None else {}),
+                **({"component": quantity.component} if quantity.component is not None else {}),
                 "noise_sd": statistic.quantity_noise_sd(quantity),
             }
             for quantity in statistic.quantities

@@ -26,6 +26,7 @@ from suffice.pipeline.contrasts import (
     RATIO,
     Contrast,
     contrast,
+    entry_labels,
     in_words,
     paired_cells,
     share_between,
@@ -33,7 +34,7 @@ from suffice.pipeline.contrasts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -71,6 +72,11 @@ class Posterior:
         The categories, for ``categorical`` statistics.
     law : Law
         The parameters' joint law.
+    components : dict of str to tuple of str
+        What a parameter with a last axis of its own is of, in order: a column, or a pair as ``x, y``.
+    diagnostics : dict or None
+        What to judge MCMC by: ``sampler``, ``chains``, ``draws``, ``largest_r_hat`` (over parameters and
+        cells; 1 where chains agree) and ``fewest_effective_draws``. None where no chain was run.
     """
 
     statistic: str
@@ -81,6 +87,8 @@ class Posterior:
     groups: Mapping[str, list[str | int]] = field(repr=False)
     categories: tuple[str, ...]
     law: Law = field(repr=False)
+    components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    diagnostics: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -110,12 +118,13 @@ class Posterior:
         Returns
         -------
         dict of str to ndarray of shape (draws, n_groups), float64
-            By parameter, in the column's unit; (draws, n_groups, n_categories) where there are categories.
+            By parameter, in the column's unit; (draws, n_groups, n_categories) where there are categories,
+            and (draws, n_groups, len(components[parameter])) where the parameter is of several columns.
         """
         return self.law.sample(_checked_draws(draws), generator(rng))
 
     def mean(self, parameter: str) -> Floats:
-        """Posterior means, (n_groups,) or (n_groups, n_categories), in the column's unit."""
+        """Posterior means, in the column's unit: (n_groups,), categories or components as a last axis."""
         return self.law.mean(self._known(parameter))
 
     def sd(self, parameter: str) -> Floats:
@@ -257,11 +266,11 @@ class Posterior:
                 import xarray  # noqa: PLC0415
         except ImportError:
             raise MissingExtraError("to_arviz()", "arviz") from None
-        dims = ["chain", "draw", "group", "category"]
-        data = {
-            parameter: (dims[: values.ndim + 1], values[None])
-            for parameter, values in self.sample(draws, rng).items()
-        }
+        data = {}
+        for parameter, values in self.sample(draws, rng).items():
+            last = f"{parameter}_component" if parameter in self.components else "category"
+            dims = ["chain", "draw", "group", last]
+            data[parameter] = (dims[: values.ndim + 1], values[None])
         coordinates: dict[str, Any] = {
             "chain": [0],
             "draw": np.arange(draws),
@@ -269,6 +278,8 @@ class Posterior:
         }
         if self.categories:
             coordinates["category"] = list(self.categories)
+        for parameter, names in self.components.items():
+            coordinates[f"{parameter}_component"] = list(names)
         for column, keys in self.groups.items():
             # ArviZ owns the name of the chain.
             coordinates[f"{column}_" if column == "chain" else column] = ("group", keys)
@@ -321,6 +332,13 @@ class Posterior:
             rng=generator(rng),
         )
 
+    def labels(self, parameter: str) -> tuple[str, Sequence[str]]:
+        """Return ``category`` or ``component``, and the names of the entries of a parameter's last axis.
+
+        The former is empty where no parameter has such an axis, the names where this one has none.
+        """
+        return entry_labels(parameter, self.categories, self.components)
+
     def _known(self, parameter: str) -> str:
         if parameter not in self.parameters:
             known = ", ".join(self.parameters)
@@ -337,6 +355,9 @@ def summarise(
 ) -> list[dict[str, Any]]:
     """One row for every cell, parameter and category: keys, parameter, mean, sd, lower, upper.
 
+    Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
+    empty for the others.
+
     Numbers that do not exist (the mean of a heavy-tailed posterior) are None.
     """
     source = generator(rng)
@@ -349,7 +370,7 @@ def summarise(
             "lower": interval[..., 0],
             "upper": interval[..., 1],
         }
-    return tidy_rows(posterior.groups, posterior.categories, parameters)
+    return tidy_rows(posterior.groups, posterior.categories, parameters, posterior.components)
 
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:

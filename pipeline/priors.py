@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.joint_priors import Entries, NormalInverseGammaRegression, NormalInverseWishart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -196,17 +197,37 @@ class NormalInverseGamma:
         return np.stack([rng.normal(self.loc, np.sqrt(variance / self.precision)), variance], axis=1)
 
 
-Prior: TypeAlias = Beta | Gamma | Dirichlet | Normal | InverseGamma | NormalInverseGamma
+Prior: TypeAlias = (
+    Beta
+    | Gamma
+    | Dirichlet
+    | Normal
+    | InverseGamma
+    | NormalInverseGamma
+    | NormalInverseWishart
+    | NormalInverseGammaRegression
+)
 
 _PRIORS: dict[str, type[Prior]] = {
-    kind.__name__: kind for kind in (Beta, Gamma, Dirichlet, Normal, InverseGamma, NormalInverseGamma)
+    kind.__name__: kind
+    for kind in (
+        Beta,
+        Gamma,
+        Dirichlet,
+        Normal,
+        InverseGamma,
+        NormalInverseGamma,
+        NormalInverseWishart,
+        NormalInverseGammaRegression,
+    )
 }
 
 
 def parse_prior(text: str) -> Prior:
     """Read a prior such as ``Beta(1, 1)`` or ``Gamma(concentration=2, rate=0.5)``.
 
-    Nothing is evaluated: the text has to be one call of a known name with number literals.
+    Nothing is evaluated: the text has to be one call of a known name with number literals, or with lists of
+    them where a prior takes vectors and matrices.
 
     Raises
     ------
@@ -215,16 +236,14 @@ def parse_prior(text: str) -> Prior:
     """
     name, arguments, keywords = parse_call(text, known=tuple(_PRIORS))
     try:
-        return _PRIORS[name](*arguments, **keywords)
+        return _PRIORS[name](*arguments, **keywords)  # type: ignore[arg-type]
     except TypeError:
         names = ", ".join(field.name for field in fields(_PRIORS[name]))
         message = f"prior {text!r}: {name} takes exactly ({names})"
         raise PriorError(message) from None
 
 
-def parse_call(
-    text: str, *, known: tuple[str, ...]
-) -> tuple[str, tuple[int | float, ...], dict[str, int | float]]:
+def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries, ...], dict[str, Entries]]:
     """Split the text of one call with number literals into name, arguments and keywords."""
     way_out = f"write one of {', '.join(known)} with numbers, as in Beta(1, 1)" if "Beta" in known else ""
     way_out = way_out or f"write one of {', '.join(known)} with numbers"
@@ -238,7 +257,7 @@ def parse_call(
     if call.func.id not in known:
         message = f"prior {text!r}: {call.func.id} is not known: {way_out}"
         raise PriorError(message)
-    keywords: dict[str, int | float] = {}
+    keywords: dict[str, Entries] = {}
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg in keywords:
             message = f"prior {text!r}: every keyword is written once, by name: {way_out}"
@@ -247,8 +266,10 @@ def parse_call(
     return call.func.id, tuple(_literal(node, text) for node in call.args), keywords
 
 
-def _literal(node: ast.expr, text: str) -> int | float:
-    """Return the number that a literal, with or without a sign, stands for."""
+def _literal(node: ast.expr, text: str, depth: int = 0) -> Entries:
+    """Return the number that a literal, with or without a sign, stands for, or the list of such."""
+    if isinstance(node, ast.List) and depth < 2:
+        return tuple(_literal(entry, text, depth + 1) for entry in node.elts)  # type: ignore[return-value]
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         sign = -1 if isinstance(node.op, ast.USub) else 1

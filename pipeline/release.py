@@ -83,13 +83,15 @@ class NoisyStatistic:
         lowest, highest = self.plan.value_limits
         return sum(not lowest < value < highest for value in self.values.ravel().tolist())
 
-    def quantity(self, name: str) -> tuple[NDArray[np.float64], float]:
+    def quantity(self, name: str, component: str | None = None) -> tuple[NDArray[np.float64], float]:
         """Return a quantity's estimates, shape (n_cells,), and the standard deviation of their noise.
 
         Parameters
         ----------
         name : str
-            ``n``, ``total`` or ``total_of_squares``, as the family has it.
+            ``n``, ``total``, ``total_of_squares`` or ``total_of_products``, as the family has it.
+        component : str, optional
+            The column, or the pair as ``x, y``, where the statistic is of several columns.
 
         Raises
         ------
@@ -97,10 +99,11 @@ class NoisyStatistic:
             Where the family has no such quantity.
         """
         for quantity in self.plan.quantities:
-            if quantity.name == name and quantity.category is None:
+            if (quantity.name, quantity.component) == (name, component) and quantity.category is None:
                 return self.estimates(quantity), self.plan.quantity_noise_sd(quantity)
-        known = ", ".join(sorted({quantity.name for quantity in self.plan.quantities}))
-        message = f"{self.plan.name} has no quantity {name!r}: it has {known}"
+        known = ", ".join(sorted({quantity_label(quantity) for quantity in self.plan.quantities}))
+        wanted = name if component is None else f"{name}[{component}]"
+        message = f"{self.plan.name} has no quantity {wanted!r}: it has {known}"
         raise UsageError(message)
 
     def where(self, where: Mapping[str, object] | None) -> NoisyStatistic:
@@ -155,6 +158,9 @@ class NoisyStatistic:
     def table(self) -> list[dict[str, Any]]:
         """Return one row per cell and quantity: group keys, quantity, estimate, noise_sd.
 
+        Statistics of several columns have a ``component`` as well: the column, or the pair as ``x, y``; it
+        is empty for n.
+
         Estimates are unbiased and in the column's unit; they may lie outside what is possible, as a
         negative count, because the noise is not cut off.
         """
@@ -162,17 +168,24 @@ class NoisyStatistic:
             (quantity, self.estimates(quantity), self.plan.quantity_noise_sd(quantity))
             for quantity in self.plan.quantities
         ]
+        several = any(quantity.component is not None for quantity in self.plan.quantities)
         return [
             {
                 **{column: keys[cell] for column, keys in self.groups.items()},
                 "quantity": quantity.name,
                 **({"category": quantity.category} if quantity.category is not None else {}),
+                **({"component": quantity.component or ""} if several else {}),
                 "estimate": float(estimates[cell]),
                 "noise_sd": noise_sd,
             }
             for cell in range(len(self.values))
             for quantity, estimates, noise_sd in columns
         ]
+
+
+def quantity_label(quantity: Quantity) -> str:
+    """Return a quantity's name with what it is of, as ``total[x]``."""
+    return quantity.name if quantity.component is None else f"{quantity.name}[{quantity.component}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ data sets. The comments ``proof: LABEL`` name the claims.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from fractions import Fraction
 
@@ -24,8 +25,8 @@ class Design(StrEnum):
     """How a statistic is released.
 
     ``partition_of_unity``: components that are never negative and whose sum is the same for every
-    record that enters. ``bounded``: components of either sign, n among them, that add up to at most a
-    public number in magnitude for every record. ``minimal``: fewer numbers, beside a public number of
+    record that enters. ``bounded``: components of either sign, from which n follows, that add up to at most
+    a public number in magnitude for every record. ``minimal``: fewer numbers, beside a public number of
     records.
     """
 
@@ -68,23 +69,55 @@ def minimal_counts() -> int:
     return 2
 
 
-def minimal_moments(steps: int, weight: int) -> int:
-    r"""Return the sensitivity of ``(steps * sum(X) / weight, sum(X^2))`` under ``replace_one``.
+def minimal_moments(steps: int, weight: Fraction, *, columns: int = 1) -> int:
+    r"""Return the sensitivity of weighted first and second moments of a box under ``replace_one``.
 
-    .. math:: \Delta_1 = \frac{(1 + 2 w)^2 M^2}{4 w^2}
+    The components are ``steps * sum(X_i) / weight`` and ``sum(X_i X_j)`` for i <= j.
 
-    where ``M`` is `steps`, ``w`` is `weight` and X lies in ``-M..M``.
+    .. math:: \Delta_1 = \left\lfloor \frac{d M^2 (1 / w + d + 1)^2}{2 (d + 1)} \right\rfloor
+
+    where ``M`` is `steps`, ``w`` is `weight`, ``d`` is `columns` and every X_i lies in ``-M..M``.
 
     Parameters
     ----------
     steps : int
-        ``M``, a power of two, at least 4 for the bound to be attained with ``weight = 2``.
-    weight : int
-        ``w``, a power of two, at most ``M``.
+        ``M``.
+    weight : Fraction
+        ``w``, of second moments beside first ones, at least 1/2; ``steps / weight`` is an integer.
+    columns : int
+        ``d``.
     """
     # proof: minimal-moments
-    sensitivity = Fraction((1 + 2 * weight) ** 2 * steps**2, 4 * weight**2)
-    if sensitivity.denominator != 1:
+    if weight < Fraction(1, 2) or (steps / weight).denominator != 1:
         message = f"weight {weight} does not fit a lattice of {steps} steps"
         raise ValueError(message)
-    return sensitivity.numerator
+    bound = Fraction(columns * steps**2, 2 * (columns + 1)) * (1 / weight + columns + 1) ** 2
+    return math.floor(bound)
+
+
+def minimal_products(steps: int, *, columns: int) -> int:
+    r"""Return the sensitivity of all ``sum(X_i X_j)``, i <= j, under ``replace_one``.
+
+    .. math:: \Delta_1 = M^2 d (d + 1) / 2
+    """
+    # proof: minimal-products
+    return steps**2 * columns * (columns + 1) // 2
+
+
+def rotated_moments(steps: int, *, columns: int, linear: bool) -> int:
+    r"""Return the largest L1 norm of one record's rotated moments.
+
+    .. math:: M^2 \left(2 d + \frac{d (d - 1)} 2\right) \text{, or without linear terms }
+              M^2 \frac{d (d + 1)} 2
+
+    Parameters
+    ----------
+    steps : int
+        ``M``: every X_i lies in ``-M..M``.
+    columns : int
+        ``d``.
+    linear : bool
+        Whether first moments are among them.
+    """
+    # proof: rotated-moments
+    return steps**2 * ((2 if linear else 1) * columns + columns * (columns - 1) // 2)

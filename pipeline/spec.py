@@ -14,7 +14,8 @@ from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.documents import Document, read_file, read_mapping
 from suffice.pipeline.domains import MOST_CELLS, Domain, period_start
-from suffice.pipeline.families import FAMILIES, NO_SUMS, NOT_BUILT
+from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.families.moments import BoundedColumn
 from suffice.pipeline.fields import (
     Column,
     ColumnUnit,
@@ -310,7 +311,7 @@ def _statistics(document: Document, content: dict[str, Any], directory: Path) ->
 def _no_family(family: str) -> str:
     if family in NO_SUMS:
         return f"{family} is no exponential family: {NO_SUMS[family]}"
-    return f"the family {family!r} is not built yet" if family in NOT_BUILT else f"no family {family!r}"
+    return f"no family {family!r}"
 
 
 def _known_families() -> str:
@@ -340,6 +341,8 @@ def _model_at(model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecMo
         ("privacy",): Privacy,
         ("privacy", "unit"): ColumnUnit,
     }
+    if model not in nested.values() and len(loc) == 3 and loc[0] in {"columns", "outcome", "predictors"}:
+        return BoundedColumn
     return nested.get(loc[:-1], model)
 
 

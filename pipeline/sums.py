@@ -144,4 +144,39 @@ class PowerSums:
         return True
 
 
-Measure: TypeAlias = CodeCounts | PowerSums
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentSums:
+    """Sum 1, every lattice value and every product of two (i <= j) in each cell, over complete rows.
+
+    A row enters where each of its columns has a lattice value, perhaps that of its nulls.
+
+    Parameters
+    ----------
+    of : tuple of LatticeColumn
+        The columns read, at least one.
+    """
+
+    of: tuple[LatticeColumn, ...]
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return self.of
+
+    @property
+    def width(self) -> int:
+        """Number of sums in a cell: n, the sums, and the products by rows of the upper triangle."""
+        return (len(self.of) + 1) * (len(self.of) + 2) // 2
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: those of products may."""
+        return True
+
+    @property
+    def largest_magnitude(self) -> int:
+        """Largest absolute lattice value of any column."""
+        return max(of.quantiser.largest_magnitude for of in self.of)
+
+
+Measure: TypeAlias = CodeCounts | PowerSums | MomentSums

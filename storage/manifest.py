@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from suffice.pipeline.families.contract import Quantity
+    from suffice.pipeline.families.contract import ColumnBounds, Quantity
     from suffice.pipeline.plan import Plan, StatisticPlan
     from suffice.storage.signing import Signer
 
@@ -204,7 +204,7 @@ def _group(column: str, domain: Domain) -> dict[str, Any]:
 
 
 def _statistic(statistic: StatisticPlan) -> dict[str, Any]:
-    parameters = statistic.parameters
+    parameters, weight = statistic.parameters, statistic.moment_weight
     return {
         "name": statistic.name,
         "family": statistic.family,
@@ -218,13 +218,27 @@ def _statistic(statistic: StatisticPlan) -> dict[str, Any]:
         "partition_total": _optional(statistic.partition_total),
         "value_type": statistic.value_type,
         "quantities": [_quantity(quantity, statistic.components) for quantity in statistic.quantities],
+        **({"moment_weight": format_number(weight)} if weight is not None else {}),
         "parameters": {
             "categories": list(parameters.categories),
             "lower": _optional(parameters.lower),
             "upper": _optional(parameters.upper),
             "lattice_bits": parameters.lattice_bits,
             **_constants(parameters.constants),
+            **_columns(parameters.columns),
         },
+    }
+
+
+def _columns(columns: Sequence[ColumnBounds]) -> dict[str, Any]:
+    """Return the columns' entry of statistics of several columns."""
+    if not columns:
+        return {}
+    return {
+        "columns": [
+            {"name": of.name, "lower": format_number(of.lower), "upper": format_number(of.upper)}
+            for of in columns
+        ]
     }
 
 
@@ -239,6 +253,7 @@ def _quantity(quantity: Quantity, components: Sequence[str]) -> dict[str, Any]:
     return {
         "name": quantity.name,
         "category": quantity.category,
+        **({"component": quantity.component} if quantity.component is not None else {}),
         "coefficients": {
             components[component]: format_number(weight)
             for component, weight in quantity.coefficients.items()

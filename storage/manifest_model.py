@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
 from suffice.pipeline.domains import MOST_CELLS, Domain, DomainKind, Every
-from suffice.pipeline.families.contract import Parameters, Quantity
+from suffice.pipeline.families.contract import ColumnBounds, Parameters, Quantity
 from suffice.pipeline.numbers import LARGEST_SCALE, format_number
 from suffice.pipeline.plan import DECIMAL, INT64, StatisticPlan
 from suffice.pipeline.sensitivity import Design, NeighboringRelation
@@ -107,18 +107,28 @@ class QuantityEntry(_Model):
 
     name: str
     category: str | None
+    component: str | None = None
     coefficients: dict[str, Exact]
     public_n_coefficient: Exact
 
 
+class BoundsEntry(_Model):
+    """One column of several, and its public bounds."""
+
+    name: str
+    lower: Exact
+    upper: Exact
+
+
 class ParametersEntry(_Model):
-    """Public constants of the posterior; ``constants`` is stated where there are any."""
+    """Public constants of the posterior; ``constants`` and ``columns`` are stated where there are any."""
 
     categories: tuple[str, ...]
     lower: Exact | None
     upper: Exact | None
     lattice_bits: Annotated[int, Field(ge=0, le=62)] | None
     constants: dict[str, Exact] = Field(default_factory=dict)
+    columns: tuple[BoundsEntry, ...] = ()
 
 
 class StatisticEntry(_Model):
@@ -136,6 +146,7 @@ class StatisticEntry(_Model):
     partition_total: Whole | None
     value_type: Literal["int64", "decimal128(38, 0)"]
     quantities: tuple[QuantityEntry, ...]
+    moment_weight: Exact | None = None
     parameters: ParametersEntry
 
     @model_validator(mode="after")
@@ -175,6 +186,7 @@ class StatisticEntry(_Model):
                 Quantity(
                     name=quantity.name,
                     category=quantity.category,
+                    component=quantity.component,
                     coefficients={position[name]: weight for name, weight in quantity.coefficients.items()},
                     public_n_coefficient=quantity.public_n_coefficient,
                 )
@@ -186,7 +198,12 @@ class StatisticEntry(_Model):
                 upper=self.parameters.upper,
                 lattice_bits=self.parameters.lattice_bits,
                 constants=self.parameters.constants,
+                columns=tuple(
+                    ColumnBounds(name=of.name, lower=of.lower, upper=of.upper)
+                    for of in self.parameters.columns
+                ),
             ),
+            moment_weight=self.moment_weight,
         )
 
 

@@ -141,6 +141,48 @@ def test_posteriors_state_method_prior_and_rows(place: Place, suffice: Runner, t
     assert "<svg" in plot.read_text(encoding="utf-8")
 
 
+def test_several_columns_go_the_whole_road(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    bounds = {"lower": -60, "upper": 180}
+    columns = {"arr_delay": bounds, "stops": {"lower": 0, "upper": 9}}
+    spec = spec_file(
+        place,
+        statistics={
+            "pair": {"family": "multivariate_normal", "columns": columns},
+            "late": {
+                "family": "linear_regression",
+                "predictors": {"stops": columns["stops"]},
+                "outcome": {"arr_delay": bounds},
+            },
+        },
+    )
+    planned = suffice.json("plan", spec)["statistics"][0]["derived"]
+    suffice.json("release", spec)
+    table = suffice.json("table", "flights", "pair", "--where", "origin=JFK")["rows"]
+    named = [(row["quantity"], row["component"]) for row in table]
+    assert named == [(entry["quantity"], entry.get("component", "")) for entry in planned]
+    assert named[0] == ("n", "")
+    assert named[-1] == ("total_of_products", "arr_delay, stops")
+    prior = "NormalInverseWishart([10, 2], 1, 6, [900, 2])"
+    words = ("posterior", "flights", "pair", "--method", "plug-in", "--prior", prior)
+    rows = suffice.json(*words)["rows"]
+    assert {(row["parameter"], row["component"]) for row in rows} == {
+        *((parameter, column) for parameter in ("mean", "variance") for column in columns),
+        ("covariance", "arr_delay, stops"),
+    }
+    rows = suffice.json("posterior", "flights", "late", "--method", "plug-in")["rows"]
+    assert [(row["parameter"], row["component"]) for row in rows[:3]] == [
+        ("coefficient", "stops"),
+        ("intercept", ""),
+        ("variance", ""),
+    ]
+    out, plot = tmp_path / "draws.csv", tmp_path / "plot.svg"
+    suffice.text(*words, "--draws", "20", "--out", str(out), "--plot", str(plot))
+    header, first, *_ = out.read_text(encoding="utf-8").splitlines()
+    assert header == '"origin","component","draw","parameter","value"'
+    assert first.startswith('"EWR","arr_delay",0,"mean",')
+    suffice.json("verify", "flights")
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -36,6 +36,8 @@ class Quantity:
         ``n``, ``total``, ``total_of_squares``, or ``count`` of a category.
     category : str or None
         The category that a ``count`` is of.
+    component : str or None
+        The column, or the pair of columns, that it is of, where a statistic has several.
     coefficients : dict of int to Fraction
         ``a_j`` by the component's position, in the column's unit per lattice unit; 0 is left out.
     public_n_coefficient : Fraction
@@ -44,19 +46,23 @@ class Quantity:
 
     name: str
     category: str | None = None
+    component: str | None = None
     coefficients: Mapping[int, Fraction]
     public_n_coefficient: Fraction = Fraction(0)
 
 
-def combination(name: str, parts: Sequence[tuple[Fraction, Quantity]]) -> Quantity:
+def combination(
+    name: str, parts: Sequence[tuple[Fraction, Quantity]], component: str | None = None
+) -> Quantity:
     """Return a weighted sum of quantities as a quantity."""
     coefficients: dict[int, Fraction] = {}
     for weight, quantity in parts:
-        for component, coefficient in quantity.coefficients.items():
-            coefficients[component] = coefficients.get(component, Fraction(0)) + weight * coefficient
+        for position, coefficient in quantity.coefficients.items():
+            coefficients[position] = coefficients.get(position, Fraction(0)) + weight * coefficient
     return Quantity(
         name=name,
-        coefficients={component: weight for component, weight in coefficients.items() if weight},
+        component=component,
+        coefficients={position: weight for position, weight in coefficients.items() if weight},
         public_n_coefficient=sum(
             (weight * quantity.public_n_coefficient for weight, quantity in parts), Fraction(0)
         ),
@@ -80,6 +86,8 @@ class Block:
         minimal design.
     minimal_sensitivity : int or None
         The sensitivity of the minimal design under ``replace_one``.
+    moment_weight : Fraction or None
+        The weight of second moments beside first ones, where the minimal design has one.
     quantities : tuple of Quantity
         The exact maps to the quantities of the family.
     """
@@ -89,6 +97,7 @@ class Block:
     largest_value: int
     record_l1: int | None = None
     minimal_sensitivity: int | None = None
+    moment_weight: Fraction | None = None
     quantities: tuple[Quantity, ...]
 
     @property
@@ -108,6 +117,15 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnBounds:
+    """A column of a statistic of several, and the public bounds of its values."""
+
+    name: str
+    lower: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
     """The public constants that a family's posterior needs.
 
@@ -121,6 +139,8 @@ class Parameters:
         The half range is ``2**lattice_bits`` lattice steps; the whole range where it begins at 0.
     constants : dict of str to Fraction
         Known parameters, as ``shape``, that the posterior needs beside the bounds.
+    columns : tuple of ColumnBounds
+        The columns of a statistic of several, in order; the outcome of a regression is the last.
     """
 
     categories: tuple[str, ...] = ()
@@ -128,6 +148,7 @@ class Parameters:
     upper: Fraction | None = None
     lattice_bits: int | None = None
     constants: Mapping[str, Fraction] = field(default_factory=dict)
+    columns: tuple[ColumnBounds, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from suffice.pipeline.families import normal
 from suffice.pipeline.families.contract import Block, Family, Parameters
-from suffice.pipeline.fields import ColumnSpec, LatticeBits, Nulls, NullsField, Positive
+from suffice.pipeline.fields import ColumnSpec, LatticeBits, MomentWeight, Nulls, NullsField, Positive
 from suffice.pipeline.lattice import DEFAULT_BITS
 from suffice.pipeline.priors import NormalInverseGamma
 from suffice.pipeline.simulation import power_sums
@@ -44,6 +44,7 @@ class LognormalSpec(ColumnSpec):
     upper: Positive
     nulls: NullsField = Nulls()
     lattice_bits: LatticeBits = DEFAULT_BITS
+    moment_weight: MomentWeight | None = None
 
     @model_validator(mode="after")
     def _bounds_are_an_interval(self) -> Self:
@@ -53,6 +54,7 @@ class LognormalSpec(ColumnSpec):
         if log_bound(self.upper) - log_bound(self.lower) < NARROWEST_LOGS:
             message = "the interval from lower to upper is too narrow for float64 logarithms"
             raise ValueError(message)
+        normal.require_weight(self.moment_weight, self.lattice_bits)
         return self
 
 
@@ -66,6 +68,7 @@ def of_logarithms(spec: LognormalSpec) -> normal.NormalSpec:
         upper=log_bound(spec.upper),
         nulls=spec.nulls,
         lattice_bits=spec.lattice_bits,
+        moment_weight=spec.moment_weight,
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity, combination
-from suffice.pipeline.fields import Bound, ColumnSpec, LatticeBits, Nulls, NullsField
+from suffice.pipeline.fields import Bound, ColumnSpec, LatticeBits, MomentWeight, Nulls, NullsField
 from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.priors import NormalInverseGamma
 from suffice.pipeline.sensitivity import Design, minimal_moments
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-WEIGHT = 2
+DEFAULT_WEIGHT = Fraction(2)
 """Weight of the second moment in the minimal design: within about 8 percent of the best choice where the
 standard deviation is a fifth of the half range (Foulds et al. 2016 leave it open)."""
 
@@ -48,11 +48,27 @@ class NormalSpec(ColumnSpec):
     upper: Bound
     nulls: NullsField = Nulls()
     lattice_bits: LatticeBits = DEFAULT_BITS
+    moment_weight: MomentWeight | None = None
 
     @model_validator(mode="after")
     def _bounds_are_an_interval(self) -> Self:
         require_interval(self.lower, self.upper)
+        require_weight(self.moment_weight, self.lattice_bits)
         return self
+
+
+def require_weight(weight: Fraction | None, bits: int) -> None:
+    """Refuse a weight of second moments by which the lattice's steps cannot be divided."""
+    if weight is not None and weight > 1 << bits:
+        message = f"moment_weight is at most 2^lattice_bits = {1 << bits}"
+        raise ValueError(message)
+
+
+def first_moment(steps: int, weight: Fraction, value: str = "X") -> str:
+    """Return the name of the component of a weighted first moment."""
+    shift = (steps / weight).numerator.bit_length() - steps.bit_length()
+    exponent = f"(m{shift:+d})" if shift else "m"
+    return f"2^{exponent} sum({value})"
 
 
 def measure(spec: NormalSpec, transform: Transform | None = None) -> PowerSums:
@@ -79,15 +95,17 @@ def block(spec: NormalSpec, n_is_public: bool) -> Block:
     """Release the quadratic Bernstein sums, or the weighted moments beside a public N."""
     steps = 1 << spec.lattice_bits
     if n_is_public and spec.nulls.value is not None:
+        weight = spec.moment_weight or DEFAULT_WEIGHT
         return Block(
             design=Design.MINIMAL,
-            components=("2^(m-1) sum(X)", "sum(X^2)"),
-            largest_value=steps**2,
-            minimal_sensitivity=minimal_moments(steps, WEIGHT),
+            components=(first_moment(steps, weight), "sum(X^2)"),
+            largest_value=max(steps**2, int(steps**2 / weight)),
+            minimal_sensitivity=minimal_moments(steps, weight),
+            moment_weight=weight,
             quantities=_in_column_units(
                 spec,
                 n=Quantity(name="n", coefficients={}, public_n_coefficient=Fraction(1)),
-                total=Quantity(name="sum(X)", coefficients={0: Fraction(WEIGHT, steps)}),
+                total=Quantity(name="sum(X)", coefficients={0: weight / steps}),
                 squares=Quantity(name="sum(X^2)", coefficients={1: Fraction(1)}),
             ),
         )
@@ -112,7 +130,7 @@ def totals(spec: NormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]
     steps = 1 << spec.lattice_bits
     n, total, squares = sums[:, 0], sums[:, 1], sums[:, 2]
     if design is Design.MINIMAL:
-        return np.stack([total * (steps // WEIGHT), squares], axis=1)
+        return np.stack([total * int(steps / (spec.moment_weight or DEFAULT_WEIGHT)), squares], axis=1)
     ends, cross = n * steps**2 + squares, 2 * steps * total
     return np.stack([ends - cross, 2 * (n * steps**2 - squares), ends + cross], axis=1)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.pipeline.calibration import calibrate
+    from suffice.pipeline.joint_priors import NormalInverseGammaRegression, NormalInverseWishart
     from suffice.pipeline.n_prior import Reciprocal, Uniform
     from suffice.pipeline.needed_epsilon import smallest_epsilon
     from suffice.pipeline.plan import Plan
@@ -44,6 +45,8 @@ __all__ = [
     "InverseGamma",
     "Normal",
     "NormalInverseGamma",
+    "NormalInverseGammaRegression",
+    "NormalInverseWishart",
     "Plan",
     "Posterior",
     "Reciprocal",
@@ -80,6 +83,10 @@ _HOMES = {
     **{
         prior: ("suffice.pipeline.priors", prior)
         for prior in ("Beta", "Dirichlet", "Gamma", "InverseGamma", "Normal", "NormalInverseGamma")
+    },
+    **{
+        prior: ("suffice.pipeline.joint_priors", prior)
+        for prior in ("NormalInverseGammaRegression", "NormalInverseWishart")
     },
     **{prior: ("suffice.pipeline.n_prior", prior) for prior in ("Reciprocal", "Uniform")},
 }

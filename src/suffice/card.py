@@ -92,7 +92,7 @@ def card(
     UsageError
         Where there are more than ``MOST_ROWS`` intervals.
     """
-    count = posterior.n_groups * len(posterior.parameters) * max(1, len(posterior.categories))
+    count = posterior.n_groups * sum(max(1, len(posterior.labels(name)[1])) for name in posterior.parameters)
     if count > MOST_ROWS:
         message = f"--card: {count} intervals are too many for one page: keep some cells with --where"
         raise UsageError(message)

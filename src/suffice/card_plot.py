@@ -30,7 +30,7 @@ def forest(posterior: Posterior, parameter: str, mass: float, draws: int, rng: n
     """
     levels = ((1.0 - mass) / 2.0, 0.25, 0.5, 0.75, (1.0 + mass) / 2.0)
     quantiles = posterior.law.quantiles(parameter, levels, draws, rng).reshape(-1, len(levels))
-    labels = _labels(posterior)
+    labels = _labels(posterior, parameter)
     shown = np.isfinite(quantiles).all(axis=1)
     if not shown.any():
         return ""
@@ -68,13 +68,14 @@ def forest(posterior: Posterior, parameter: str, mass: float, draws: int, rng: n
     return "".join([head, *parts, "</svg>"])
 
 
-def _labels(posterior: Posterior) -> list[str]:
+def _labels(posterior: Posterior, parameter: str) -> list[str]:
     cells = [
         ", ".join(f"{column}={keys[cell]}" for column, keys in posterior.groups.items())
         for cell in range(posterior.n_groups)
     ]
-    if posterior.categories:
-        cells = [", ".join(filter(None, (cell, name))) for cell in cells for name in posterior.categories]
+    _, names = posterior.labels(parameter)
+    if names:
+        cells = [", ".join(filter(None, (cell, name))) for cell in cells for name in names]
     return ["".join(sign if sign.isprintable() else "?" for sign in label) for label in cells]
 
 

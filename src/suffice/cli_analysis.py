@@ -71,7 +71,8 @@ def probability(
 
     parameter, above, below = parse_statement(statement)
     shares = posterior.probability(parameter, above=above, below=below, draws=draws, rng=rng)
-    rows = tidy_rows(posterior.groups, posterior.categories, {parameter: {"probability": shares}})
+    asked = {parameter: {"probability": shares}}
+    rows = tidy_rows(posterior.groups, posterior.categories, asked, posterior.components)
     return [{**row, "statement": statement} for row in rows]
 
 

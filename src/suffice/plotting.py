@@ -165,7 +165,7 @@ def _series(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[
             series[parameter] = {
                 ", ".join(filter(None, (label, category))): sample[:, cell, index]
                 for cell, label in enumerate(labels)
-                for index, category in enumerate(posterior.categories)
+                for index, category in enumerate(posterior.labels(parameter)[1])
             }
         else:
             series[parameter] = {label: sample[:, cell] for cell, label in enumerate(labels)}

@@ -97,15 +97,16 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Return posterior draws as tidy columns: group columns, category if any, draw, parameter, value."""
+    """Return draws as tidy columns: group columns, category or component if any, draw, parameter, value."""
     import numpy as np  # noqa: PLC0415 - only writing draws needs it
 
     parts: list[dict[str, NDArray[Any]]] = []
     for parameter, sample in posterior.sample(draws, rng).items():
         draw, cell, *category = np.indices(sample.shape).reshape(sample.ndim, -1)
         part = {column: np.array(keys)[cell] for column, keys in posterior.groups.items()}
-        if category:
-            part["category"] = np.array(posterior.categories)[category[0]]
+        key, names = posterior.labels(parameter)
+        if key:
+            part[key] = np.array(names)[category[0]] if category else np.full(draw.size, "", dtype=object)
         part["draw"] = draw
         part["parameter"] = np.full(draw.size, parameter)
         part["value"] = sample.ravel()

@@ -141,6 +141,33 @@ def test_every_scalar_family(hostile: Path, threads: Cluster, column: str, nulls
     assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
 
 
+@pytest.mark.parametrize("groups", [{}, {"dictionary": ["a", "b", "01"]}, {"tiny": {"range": ["-70", "69"]}}])
+@pytest.mark.parametrize("nulls", ["drop", {"value": "1"}], ids=["drop", "value"])
+def test_several_columns_together(
+    hostile: Path, threads: Cluster, groups: dict[str, Any], nulls: Any
+) -> None:
+    """By products of matrices and row by row; nulls, NaN and infinities among complete rows."""
+    bounds = {"lower": "-3", "upper": "100", "nulls": nulls}
+    numbers = ["integer", "float", "single", "price", "measure", "whole"]
+    some = dict.fromkeys(numbers, bounds)
+    spec = make_spec(
+        hostile,
+        {
+            "few": {"family": "multivariate_normal", "columns": dict.fromkeys(numbers[:2], bounds)},
+            "many": {"family": "multivariate_normal", "columns": some},
+            "fine": {"family": "multivariate_normal", "columns": some, "lattice_bits": "24"},
+            "no_intercept": {
+                "family": "linear_regression",
+                "outcome": {"unsigned": {"lower": "0.3", "upper": "12"}},
+                "predictors": some,
+                "intercept": "false",
+            },
+        },
+        groups=groups,
+    )
+    assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
+
+
 @pytest.mark.parametrize("column", ["day", "instant", "zoned"])
 @pytest.mark.parametrize(("every", "window"), [("month", "2013-01"), ("year", "2013"), ("day", "1970-01-01")])
 def test_windows(hostile: Path, threads: Cluster, column: str, every: str, window: str) -> None:

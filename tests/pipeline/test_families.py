@@ -193,7 +193,14 @@ def released(family: str, n: float, total: float, *, public_n: bool = False) -> 
 
 
 def test_every_scalar_family_is_here() -> None:
-    assert set(FAMILIES) - set(CASES) == {"bernoulli", "categorical", "normal", "lognormal"}
+    assert set(FAMILIES) - set(CASES) == {
+        "bernoulli",
+        "categorical",
+        "normal",
+        "lognormal",
+        "multivariate_normal",
+        "linear_regression",
+    }
 
 
 @pytest.mark.parametrize("public_n", [False, True])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,15 @@ import pytest
 from suffice.pipeline.chunk import chunk, chunk_job
 from suffice.pipeline.exact import to_python
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.moments import moment_map
 from suffice.pipeline.plan import compile_plan
-from suffice.pipeline.sensitivity import Design, NeighboringRelation, minimal_moments
+from suffice.pipeline.sensitivity import (
+    Design,
+    NeighboringRelation,
+    minimal_moments,
+    minimal_products,
+    rotated_moments,
+)
 from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.spec import load_spec
 
@@ -45,9 +53,15 @@ class Case:
     values: Sequence[Any]
     entry: dict[str, Any]
 
+    @property
+    def several(self) -> bool:
+        """Whether a value is one of v and one of u."""
+        return isinstance(self.values[0], tuple)
+
 
 BITS = {"lattice_bits": 2}
-NEW = sorted(set(FAMILIES) - {"bernoulli", "categorical", "poisson", "normal"})
+JOINT = ["multivariate_normal", "linear_regression"]
+NEW = sorted(set(FAMILIES) - {"bernoulli", "categorical", "poisson", "normal", *JOINT})
 CASES: dict[str, Case] = {
     "bernoulli": Case(pa.int64(), [0, 1, 2, None], {"family": "bernoulli"}),
     "bernoulli-nulls": Case(pa.float64(), [0.0, 1.0, None], {"family": "bernoulli", "nulls": {"value": 1}}),
@@ -127,6 +141,39 @@ CASES["lognormal-nulls"] = Case(
     [*(float(np.exp(step / 4 * np.log(4.0))) for step in range(-4, 5)), None],
     {**CASES["lognormal"].entry, "nulls": {"value": "1"}},
 )
+PAIRS = [
+    (1.0, 1.0),
+    (-1.0, 1.0),
+    (-9.0, 9.0),
+    (0.0, 0.0),
+    (1.0, -0.25),
+    (-0.25, -0.25),
+    (0.25, np.nan),
+    (None, 1.0),
+]
+BOUNDS: dict[str, Any] = {"lower": -1, "upper": 1}
+for suffix, bounds in (("", BOUNDS), ("-nulls", {**BOUNDS, "nulls": {"value": "-0.25"}})):
+    regression = {"family": "linear_regression", "predictors": {"v": bounds}, **BITS}
+    CASES |= {
+        f"multivariate_normal{suffix}": Case(
+            pa.float64(),
+            PAIRS,
+            {"family": "multivariate_normal", "columns": {"v": bounds, "u": bounds}, **BITS},
+        ),
+        f"linear_regression{suffix}": Case(pa.float64(), PAIRS, {**regression, "outcome": {"u": bounds}}),
+        f"linear_regression-origin{suffix}": Case(
+            pa.float64(),
+            PAIRS,
+            {**regression, "outcome": {"u": {**bounds, "lower": "-0.3"}}, "intercept": "false"},
+        ),
+    }
+NEARLY_ATTAINED = {
+    (name, "replace_one", shape)
+    for name in CASES
+    if name.startswith(tuple(JOINT))
+    for shape in ("plain", "window")
+} - {("linear_regression-origin-nulls", "replace_one", "plain")}
+"""Bounded components need two cells for twice; a box's best neighbour is no point of a coarse lattice."""
 NOT_ATTAINED = {("categorical-one", "replace_one", shape) for shape in ("plain", "window")}
 """One category in one cell: a replaced record can only enter or leave, which moves 1 of the declared 2."""
 
@@ -140,7 +187,7 @@ class Engine:
             "dataset": "d",
             "source": {"parquet": str(directory)},
             "privacy": {"epsilon": "1", "neighboring": neighboring},
-            "statistics": {"s": {**case.entry, "column": "v"}},
+            "statistics": {"s": case.entry if case.several else {**case.entry, "column": "v"}},
         }
         if shape == "groups":
             spec["groups"] = {"g": ["a", "b"]}
@@ -168,9 +215,13 @@ class Engine:
 
     def totals(self, rows: Sequence[Row]) -> NDArray[Any]:
         values, keys, days = zip(*rows, strict=True) if rows else ((), (), ())
+        firsts = seconds = list(values)
+        if self.case.several:
+            firsts, seconds = [value for value, _ in values], [value for _, value in values]
         table = pa.table(
             {
-                "v": pa.array(list(values), type=self.case.type, from_pandas=False),
+                "v": pa.array(firsts, type=self.case.type, from_pandas=False),
+                "u": pa.array(seconds, type=self.case.type, from_pandas=False),
                 "g": pa.array(list(keys), type=pa.string()),
                 "t": pa.array(list(days), type=pa.date32()),
             }
@@ -208,7 +259,7 @@ def test_no_neighbour_moves_the_totals_further_than_declared(
     assert largest > declared // 2 or (case, neighboring, shape) in NOT_ATTAINED, (
         "a halved one must be caught"
     )
-    if (case, neighboring, shape) not in NOT_ATTAINED:
+    if (case, neighboring, shape) not in NOT_ATTAINED | NEARLY_ATTAINED:
         assert largest == declared, "claimed tight"
 
 
@@ -222,7 +273,8 @@ def largest_change(engine: Engine) -> int:
 
 @pytest.mark.parametrize("shape", ["plain", "groups"])
 @pytest.mark.parametrize(
-    "name", ["bernoulli", "categorical-other", "poisson", "normal", "weibull", "lognormal"]
+    "name",
+    ["bernoulli", "categorical-other", "poisson", "normal", "weibull", "lognormal", "multivariate_normal"],
 )
 def test_totals_are_sums_over_records(tmp_path: Path, name: str, shape: str) -> None:
     """What makes comparing single records exhaustive: a data set's totals are the sum of its records'."""
@@ -235,28 +287,76 @@ def test_totals_are_sums_over_records(tmp_path: Path, name: str, shape: str) -> 
         assert (engine.totals(rows) == expected).all()
 
 
-@pytest.mark.parametrize("bits", range(1, 6))
-def test_the_minimal_moments_bound_is_that_of_enumeration(bits: int) -> None:
-    steps, weight = 1 << bits, 2
-    if bits < 2:
+def changes(size: int, steps: int, *, linear: bool, weight: Fraction | None) -> tuple[int, int]:
+    """Return the largest L1 norm of a record's components over a lattice, and of a replaced one's change."""
+    names = tuple("abcd"[:size])
+    matrix = moment_map(names, steps, linear=linear, weight=weight).matrix.astype(np.int64)
+    points = np.array(list(itertools.product(range(-steps, steps + 1), repeat=size)))
+    ones = np.concatenate([np.ones((len(points), 1), int), points], axis=1)
+    first, second = np.triu_indices(size + 1)
+    vectors = (ones[:, first] * ones[:, second]) @ matrix.T
+    largest = max(int(np.abs(vectors - vector).sum(axis=1).max()) for vector in vectors)
+    return int(np.abs(vectors).sum(axis=1).max()), largest
+
+
+@pytest.mark.parametrize("weight", ["1/2", "1", "2", "4"])
+@pytest.mark.parametrize(("size", "steps"), [(1, 2), (1, 4), (1, 32), (2, 4), (2, 8), (3, 4)])
+def test_the_box_bound_holds_on_every_pair_of_lattice_points(size: int, steps: int, weight: str) -> None:
+    if Fraction(steps) < Fraction(weight):
         with pytest.raises(ValueError, match="lattice"):
-            minimal_moments(steps, weight)
+            minimal_moments(steps, Fraction(weight), columns=size)
         return
-    lattice = range(-steps, steps + 1)
-    largest = max(
-        abs(first - second) * steps // weight + abs(first**2 - second**2)
-        for first in lattice
-        for second in lattice
-    )
-    assert largest == minimal_moments(steps, weight)
+    _, largest = changes(size, steps, linear=True, weight=Fraction(weight))
+    declared = minimal_moments(steps, Fraction(weight), columns=size)
+    assert declared / 2 < 0.9 * declared < largest <= declared
+    if (size, weight, steps) in {(1, "2", 4), (1, "2", 32), (1, "1", 4), (1, "4", 32)}:
+        assert largest == declared, "the best neighbour is a lattice point"
+    assert changes(size, steps, linear=False, weight=Fraction(1))[1] == minimal_products(steps, columns=size)
+
+
+@pytest.mark.parametrize("linear", [True, False])
+@pytest.mark.parametrize(("size", "steps"), [(1, 8), (2, 4), (2, 8), (3, 4), (4, 2)])
+def test_the_rotated_bound_is_that_of_enumeration(size: int, steps: int, linear: bool) -> None:
+    single, replaced = changes(size, steps, linear=linear, weight=None)
+    declared = rotated_moments(steps, columns=size, linear=linear)
+    assert single == declared
+    assert declared < replaced <= 2 * declared
+
+
+@pytest.mark.parametrize("weight", ["1/2", "1", "2", "16"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_no_search_on_a_fine_lattice_finds_a_larger_change(size: int, weight: str) -> None:
+    """Coordinate search from many starts: it comes close to the bound and never beyond."""
+    steps, rng = 1 << 16, np.random.default_rng()
+    bound = minimal_moments(steps, Fraction(weight), columns=size)
+    first, second = np.triu_indices(size)
+    grid = np.rint(np.linspace(-1, 1, 4 * (size + 1) * 16 + 1) * steps)
+
+    def change(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        linear = np.abs(x - y).sum(axis=-1) * (steps / float(Fraction(weight)))
+        products = x[..., first] * x[..., second] - y[..., first] * y[..., second]
+        return np.asarray(linear + np.abs(products).sum(axis=-1))
+
+    best = 0.0
+    for _ in range(12):
+        pair = rng.choice(grid, (2, size))
+        reached = -1.0
+        while change(*pair) > reached:
+            reached = float(change(*pair))
+            for side, column in itertools.product(range(2), range(size)):
+                tried = np.repeat(pair[None], len(grid), axis=0)
+                tried[:, side, column] = grid
+                pair = tried[np.argmax(change(tried[:, 0], tried[:, 1]))]
+        best = max(best, reached)
+    assert 0.98 * bound < best <= bound
 
 
 def test_the_naive_range_sum_would_be_larger_and_the_separate_sum_smaller() -> None:
     """Controls for the enumeration: neither adding up ranges nor taking one component gives the number."""
     steps = 8
     ranges = 2 * steps * steps // 2 + steps**2
-    assert minimal_moments(steps, 2) < ranges
-    assert minimal_moments(steps, 2) > steps**2
+    assert minimal_moments(steps, Fraction(2)) < ranges
+    assert minimal_moments(steps, Fraction(2)) > steps**2
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -265,4 +365,4 @@ def test_a_row_that_moves_between_windows_costs_half_in_each(tmp_path: Path, nam
     engine = Engine(tmp_path, CASES[name], "replace_one", "window")
     single = int(np.abs(engine.vectors()).sum(axis=1).max())
     assert 2 * single == engine.statistic.l1_sensitivity
-    assert engine.statistic.design is Design.PARTITION_OF_UNITY
+    assert engine.statistic.design is not Design.MINIMAL

@@ -102,7 +102,7 @@ def test_the_example_is_read(tmp_path: Path) -> None:
         ("share: 2", "share: 0", "statistics.arr_delay.share", "share"),
         ("share: 2", "lattice_bits: 25", "statistics.arr_delay", "2..24"),
         ("share: 1}", "nulls: {value: 2}}", "statistics.cancelled", "0 or 1"),
-        ("family: normal", "family: linear_regression", "statistics.arr_delay.family", "not built yet"),
+        ("family: normal", "family: cauchy", "statistics.arr_delay.family", "no family 'cauchy'"),
         ("family: normal", "family: cauchy", "statistics.arr_delay.family", "no family"),
         ("family: normal", "family: uniform", "statistics.arr_delay.family", "smallest and largest value"),
         ("parquet:", "csv:", "release.yaml:3: source.csv", "not built yet"),

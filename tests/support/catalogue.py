@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 NUMBERS = ["tiny", "integer", "unsigned", "float", "single", "price", "precise", "measure", "whole"]
 NULLS = st.sampled_from(["drop", {"value": "1"}])
 BITS = st.integers(2, 24).map(str)
+BOUNDS = st.fixed_dictionaries(
+    {"lower": st.sampled_from(["-3", "1"]), "upper": st.sampled_from(["3", "100"]), "nulls": NULLS}
+)
+"""Of one column of several."""
 
 
 def _on_a_number(family: str, **fields: Any) -> st.SearchStrategy[dict[str, Any]]:
@@ -48,6 +52,22 @@ ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         "normal_known_variance", variance="3", lower="-3", upper="100", lattice_bits=BITS
     ),
     "lognormal": _on_a_number("lognormal", lower="0.1", upper="100", lattice_bits=BITS),
+    "multivariate_normal": st.fixed_dictionaries(
+        {
+            "family": st.just("multivariate_normal"),
+            "columns": st.dictionaries(st.sampled_from(NUMBERS), BOUNDS, min_size=2, max_size=7),
+            "lattice_bits": BITS,
+        }
+    ),
+    "linear_regression": st.fixed_dictionaries(
+        {
+            "family": st.just("linear_regression"),
+            "outcome": st.fixed_dictionaries({"whole": BOUNDS}),
+            "predictors": st.dictionaries(st.sampled_from(NUMBERS[:-1]), BOUNDS, min_size=1, max_size=6),
+            "intercept": st.sampled_from(["true", "false"]),
+            "lattice_bits": BITS,
+        }
+    ),
 }
 """Entries by family, as a spec's mapping states them."""
 

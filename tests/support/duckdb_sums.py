@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from suffice.pipeline.domains import Domain, DomainKind, period_start
 from suffice.pipeline.plan import measures
-from suffice.pipeline.sums import CodeColumn, CodeCounts, Measure, ReadColumn
+from suffice.pipeline.sums import CodeColumn, CodeCounts, Measure, MomentSums, ReadColumn
 from suffice.pipeline.transforms import Shape
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
         where = f"substr(strftime({_quoted(spec.window.column)}, '%Y-%m-%d'), 1, {length}) = '{window}'"
     result = {}
     for name, measure in measures(spec).items():
+        columns = ", ".join(f"{_value(of, types)} AS v{place}" for place, of in enumerate(measure.reads))
+        complete = " AND ".join(f"v{place} IS NOT NULL" for place in range(len(measure.reads)))
         rows = connection.execute(
-            f"FROM (FROM {source} SELECT {cell} AS cell, {_value(measure.of, types)} AS v WHERE {where}) "
-            f"SELECT cell, {_aggregates(measure)} WHERE cell IS NOT NULL AND v IS NOT NULL GROUP BY cell"
+            f"FROM (FROM {source} SELECT {cell} AS cell, {columns} WHERE {where}) "
+            f"SELECT cell, {_aggregates(measure)} WHERE cell IS NOT NULL AND {complete} GROUP BY cell"
         ).fetchall()
         sums = np.zeros((math.prod(sizes), measure.width), object)
         for cell_number, *values in rows:
@@ -57,8 +60,12 @@ def _quoted(column: str) -> str:
 
 def _aggregates(measure: Measure) -> str:
     if isinstance(measure, CodeCounts):
-        return ", ".join(f"count(*) FILTER (v = {code})" for code in range(measure.width))
-    return ", ".join(["count(*)", "sum(v)", "sum(v * v)"][: measure.degree + 1])
+        return ", ".join(f"count(*) FILTER (v0 = {code})" for code in range(measure.width))
+    if isinstance(measure, MomentSums):
+        names = [f"v{place}" for place in range(len(measure.of))]
+        products = [f"{a} * {b}" for a, b in itertools.combinations_with_replacement(names, 2)]
+        return ", ".join(["count(*)", *(f"sum({value})" for value in [*names, *products])])
+    return ", ".join(["count(*)", "sum(v0)", "sum(v0 * v0)"][: measure.degree + 1])
 
 
 def _value(of: ReadColumn, types: dict[str, str]) -> str:

@@ -1,0 +1,163 @@
+r"""Linear regression: a numeric outcome on numeric predictors, each clipped to bounds of its own.
+
+.. math:: y = x^T \beta + \beta_0 + e, \quad e \sim \mathrm{Normal}(0, \sqrt v), \quad
+          T(z) = (z, z z^T) \text{ of } z = (x, y)
+
+Without an intercept there are no first moments. Columns, lattice, block and quantities are those of
+`moments.py`, the outcome being the last column.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+from pydantic import model_validator
+
+from suffice.pipeline.families import moments
+from suffice.pipeline.families.contract import Block, Family, Parameters
+from suffice.pipeline.families.multivariate_normal import prior_of_columns
+from suffice.pipeline.families.normal import require_weight
+from suffice.pipeline.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
+from suffice.pipeline.joint_priors import NormalInverseGammaRegression
+from suffice.pipeline.lattice import DEFAULT_BITS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.joint_moments.projection import Moments
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.sensitivity import Design
+    from suffice.pipeline.sums import MomentSums
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class LinearRegressionSpec(StatisticSpec):
+    """One outcome and its predictors; a row enters where each has a value, or one for its nulls."""
+
+    outcome: moments.Columns
+    predictors: moments.Columns
+    intercept: Boolean = True
+    lattice_bits: LatticeBits = DEFAULT_BITS
+    moment_weight: MomentWeight | None = None
+
+    @model_validator(mode="after")
+    def _columns_go_together(self) -> Self:
+        if len(self.outcome) != 1:
+            message = "outcome names one column, as {delay: {lower: 0, upper: 180}}"
+            raise ValueError(message)
+        moments.require_columns((*self.predictors, *self.outcome), least=2)
+        require_weight(self.moment_weight, self.lattice_bits)
+        if self.moment_weight is not None and not self.intercept:
+            message = "without an intercept there are no first moments, and moment_weight has no use"
+            raise ValueError(message)
+        return self
+
+
+def _box(spec: LinearRegressionSpec) -> moments.Box:
+    return moments.Box(
+        columns={**spec.predictors, **spec.outcome},
+        bits=spec.lattice_bits,
+        linear=spec.intercept,
+        weight=spec.moment_weight,
+    )
+
+
+def measure(spec: LinearRegressionSpec) -> MomentSums:
+    """Sum n, values and products of two on the lattices."""
+    return moments.measure(_box(spec))
+
+
+def block(spec: LinearRegressionSpec, n_is_public: bool) -> Block:
+    """Release rotated moments, or weighted ones beside a public N."""
+    return moments.block(_box(spec), n_is_public)
+
+
+def totals(spec: LinearRegressionSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
+    """Form the components from moments, in Python integers."""
+    return moments.totals(_box(spec), design, sums)
+
+
+def parameters(spec: LinearRegressionSpec) -> Parameters:
+    """Return the columns' bounds, the lattice, and whether there is an intercept."""
+    return moments.parameters(_box(spec), intercept=Fraction(int(spec.intercept)))
+
+
+def default_prior(parameters: Parameters) -> NormalInverseGammaRegression:
+    """Return a prior under which a regression of half ranges has coefficients of about 1 in magnitude.
+
+    In half ranges about the middle of the bounds: coefficients and intercept 0, each with precision 1/4
+    beside a residual variance of 1/4 on average. The variance's is that of a normal statistic.
+    """
+    from suffice.pipeline.joint_moments.scaling import Scaling  # noqa: PLC0415 - consumers only
+
+    scaling = Scaling.of(parameters)
+    size = len(scaling.shift)
+    loc, precision = scaling.to_columns(np.zeros(size), np.eye(size) / 4.0)
+    outcome = parameters.columns[-1]
+    return NormalInverseGammaRegression(
+        tuple(loc.tolist()),
+        tuple(map(tuple, precision.tolist())),
+        3,
+        float(outcome.upper - outcome.lower) ** 2 / 8,
+    )
+
+
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGammaRegression) -> Law:
+    """Update the prior with projected moments; see ``RegressionLaw.updated``."""
+    from suffice.pipeline.joint_moments.laws import RegressionLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.joint_moments.projection import project  # noqa: PLC0415
+
+    return RegressionLaw.updated(prior, project(statistic), statistic.plan.parameters)
+
+
+def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGammaRegression, n_prior: NPrior) -> Law:
+    """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior.
+
+    The predictors' rows are modelled as normal with the default prior of a multivariate normal statistic;
+    without an intercept, as normal about 0 with its scale.
+    """
+    from suffice.pipeline.joint_moments.latent import regression_posterior  # noqa: PLC0415 - consumers only
+
+    predictors = prior_of_columns(statistic.plan.parameters.columns[:-1])
+    return regression_posterior(statistic, prior, n_prior, predictors)
+
+
+def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, parameters: Parameters) -> Floats:
+    r"""Return :math:`-(n \log v + \sum (y - x^T \beta - \beta_0)^2 / v) / 2`.
+
+    Up to a constant, worked out in half ranges; `coefficient` is (..., k), the intercept last where there is
+    one, and `variance` (...), in the columns' units; leading axes broadcast against the cells.
+    """
+    from suffice.pipeline.joint_moments.scaling import Scaling, design_of  # noqa: PLC0415 - consumers only
+
+    scaling = Scaling.of(parameters)
+    design = design_of(sums, parameters)
+    beta = scaling.coefficients_in_half_ranges(coefficient)
+    residual = (
+        design.outcome
+        - 2.0 * np.einsum("...k,...k->...", beta, design.cross)
+        + np.einsum("...k,...kl,...l->...", beta, design.gram, beta)
+    )
+    v = variance / sums.half_range[-1] ** 2
+    likelihood: Floats = -(sums.n * np.log(v) + residual / v) / 2
+    return likelihood
+
+
+FAMILY = Family(
+    name="linear_regression",
+    spec=LinearRegressionSpec,
+    measure=measure,
+    block=block,
+    totals=totals,
+    parameters=parameters,
+    prior=NormalInverseGammaRegression,
+    default_prior=default_prior,
+    plug_in=plug_in,
+    log_likelihood=log_likelihood,
+    noise_aware=noise_aware,
+)

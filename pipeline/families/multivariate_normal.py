@@ -1,0 +1,144 @@
+r"""Multivariate normal: numeric columns, each clipped to bounds of its own.
+
+.. math:: p(x \mid \mu, \Sigma) \propto |\Sigma|^{-1/2} e^{-(x - \mu)^T \Sigma^{-1} (x - \mu) / 2}, \quad
+          T(x) = (x, x x^T)
+
+Columns, lattice, block and quantities are those of `moments.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+from pydantic import model_validator
+
+from suffice.pipeline.families import moments
+from suffice.pipeline.families.contract import Block, Family, Parameters
+from suffice.pipeline.families.normal import require_weight
+from suffice.pipeline.fields import LatticeBits, MomentWeight, StatisticSpec
+from suffice.pipeline.joint_priors import NormalInverseWishart
+from suffice.pipeline.lattice import DEFAULT_BITS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import ColumnBounds
+
+    from suffice.pipeline.joint_moments.projection import Moments
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.sensitivity import Design
+    from suffice.pipeline.sums import MomentSums
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class MultivariateNormalSpec(StatisticSpec):
+    """Two or more numeric columns with bounds; a row enters where each has a value, or one for its nulls."""
+
+    columns: moments.Columns
+    lattice_bits: LatticeBits = DEFAULT_BITS
+    moment_weight: MomentWeight | None = None
+
+    @model_validator(mode="after")
+    def _columns_go_together(self) -> Self:
+        moments.require_columns(tuple(self.columns), least=2)
+        require_weight(self.moment_weight, self.lattice_bits)
+        return self
+
+
+def _box(spec: MultivariateNormalSpec) -> moments.Box:
+    return moments.Box(columns=spec.columns, bits=spec.lattice_bits, weight=spec.moment_weight)
+
+
+def measure(spec: MultivariateNormalSpec) -> MomentSums:
+    """Sum n, values and products of two on the lattices."""
+    return moments.measure(_box(spec))
+
+
+def block(spec: MultivariateNormalSpec, n_is_public: bool) -> Block:
+    """Release rotated moments, or weighted ones beside a public N."""
+    return moments.block(_box(spec), n_is_public)
+
+
+def totals(spec: MultivariateNormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
+    """Form the components from moments, in Python integers."""
+    return moments.totals(_box(spec), design, sums)
+
+
+def parameters(spec: MultivariateNormalSpec) -> Parameters:
+    """Return the columns' bounds and the lattice."""
+    return moments.parameters(_box(spec))
+
+
+def default_prior(parameters: Parameters) -> NormalInverseWishart:
+    """Return a prior centred in the bounds, of independent variances ``(upper - lower)^2 / 16`` on average.
+
+    Its marginal of each column is the default prior of a normal statistic.
+    """
+    return prior_of_columns(parameters.columns)
+
+
+def prior_of_columns(columns: Sequence[ColumnBounds]) -> NormalInverseWishart:
+    """Return the default prior of the means and the covariance of columns within these bounds."""
+    return NormalInverseWishart(
+        tuple(float(column.lower + column.upper) / 2 for column in columns),
+        1,
+        len(columns) + 5,
+        tuple(float(column.upper - column.lower) ** 2 / 4 for column in columns),
+    )
+
+
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseWishart) -> Law:
+    """Update the prior with projected moments; see ``NormalInverseWishartLaw.updated``."""
+    from suffice.pipeline.joint_moments.laws import NormalInverseWishartLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.joint_moments.projection import project  # noqa: PLC0415
+
+    names = tuple(column.name for column in statistic.plan.parameters.columns)
+    return NormalInverseWishartLaw.updated(prior, project(statistic), names)
+
+
+def noise_aware(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> Law:
+    """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior."""
+    from suffice.pipeline.joint_moments.latent import normal_posterior  # noqa: PLC0415 - consumers only
+
+    return normal_posterior(statistic, prior, n_prior)
+
+
+def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Parameters) -> Floats:
+    r"""Return :math:`-(n \log |\Sigma| + \mathrm{tr}(\Sigma^{-1} \sum (x - \mu)(x - \mu)^T)) / 2`.
+
+    Up to a constant, worked out in half ranges; `mean` is (..., d) and `covariance` (..., d, d), in the
+    columns' units, and their leading axes broadcast against the cells.
+    """
+    square = sums.half_range[:, None] * sums.half_range
+    m, scaled = (mean - sums.centre) / sums.half_range, covariance / square
+    cross = sums.total[..., :, None] * m[..., None, :]
+    about_mean = (
+        sums.products
+        - cross
+        - np.swapaxes(cross, -1, -2)
+        + sums.n[..., None, None] * m[..., :, None] * m[..., None, :]
+    )
+    trace = np.trace(np.linalg.solve(scaled, about_mean), axis1=-2, axis2=-1)
+    likelihood: Floats = -(sums.n * np.linalg.slogdet(scaled)[1] + trace) / 2
+    return likelihood
+
+
+FAMILY = Family(
+    name="multivariate_normal",
+    spec=MultivariateNormalSpec,
+    measure=measure,
+    block=block,
+    totals=totals,
+    parameters=parameters,
+    prior=NormalInverseWishart,
+    default_prior=default_prior,
+    plug_in=plug_in,
+    log_likelihood=log_likelihood,
+    noise_aware=noise_aware,
+)

@@ -1,0 +1,310 @@
+"""Noise-aware posteriors of several columns: latent moments by MCMC, then parameters by the conjugate update."""
+
+# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.families.moments import is_linear, moment_map
+from suffice.pipeline.joint_moments.chains import effective_draws, sample_chains, split_r_hat
+from suffice.pipeline.joint_moments.evidence import NormalEvidence, RegressionEvidence
+from suffice.pipeline.joint_moments.laws import NormalInverseWishartLaw, RegressionLaw
+from suffice.pipeline.joint_moments.projection import Moments, project
+from suffice.pipeline.joint_moments.scaling import Scaling
+from suffice.pipeline.joint_moments.target import LatentN, Target
+from suffice.pipeline.n_prior import Reciprocal
+from suffice.pipeline.sensitivity import Design
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.joint_priors import NormalInverseGammaRegression, NormalInverseWishart
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+    ConjugateLaw: TypeAlias = NormalInverseWishartLaw | RegressionLaw
+
+_MOST_STATES = 1 << 19
+"""Latent states kept over all cells, within the bounds for one cell below."""
+_FEWEST, _MOST = 1024, 4096
+_FEW_CELLS = 8
+_CHAINS, _CHAINS_OF_MANY = 64, 16
+"""Chains of a cell: where cells are few, more chains cost little."""
+_LEAST_SPREAD = 1e-12
+"""What keeps a start positive definite where there is next to no noise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentLaw:
+    """A mixture of conjugate laws over latent moments that MCMC drew.
+
+    Means and standard deviations are those of the mixture; draws take a latent state and draw from its law.
+
+    Attributes
+    ----------
+    law : ConjugateLaw
+        Over all states and cells, the states of a cell ``n_cells`` apart.
+    n_states, n_cells : int
+    diagnostics : dict of str to int, float or str
+        What the chains were, the largest R-hat, and the fewest effective draws over parameters and cells.
+    """
+
+    law: ConjugateLaw
+    n_states: int
+    n_cells: int
+    diagnostics: Mapping[str, Any]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.law.parameters
+
+    @property
+    def components(self) -> Mapping[str, tuple[str, ...]]:
+        """What each parameter is of."""
+        return self.law.components
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        average: Floats = self._by_state(self.law.mean(parameter)).mean(axis=0)
+        return average
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        means, sds = self._by_state(self.law.mean(parameter)), self._by_state(self.law.sd(parameter))
+        return np.sqrt(np.mean(sds**2, axis=0) + means.var(axis=0))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles of draws."""
+        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws; no latent state comes back before all have been taken."""
+        rounds = [rng.permutation(self.n_states) for _ in range(-(-draws // self.n_states))]
+        chosen = np.concatenate(rounds)[:draws]
+        parts: dict[str, list[Floats]] = {parameter: [] for parameter in self.parameters}
+        for start in range(0, draws, self.n_states):
+            states = chosen[start : start + self.n_states]
+            taken = np.arange(self.n_cells) + states[:, None] * self.n_cells
+            for parameter, drawn in self.law.at(taken.ravel()).sample(1, rng).items():
+                parts[parameter].append(drawn[0].reshape(len(states), self.n_cells, *drawn.shape[2:]))
+        return {parameter: np.concatenate(drawn) for parameter, drawn in parts.items()}
+
+    def _by_state(self, values: Floats) -> Floats:
+        return values.reshape(self.n_states, self.n_cells, *values.shape[1:])
+
+
+def normal_posterior(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> LatentLaw:
+    """Return the posterior of means, variances and covariances given noisy moments.
+
+    Raises
+    ------
+    PriorError
+        Where the prior does not fit the columns, or leaves N below the number of columns plus 2.
+    """
+    columns = statistic.plan.parameters.columns
+    names = tuple(column.name for column in columns)
+    sums = project(statistic)
+    evidence = _normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
+    return _posterior(
+        statistic,
+        sums,
+        (evidence,),
+        n_prior,
+        f"{prior}",
+        lambda moments: NormalInverseWishartLaw.updated(prior, moments, names),
+    )
+
+
+def regression_posterior(
+    statistic: NoisyStatistic,
+    prior: NormalInverseGammaRegression,
+    n_prior: NPrior,
+    predictors: NormalInverseWishart,
+) -> LatentLaw:
+    """Return the posterior of a regression given noisy moments; the rows' predictors are modelled as normal.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+    prior : NormalInverseGammaRegression
+    n_prior : NPrior
+    predictors : NormalInverseWishart
+        The public prior of the predictors' mean and covariance. Without an intercept they are normal about 0.
+
+    Raises
+    ------
+    PriorError
+        As for ``normal_posterior``.
+    """
+    parameters = statistic.plan.parameters
+    linear, size = is_linear(parameters), len(parameters.columns) - 1
+    scaling = Scaling.of(parameters)
+    prior_loc, prior_precision, concentration, scale = prior.of(len(scaling.shift))
+    loc, precision = scaling.to_half_ranges(prior_loc, prior_precision)
+    sums = project(statistic)
+    evidence = (
+        _normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear),
+        RegressionEvidence(
+            loc=loc,
+            precision=precision,
+            concentration=concentration,
+            scale=scale / scaling.outcome**2,
+            linear=linear,
+        ),
+    )
+    return _posterior(
+        statistic,
+        sums,
+        evidence,
+        n_prior,
+        f"{prior} {predictors}",
+        lambda moments: RegressionLaw.updated(prior, moments, parameters),
+    )
+
+
+def _normal_evidence(
+    prior: NormalInverseWishart, size: int, centre: Floats, half_range: Floats, *, linear: bool
+) -> NormalEvidence:
+    loc, precision, df, scale = prior.of(size)
+    return NormalEvidence(
+        loc=(loc - centre) / half_range,
+        precision=precision,
+        df=df,
+        scale=scale / half_range / half_range[:, None],
+        linear=linear,
+    )
+
+
+def _posterior(
+    statistic: NoisyStatistic,
+    sums: Moments,
+    evidence: tuple[NormalEvidence | RegressionEvidence, ...],
+    n_prior: NPrior,
+    prior: str,
+    update: Callable[[Moments], ConjugateLaw],
+) -> LatentLaw:
+    size, n_cells = sums.total.shape[1], len(sums.n)
+    components, observed = _components(statistic)
+    target = Target(
+        size=size,
+        linear=is_linear(statistic.plan.parameters),
+        evidence=evidence,
+        latent_n=_latent_n(n_prior, size),
+        components=components,
+        observed=observed,
+    )
+    rng = _generator(statistic, prior, str(n_prior))
+    n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
+    iterations = min(_MOST, max(_FEWEST, _MOST_STATES // n_cells)) // n_chains
+    start, spread = _start(target, sums, statistic, n_chains, rng)
+    kept = sample_chains(target, start, spread, iterations, rng)
+    # Latent states in the order of draws, then chains, then cells.
+    states = np.swapaxes(kept, 1, 2).reshape(-1, kept.shape[3])
+    latent = target.state(states)
+    law = update(
+        Moments(
+            n=latent.n,
+            total=latent.n[:, None] * latent.mean,
+            products=latent.n[:, None, None] * latent.second,
+            centre=sums.centre,
+            half_range=sums.half_range,
+        )
+    )
+    drawn = law.sample(1, rng)
+    each = [values[0].reshape(iterations, n_chains, n_cells, -1) for values in drawn.values()]
+    parameters = np.concatenate(each, axis=3)
+    return LatentLaw(
+        law=law,
+        n_states=iterations * n_chains,
+        n_cells=n_cells,
+        diagnostics={
+            "sampler": "MCMC (Hamiltonian Monte Carlo)",
+            "chains": n_chains,
+            "draws": iterations * n_chains,
+            "largest_r_hat": round(float(split_r_hat(parameters).max()), 4),
+            "fewest_effective_draws": math.floor(effective_draws(parameters).min()),
+        },
+    )
+
+
+def _components(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
+    """Return the map from moments in half ranges to components, and the released values, in noise scales."""
+    plan = statistic.plan
+    parameters = plan.parameters
+    steps = 1 << (parameters.lattice_bits or 0)
+    weight = None if plan.design is not Design.MINIMAL else plan.moment_weight or Fraction(1)
+    names = tuple(column.name for column in parameters.columns)
+    matrix = moment_map(names, steps, linear=is_linear(parameters), weight=weight).matrix.astype(np.float64)
+    first, _ = np.triu_indices(len(names) + 1)
+    powers = np.where(first > 0, 2.0, 1.0)
+    powers[0] = 0.0
+    observed = (statistic.values / plan.scale).astype(np.float64)
+    return matrix * float(steps) ** powers / plan.scale, observed
+
+
+def _latent_n(n_prior: NPrior, size: int) -> LatentN:
+    """Return the prior of N from the least number of rows whose moments have a density."""
+    least, most = size + 2, n_prior.support[1]
+    lowest = max(least, n_prior.support[0])
+    if most < lowest:
+        message = (
+            f"the prior of N, {n_prior}, ends below {least}: a noise-aware posterior of {size} columns needs "
+            f"at least {least} rows"
+        )
+        raise PriorError(message)
+    if most == lowest:
+        return LatentN(lowest=float(lowest), highest=float(lowest), reciprocal=False, fixed=True)
+    return LatentN(
+        lowest=lowest - 0.5, highest=most + 0.5, reciprocal=isinstance(n_prior, Reciprocal), fixed=False
+    )
+
+
+def _start(
+    target: Target, sums: Moments, statistic: NoisyStatistic, n_chains: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return overdispersed starts about the projected moments, and a guess of the posterior's spread."""
+    size, latent_n = target.size, target.latent_n
+    noise = statistic.plan.quantity_noise_sd(statistic.plan.quantities[0])
+    if latent_n.fixed:
+        n = np.full(len(sums.n), latent_n.lowest)
+    else:
+        room = min(1.0, (latent_n.highest - latent_n.lowest) / 4.0)
+        n = np.clip(sums.n, latent_n.lowest + room, latent_n.highest - room)
+    average = sums.total / np.maximum(n, 1.0)[:, None] if target.linear else np.zeros_like(sums.total)
+    average = np.clip(average, -1.0, 1.0)
+    spread = sums.scatter / n[:, None, None] if target.linear else sums.products / n[:, None, None]
+    # Noise leaves less than it adds: a spread of a tenth of the half range is mixed in where it is large.
+    product_noise = math.sqrt(2.0) / np.abs(target.components[:, 1:]).max(axis=0)
+    doubt = np.minimum(1.0, product_noise[-size * (size + 1) // 2 :].max() / n)
+    base = (_LEAST_SPREAD + 0.1 * doubt)[:, None, None] * np.eye(size)
+    base_point = target.coordinates(n, average, spread + base)
+    scales = [np.minimum(0.5, noise / n)[:, None]] if not latent_n.fixed else []
+    if target.linear:
+        scales.append(np.repeat(0.3 * doubt[:, None], size, axis=1))
+    rows, columns = np.tril_indices(size)
+    root = np.sqrt(np.einsum("cii->ci", spread + base))
+    below = np.minimum(0.5 * root[:, rows], doubt[:, None] / root[:, columns])
+    relative = np.minimum(0.5, doubt[:, None] / root[:, rows] ** 2)
+    scales.append(np.where(rows == columns, relative, below))
+    guess = np.maximum(np.concatenate(scales, axis=1), 1e-12)
+    jitter = rng.standard_normal((len(n), n_chains, target.n_coordinates))
+    return base_point[:, None] + guess[:, None] * jitter, guess
+
+
+def _generator(statistic: NoisyStatistic, *texts: str) -> np.random.Generator:
+    """Return a generator that the release and the priors determine: who asks again gets the same chains."""
+    content = repr((statistic.plan.name, statistic.values.tolist(), texts)).encode()
+    seed = int.from_bytes(hashlib.sha256(content).digest()[:16], "big")
+    return np.random.default_rng(seed)
