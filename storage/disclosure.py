@@ -113,7 +113,7 @@ def _privacy_loss(manifest: Mapping[str, Any]) -> dict[str, Any]:
         without = "enter nothing" if manifest["unit_nulls"] == "drop" else "are protected one by one"
         bound = (
             f" Of all its rows at most {manifest['max_rows']} enter the release, chosen by a keyed hash of "
-            f"what they hold. Rows without a value {without}."
+            f"what they hold. Rows without a value {without}. Texts are told apart by keyed 128-bit hashes."
         )
     parts = "; ".join(f"{entry['name']}: {entry['epsilon']}" for entry in manifest["statistics"])
     return {

@@ -77,3 +77,14 @@ def test_what_is_said_follows_the_manifest(tmp_path: Path) -> None:
     assert "arr_delay: 0.25" in private["privacy_loss"]["privacy_parameters_details"]
     assert "in 3 cells" in private["basic"]["description"]
     assert "stops: L1 sensitivity 5, scale 20" in private["implementation"]["mechanisms"]
+
+
+@pytest.mark.parametrize(("nulls", "without"), [("drop", "enter nothing"), ("own_unit", "one by one")])
+def test_a_column_unit_is_told_with_its_bound(tmp_path: Path, nulls: str, without: str) -> None:
+    unit = {"column": "customer_id", "max_rows": "20", "nulls": nulls}
+    plan = make_plan(privacy={"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit})
+    loss = entry_of(tmp_path, plan)["deployment"]["privacy_loss"]
+    assert loss["privacy_unit"] == "Value of customer_id"
+    assert "one value of customer_id, with all its rows more" in loss["privacy_unit_details"]
+    assert "at most 20 enter" in loss["privacy_unit_details"]
+    assert without in loss["privacy_unit_details"]
