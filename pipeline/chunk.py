@@ -119,7 +119,12 @@ def chunk(partition: Partition, job: ChunkJob) -> Sums:
     ------
     StageFailedError
         Where a file cannot be read, or is not the one that was pinned; the text is fixed.
+    ValueError
+        Where the job has a column unit: its rows are bounded before they are added.
     """
+    if job.unit is not None:
+        message = "the rows of a column unit are bounded before they are added"
+        raise ValueError(message)
     return sum_batches(read_batches(partition, job.columns, BLOCK_ROWS), job)
 
 

@@ -50,7 +50,7 @@ class UnitReader:
         self._column = column
         self._key = key
         self._dictionary: pa.Array | None = None
-        self._of_dictionary: tuple[Words, Nulls] | None = None
+        self._of_dictionary = np.zeros((1, 2), np.uint64), np.ones(1, np.bool_)
 
     def read(self, batch: pa.RecordBatch) -> tuple[Words, Nulls]:
         """Return the units of a batch, shape (n_rows, 2), uint64, and which are null, shape (n_rows,)."""
@@ -68,15 +68,25 @@ class UnitReader:
         return words, nulls if more_nulls is None else nulls | more_nulls
 
     def _by_index(self, column: pa.DictionaryArray) -> tuple[Words, Nulls]:
-        dictionary = column.dictionary
-        if self._of_dictionary is None or not dictionary.equals(self._dictionary):
-            words, nulls = self._units(dictionary)
-            # One entry more, for rows without an index.
-            self._of_dictionary = np.vstack([words, np.zeros((1, 2), np.uint64)]), np.append(nulls, True)
-            self._dictionary = dictionary
-        words, nulls = self._of_dictionary
-        indices = pc.fill_null(pc.cast(column.indices, pa.int64()), len(dictionary)).to_numpy()
+        words, nulls = self._of(column.dictionary)
+        indices = pc.fill_null(pc.cast(column.indices, pa.int64()), len(nulls) - 1).to_numpy()
         return words[indices], nulls[indices]
+
+    def _of(self, dictionary: pa.Array) -> tuple[Words, Nulls]:
+        """Return the units of a dictionary's entries, and a null last.
+
+        Within a row group each batch's dictionary begins with the last one's: only new entries are hashed.
+        """
+        last, (words, nulls) = self._dictionary, self._of_dictionary
+        known = 0
+        if last is not None and last.equals(dictionary.slice(0, len(last))):
+            known = len(last)
+        if last is None or known < max(len(dictionary), len(last)):
+            fresh, are_null = self._units(dictionary.slice(known))
+            words = np.concatenate([words[:known], fresh, np.zeros((1, 2), np.uint64)])
+            nulls = np.concatenate([nulls[:known], are_null, np.ones(1, np.bool_)])
+            self._dictionary, self._of_dictionary = dictionary, (words, nulls)
+        return words, nulls
 
 
 def _words(column: pa.Array, key: tuple[int, int]) -> tuple[Words, Nulls | None]:

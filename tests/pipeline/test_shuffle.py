@@ -14,7 +14,7 @@ import pytest
 
 from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline import clustering, shuffle
-from suffice.pipeline.chunk import ChunkJob, chunk_job
+from suffice.pipeline.chunk import ChunkJob, chunk, chunk_job
 from suffice.pipeline.cluster import Cluster, open_cluster
 from suffice.pipeline.exact import Sums, to_python
 from suffice.pipeline.plan import compile_plan
@@ -353,3 +353,9 @@ def test_a_worker_that_dies_changes_no_bit(
     )
     assert as_lists(bounded_sums(fragile, partitions_of(spec), local, KEY)) == expected
     assert marker.exists()
+
+
+def test_nothing_adds_the_rows_of_a_unit_one_by_one(tmp_path: Path) -> None:
+    spec = unit_spec(write(tmp_path / "data", customers()))
+    with pytest.raises(ValueError, match="are bounded before"):
+        chunk(partitions_of(spec)[0], chunk_job(spec))

@@ -119,7 +119,14 @@ def test_nulls_and_nan_are_no_units() -> None:
 @pytest.mark.parametrize("kind", [pa.string(), pa.int32()], ids=str)
 def test_dictionaries_are_their_values(kind: pa.DataType) -> None:
     reader = UnitReader("u", KEY)
-    for values in (["1", "2", None, "1"], ["3", "1"], ["1", "2", "9", None]):
+    batches: list[list[str | None]] = [
+        ["1", "2", None, "1"],
+        ["1", "2", "9"],
+        ["1"],
+        ["3", "1"],
+        ["1", "2", None],
+    ]
+    for values in batches:
         array = pa.array(values).cast(kind)
         assert units(array.dictionary_encode(), reader) == units(array)
     indices = pa.array([1, 0, None, 2], pa.int8())

@@ -46,7 +46,6 @@ def partitions_of(spec: Spec) -> tuple[Partition, ...]:
     """Return the spec's partitions, as many as there are row groups."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "_TASK_VALUES", 1)
-        patch.setattr(parquet, "_table_size", lambda _spec: 1)
         return open_source(spec).partitions
 
 
