@@ -152,10 +152,9 @@ def test_no_unit_moves_the_totals_further_than_declared(tmp_path: Path, name: st
     assert largest == engine.declared, "claimed tight, and a halved one would be caught"
 
 
-@pytest.mark.parametrize("key", [KEY, OTHER_KEY], ids=["key", "other key"])
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("shape", ["groups", "window"])
-@pytest.mark.parametrize("name", ["bernoulli", "normal"])
+@pytest.mark.parametrize(("name", "key"), [("bernoulli", OTHER_KEY), ("normal", KEY)])
 def test_cells_and_windows_share_a_units_bound(
     tmp_path: Path, name: str, shape: str, neighboring: str, key: UnitKey
 ) -> None:
