@@ -22,50 +22,53 @@ if TYPE_CHECKING:
     Sides: TypeAlias = NDArray[np.int64]
 
 NATS = 45.0
-SHARE = 1.0 / 1000.0
+SHARE = 1.0 / 500.0
 """A box is cut while the share of its cell's mass that cutting may take off its bound is above this."""
 _NEGLIGIBLE = 35.0
 """Nats below the mass of a box that is nearly constant, at which another is left out."""
 _RESOLVED = 1.0
 _ACCEPTED = 0.2
 """Least part of the bounds' mass that the density is to have, about."""
-_MOST_ROUNDS = 1000
+_FAR = 5.0
+"""Nats above the highest density seen at which a bound is far too high."""
 
 
 def cover(weights: MomentWeights, share: float = SHARE) -> tuple[Boxes, Floats]:
     """Boxes of all cells, cell by cell, and the log of a bound of the mass on each."""
     cells = len(weights.noisy.values)
     boxes = first_boxes(weights)
-    mass, slack, typical, side = _measured(weights, boxes)
-    resolved = np.full(cells, -np.inf)
-    for _round in range(_MOST_ROUNDS):
-        cell = boxes.cell
+    measures, side = _measured(weights, boxes)
+    resolved, peak = np.full((2, cells), -np.inf)
+    while True:
+        cell, (mass, bound, middle, least) = boxes.cell, measures
+        slack = bound - least
         np.maximum.at(resolved, cell, np.where(slack <= _RESOLVED, mass - slack, -np.inf))
-        top = np.full(cells, -np.inf)
+        np.maximum.at(peak, cell, middle)
+        top, highest, worst = np.full((3, cells), -np.inf)
         np.maximum.at(top, cell, mass)
+        np.maximum.at(highest, cell, bound)
         part = np.exp(mass - top[cell])
         part /= np.bincount(cell, part, cells)[cell]
         keep = mass > resolved[cell] - _NEGLIGIBLE
         excess = np.where(keep, part * -np.expm1(-slack), 0.0)
         # Many small boxes may still have bounds far above the density: then the worst of them are cut.
-        worst = np.zeros(cells)
         np.maximum.at(worst, cell, excess)
-        accepted = np.bincount(cell, part * np.exp(-typical), cells)
+        accepted = np.bincount(cell, part * np.exp(middle - bound), cells)
         level = np.where(accepted < _ACCEPTED, np.minimum(share, worst / 4.0), share)
         cut = excess > level[cell]
+        # Far above the highest density seen no bound can stay: all those above the middle are cut together.
+        hopeless = np.maximum((highest + peak) / 2.0, peak + _FAR)
+        cut |= keep & (bound > hopeless[cell]) & (slack > _RESOLVED)
         if not np.any(cut):
             break
-        new_boxes = _halves(weights, boxes.take(cut), side[cut])
-        new = _measured(weights, new_boxes)
         keep &= ~cut
-        boxes = _joined([boxes.take(keep), new_boxes])
-        mass, slack, typical = (
-            np.concatenate([column[keep], more])
-            for column, more in zip((mass, slack, typical), new[:3], strict=True)
-        )
-        side = np.concatenate([side[keep], new[3]])
+        halves = _halves(weights, boxes.take(cut), side[cut])
+        more = _measured(weights, halves)
+        boxes = _joined([boxes.take(keep), halves])
+        measures = np.concatenate([measures[:, keep], more[0]], axis=1)
+        side = np.concatenate([side[keep], more[1]])
     order = np.argsort(boxes.cell, kind="stable")
-    return boxes.take(order), mass[order]
+    return boxes.take(order), measures[0, order]
 
 
 def first_boxes(weights: MomentWeights) -> Boxes:
@@ -127,16 +130,16 @@ def _reach(weights: MomentWeights) -> Floats:
     return np.asarray(np.maximum(needed, 0.0) + 2.0 * NATS, dtype=np.float64)
 
 
-def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Floats, Floats, Sides]:
+def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Sides]:
     """Measure boxes.
 
-    The bound of the mass, its nats above the least and the typical density seen, and the side along which the
-    density changes most.
+    Logs (4, n_boxes) of a bound of the mass, a bound of the density, the density in the middle and the least
+    one seen; and the side to cut: the one along which density or bound change most.
     """
     bound = weights.log_bound(boxes)
     middle = _middles(weights, boxes)
-    of_n = weights.log_of_n(middle[:, 0])
     n, mean, log_e = middle.T
+    of_n = weights.log_of_n(n)
     at_middle = weights.log_weight(boxes.cell, n, mean, log_e, of_n)
     least = at_middle
     changes = np.empty_like(middle)
@@ -147,10 +150,17 @@ def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Floats, Flo
             point[side] = end[:, side]
             density = weights.log_weight(boxes.cell, point[0], point[1], point[2], of_n if side else None)
             lowest, highest = np.minimum(lowest, density), np.maximum(highest, density)
+        if side == 0:
+            # Along N bounds may be loose where the density hardly changes.
+            wide = np.flatnonzero(boxes.high[:, 0] > boxes.low[:, 0])
+            few, thin = boxes.take(wide), middle[wide]
+            low, high = thin.copy(), thin.copy()
+            low[:, 0], high[:, 0] = few.low[:, 0], few.high[:, 0]
+            highest[wide] = weights.log_bound(replace(few, low=low, high=high))
         changes[:, side] = np.where(boxes.high[:, side] > boxes.low[:, side], highest - lowest, -1.0)
         least = np.minimum(least, lowest)
-    slack, typical = (np.maximum(bound - density, 0.0) for density in (least, at_middle))
-    return bound + boxes.log_volume(), slack, typical, np.argmax(changes, axis=1)
+    bound = np.maximum(bound, at_middle)
+    return np.stack([bound + boxes.log_volume(), bound, at_middle, least]), np.argmax(changes, axis=1)
 
 
 def _halves(weights: MomentWeights, boxes: Boxes, side: Sides) -> Boxes:

@@ -18,11 +18,12 @@ import numpy as np
 
 from suffice.pipeline.latent_moments.boxes import SHARE, cover
 from suffice.pipeline.latent_moments.moments import integrate, mean_moments, variance_moments
+from suffice.pipeline.latent_moments.quantiles import Mixture
 from suffice.pipeline.latent_moments.sampling import sample_parameters, sample_sums
 from suffice.pipeline.latent_moments.weights import MomentWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,23 +65,31 @@ class MomentPosterior:
         """Log densities of the noisy components, in records, under the prior: (n_cells,)."""
         return self._integrals[2]
 
+    def quantiles(self, parameter: int, q: Sequence[float]) -> Floats:
+        """Quantiles of the mean (0) or the variance (1), (n_cells, len(q)), from the integrals."""
+        return self._integrals[3][parameter].quantiles(q, len(self.noisy.values))
+
     @cached_property
-    def _integrals(self) -> tuple[Floats, Floats, Floats]:
-        """Means, standard deviations and log evidence: draws need none of them."""
+    def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[Mixture, Mixture]]:
+        """Means, standard deviations, log evidence and marginal laws: draws need none of them."""
         shape = (len(self.noisy.values), 2)
         mean, sd, log_evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
+        means, variances, starts = [], [], []
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
             nodes = integrate(weights, cover(weights, self.share)[0])
             mean[cells, 0], sd[cells, 0] = mean_moments(nodes, len(cells))
             mean[cells, 1], sd[cells, 1] = variance_moments(nodes, len(cells))
             log_evidence[cells] = nodes.log_evidence + np.sum(np.log(self.noisy.rate / 2.0))
+            means.append(Mixture.of_mean(nodes, len(cells)))
+            variances.append(Mixture.of_variance(nodes, len(cells)))
+            starts.append(int(cells[0]))
         # The smallest N has positive probability, so its tails decide which moments there are.
         least = self.noisy.least_concentration
         mean[:, 0] = np.where(least > 0.5, mean[:, 0], np.nan)
         mean[:, 1] = np.where(least > 1.0, mean[:, 1], np.inf)
         sd = np.where(np.array([least > 1.0, least > 2.0]), sd, np.inf)
-        return mean, sd, log_evidence
+        return mean, sd, log_evidence, (Mixture.joined(means, starts), Mixture.joined(variances, starts))
 
     def sample(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Independent joint draws of mean and variance, each (draws, n_cells)."""

@@ -108,8 +108,23 @@ class MomentWeights:
 
     def log_prior_bound(self, boxes: Boxes) -> Floats:
         """Log of an upper bound of the density but for the noise."""
-        noisy = self.noisy
+        prior = self.noisy.n_prior
         first, last = boxes.low[:, 0], boxes.high[:, 0]
+        bound = self._termwise(boxes, first, last)
+        wide = np.flatnonzero((first >= 2.0) & (first < last))
+        if wide.size:
+            few = boxes.take(wide)
+            middle = (few.low[:, 0] + few.high[:, 0]) / 2.0
+            falls, rises = self._slopes(few)
+            slope = np.maximum(-falls, rises) + 1e-14
+            bound[wide] = np.minimum(
+                bound[wide], self._termwise(few, middle, middle) + slope * (few.high[:, 0] - middle)
+            )
+        return bound + np.maximum(prior.log_prob(first), prior.log_prob(last))
+
+    def _termwise(self, boxes: Boxes, first: Floats, last: Floats) -> Floats:
+        """The bound of p(m, log E | N) for N in first..last, term by term."""
+        noisy = self.noisy
         nearest = np.clip(noisy.loc, boxes.low[:, 1], boxes.high[:, 1])
         deviation = (nearest - noisy.loc) ** 2
         falling = 2.0 * (noisy.scale / np.maximum(first, 1.0) + self._weight_over_n(first) * deviation / 2.0)
@@ -127,8 +142,43 @@ class MomentWeights:
         data = -alpha * np.log1p(falling / best) - delta * np.log(rising + best)
         constant = np.maximum(self._gammas(first), self._gammas(last))
         constant += self._log_side(last) + self._log_precision(last)
-        prior_n = np.maximum(noisy.n_prior.log_prob(first), noisy.n_prior.log_prob(last))
-        return np.where(last == 0.0, 0.0, data + constant) + prior_n
+        return np.where(last == 0.0, 0.0, data + constant)
+
+    def _slopes(self, boxes: Boxes) -> tuple[Floats, Floats]:
+        r"""Bounds of the derivative of log p(m, log E | N) in N, for N >= 2.
+
+        With x = 2 R / (N E) and y = 1 / (1 + x) it is
+
+        .. math::
+            \tfrac 1 2 (\psi(\alpha + \delta) - \psi(\alpha)) - \tfrac 1 2 \log(1 + x)
+            + \frac \alpha N - \frac{\alpha + \delta} N y
+            - \frac{(\alpha + \delta) R'}{R + N E / 2} + \frac{k_0}{2 N (k_0 + N)}.
+        """
+        noisy = self.noisy
+        (first, left, _), (last, right, _) = boxes.low.T, boxes.high.T
+        least, most = np.exp(boxes.low[:, 2]), np.exp(boxes.high[:, 2])
+        delta = noisy.concentration + 0.5
+        near = (np.clip(noisy.loc, left, right) - noisy.loc) ** 2
+        far = np.maximum((left - noisy.loc) ** 2, (right - noisy.loc) ** 2)
+        weight_first, weight_last = self._weight_over_n(first), self._weight_over_n(last)
+        # R / N falls in N.
+        most_ratio = noisy.scale / first + weight_first * far / 2.0
+        least_ratio = noisy.scale / last + weight_last * near / 2.0
+        most_x, least_x = 2.0 * most_ratio / least, 2.0 * least_ratio / most
+        alpha_first, alpha_last = (first - 1.0) / 2.0, (last - 1.0) / 2.0
+        gammas_low, gammas_high = (
+            _digamma_difference(alpha_last, delta),
+            _digamma_difference(alpha_first, delta),
+        )
+        falls = gammas_low[0] / 2.0 - np.log1p(most_x) / 2.0
+        rises = gammas_high[1] / 2.0 - np.log1p(least_x) / 2.0
+        falls += alpha_first / first - (alpha_first + delta) / first / (1.0 + least_x)
+        rises += alpha_last / last - (alpha_last + delta) / last / (1.0 + most_x)
+        pull = (alpha_last + delta) * weight_first**2 * far / 2.0
+        falls -= pull / (first * (least_ratio + least / 2.0))
+        falls += weight_last / (2.0 * last)
+        rises += weight_first / (2.0 * first)
+        return falls, rises
 
     def _distance(self, boxes: Boxes) -> Floats:
         """At least this many nats the noise takes everywhere in a box."""
@@ -179,3 +229,10 @@ class MomentWeights:
     def _weight_over_n(self, n: Floats) -> Floats:
         """The weight c of the mean's deviation, over N."""
         return self.noisy.precision / (self.noisy.precision + np.maximum(n, 1.0))
+
+
+def _digamma_difference(x: Floats, step: float) -> tuple[Floats, Floats]:
+    r"""Bounds of :math:`\psi(x + h) - \psi(x)`, from those of :math:`\psi(x) - \log x` (Alzer 1997)."""
+    far = x + step
+    tail = (1.0 / x - 1.0 / far) / 2.0 + (1.0 / x**2 - 1.0 / far**2) / 12.0 + np.log1p(step / x)
+    return tail - 1.0 / (120.0 * x**4), tail + 1.0 / (120.0 * far**4)

@@ -6,11 +6,12 @@ mass m covers with probability m. N is fixed where it is public and drawn from i
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 from suffice.pipeline.inference import posterior_of
 from suffice.pipeline.n_prior import Uniform
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     Ranks: TypeAlias = NDArray[np.int64]
 
 CELLS = {"bernoulli": 1000, "categorical": 1000, "normal": 250}
-"""Simulations of a case; in the audit each has 4000."""
+"""Simulations of a case."""
 DRAWS = 199
 LEVELS = {0.5: 50, 0.8: 20, 0.95: 5}
 """By mass, the ranks on either side that its interval leaves out."""
@@ -129,6 +130,25 @@ def test_noise_aware_posteriors_cover_nominally(family: str, public_n: bool, n: 
     for ranks in ranks_of(family, public_n, n, epsilon, "noise-aware", CELLS[family], rng):
         shares = {mass: count / len(ranks) for mass, count in covered(ranks).items()}
         assert all(is_nominal(ranks, mass) for mass in LEVELS), shares
+
+
+AUDITED = list(product((False, True), (20, 100, 1000, 10_000), ("0.1", "0.5", "1")))
+AUDIT_CELLS = 4000
+AUDIT_FALSE_ALARM = 1e-4 / (2 * len(AUDITED) * len(LEVELS))
+"""50 +- 4.2, 80 +- 3.4 and 95 +- 1.84 points at most."""
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("public_n", "n", "epsilon"), AUDITED)
+def test_normal_posteriors_cover_nominally_in_long_simulations(public_n: bool, n: int, epsilon: str) -> None:
+    found = ranks_of("normal", public_n, n, epsilon, "noise-aware", AUDIT_CELLS, np.random.default_rng())
+    for ranks in found:
+        shares = {mass: count / len(ranks) for mass, count in covered(ranks).items()}
+        assert all(is_nominal(ranks, mass, AUDIT_FALSE_ALARM) for mass in LEVELS), shares
+        expected = AUDIT_CELLS / 20.0
+        bins = np.bincount(ranks // 10, minlength=20)
+        assert chi2.sf(np.sum((bins - expected) ** 2 / expected), 19) > AUDIT_FALSE_ALARM
 
 
 @pytest.mark.parametrize("public_n", [False, True])

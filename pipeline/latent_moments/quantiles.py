@@ -1,0 +1,175 @@
+r"""Marginal laws as mixtures of few components, and their quantiles.
+
+Given the latent sums the mean is Student's t and the logarithm of the variance that of an inverse gamma.
+Nodes of one cell that are alike, in width and in location as far as either matters, become one component
+with their first two moments. Distribution functions are then right to about 0.005 (mostly 0.001).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.latent_moments.moments import Nodes
+    from suffice.pipeline.latent_moments.noisy import Cells, Floats
+
+    Keys: TypeAlias = NDArray[np.int64]
+
+_SMALLEST = 1e-7
+_PER_SPREAD = 32.0
+"""Locations nearer than the posterior's spread over this, or than half a width, are not told apart."""
+_FARTHEST = 2**15
+_PRECISE = 1e-6
+_MOST_ROUNDS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixture:
+    """Components of all cells: Student's t of a mean, or inverse gammas of a variance, in half ranges.
+
+    Attributes
+    ----------
+    cell : ndarray of shape (n_components,), int64
+        The cell that a component is of.
+    weight : ndarray of shape (n_components,), float64
+        They sum to 1 in every cell.
+    loc, width : ndarray of shape (n_components,), float64
+        Of the t, or log(scale / concentration) and one over the root of the concentration.
+    degrees : ndarray of shape (n_components,), float64
+        Degrees of freedom of the t.
+    is_variance : bool
+        Which of the two.
+    """
+
+    cell: Cells
+    weight: Floats
+    loc: Floats
+    width: Floats
+    degrees: Floats
+    is_variance: bool
+
+    @classmethod
+    def of_mean(cls, nodes: Nodes, cells: int) -> Self:
+        """Merge the nodes' Student laws."""
+        given = nodes.given
+        width = np.sqrt(given.scale / given.concentration / given.precision)
+        return cls._merged(nodes, cells, given.loc, width, is_variance=False)
+
+    @classmethod
+    def of_variance(cls, nodes: Nodes, cells: int) -> Self:
+        """Merge the nodes' inverse gammas."""
+        given = nodes.given
+        loc = np.log(given.scale / given.concentration)
+        return cls._merged(nodes, cells, loc, 1.0 / np.sqrt(given.concentration), is_variance=True)
+
+    @classmethod
+    def _merged(cls, nodes: Nodes, cells: int, loc: Floats, width: Floats, *, is_variance: bool) -> Self:
+        loc, width = _smeared(loc, width)
+        kept = nodes.weight > _SMALLEST
+        cell, weight, loc, width = nodes.cell[kept], nodes.weight[kept], loc[kept], width[kept]
+        degrees = 2.0 * nodes.given.concentration[kept]
+        centre = _averages(cell, weight, loc, cells)
+        spread = np.sqrt(_averages(cell, weight, (loc - centre[cell]) ** 2 + width**2, cells))
+        alike = np.rint(2.0 * np.log2(width / spread[cell])).astype(np.int64)
+        step = np.maximum(0.5 * np.exp2(alike / 2.0), 1.0 / _PER_SPREAD) * spread[cell]
+        place = np.clip(np.rint((loc - centre[cell]) / step), -_FARTHEST, _FARTHEST).astype(np.int64)
+        tails = np.minimum(np.rint(np.log2(degrees)), 7.0).astype(np.int64)
+        key = (cell * 2**9 + np.clip(alike, -200, 200) + 256) * 2**6 + (tails + 40)
+        _, first, group = np.unique(key * 2**17 + place + _FARTHEST, return_index=True, return_inverse=True)
+        number = len(first)
+        total = np.asarray(np.bincount(group, weight, number), dtype=np.float64)
+        middle = _averages(group, weight, loc, number)
+        square = _averages(group, weight, (loc - middle[group]) ** 2 + width**2, number)
+        return cls(
+            cell=cell[first],
+            weight=total,
+            loc=middle,
+            width=np.sqrt(square),
+            degrees=1.0 / _averages(group, weight, 1.0 / degrees, number),
+            is_variance=is_variance,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Mixture], starts: Sequence[int]) -> Mixture:
+        """Mixtures of several batches of cells as one; ``starts`` has the first cell of each."""
+        return Mixture(
+            cell=np.concatenate([part.cell + start for part, start in zip(parts, starts, strict=True)]),
+            weight=np.concatenate([part.weight for part in parts]),
+            loc=np.concatenate([part.loc for part in parts]),
+            width=np.concatenate([part.width for part in parts]),
+            degrees=np.concatenate([part.degrees for part in parts]),
+            is_variance=parts[0].is_variance,
+        )
+
+    def cdf(self, at: Floats) -> Floats:
+        """Distribution functions at one mean, or one log variance, a cell: (n_cells,)."""
+        from scipy.special import gammaincc, stdtr  # noqa: PLC0415 - slow to import
+
+        distance = at[self.cell] - self.loc
+        if self.is_variance:
+            concentration = 1.0 / self.width**2
+            below = gammaincc(concentration, concentration * np.exp(np.minimum(-distance, 600.0)))
+        else:
+            below = stdtr(self.degrees, distance / self.width)
+        return np.asarray(np.bincount(self.cell, self.weight * below, len(at)), dtype=np.float64)
+
+    def quantiles(self, q: Sequence[float], cells: int) -> Floats:
+        """Quantiles of every cell, (n_cells, len(q))."""
+        centre = _averages(self.cell, self.weight, self.loc, cells)
+        square = _averages(self.cell, self.weight, (self.loc - centre[self.cell]) ** 2 + self.width**2, cells)
+        found = np.stack([self._quantile(level, centre, np.sqrt(square)) for level in q], axis=1)
+        return np.exp(found) if self.is_variance else found
+
+    def _quantile(self, level: float, centre: Floats, spread: Floats) -> Floats:
+        """Bracket, then regula falsi that never lets one end stand (Illinois)."""
+        low, high = centre - 3.0 * spread, centre + 3.0 * spread
+        reach = 3.0 * spread
+        for _round in range(_MOST_ROUNDS):
+            at_low, at_high = self.cdf(low) - level, self.cdf(high) - level
+            if np.all(at_low <= 0.0) and np.all(at_high >= 0.0):
+                break
+            reach = 2.0 * reach
+            low = np.where(at_low > 0.0, low - reach, low)
+            high = np.where(at_high < 0.0, high + reach, high)
+        for round_ in range(_MOST_ROUNDS):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                point = high - at_high * (high - low) / (at_high - at_low)
+            inside = (point > low) & (point < high)
+            point = np.where(inside & (round_ % 4 != 3), point, (low + high) / 2.0)
+            at_point = self.cdf(point) - level
+            if np.all((np.abs(at_point) < _PRECISE) | (high - low < _PRECISE * spread)):
+                break
+            below = at_point < 0.0
+            at_high = np.where(below, at_high / 2.0, at_point)
+            at_low = np.where(below, at_point, at_low / 2.0)
+            low, high = np.where(below, point, low), np.where(below, high, point)
+        return point
+
+
+def _smeared(loc: Floats, width: Floats) -> tuple[Floats, Floats]:
+    """Make each of a box's two nodes a side stand for its half of the box, not for a point.
+
+    Points at +-h / sqrt(3) have the variance of an interval -h..h, and so have its halves, of width h, about
+    +-h / 2: what one gains inside the other loses between.
+    """
+    boxes = loc.reshape(-1, 2, 2, 2)
+    centre = boxes.mean(axis=(1, 2, 3))
+    inside = np.zeros_like(centre)
+    for side in (1, 2, 3):
+        others = tuple({1, 2, 3} - {side})
+        low, high = boxes.mean(axis=others).T
+        inside += (high - low) ** 2 / 16.0
+    centre, inside = np.repeat(centre, 8), np.repeat(inside, 8)
+    return centre + np.sqrt(0.75) * (loc - centre), np.sqrt(width**2 + inside)
+
+
+def _averages(group: Keys, weight: Floats, values: Floats, number: int) -> Floats:
+    sums = np.bincount(group, weight * values, number) / np.bincount(group, weight, number)
+    return np.asarray(sums, dtype=np.float64)
