@@ -30,10 +30,10 @@ CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
     "weibull": ({"shape": "1.7", "upper": "11"}, "Gamma(8, 8)"),
     "pareto": ({"minimum": "2", "upper": "2e26"}, "Gamma(8, 8)"),
     "laplace": ({"location": "1", "half_range": "60"}, "InverseGamma(9, 8)"),
-    "normal": ({"lower": "-15", "upper": "15"}, "NormalInverseGamma(0.5, 2, 8, 7)"),
+    "normal": ({"lower": "-6", "upper": "6"}, "NormalInverseGamma(0.3, 4, 12, 6)"),
     "normal_known_mean": ({"mean": "1", "half_range": "15"}, "InverseGamma(8, 7)"),
     "normal_known_variance": ({"variance": "1", "lower": "-9", "upper": "9"}, "Normal(0, 1)"),
-    "lognormal": ({"lower": "3e-7", "upper": "3.3e6"}, "NormalInverseGamma(0.5, 2, 8, 7)"),
+    "lognormal": ({"lower": "0.0025", "upper": "400"}, "NormalInverseGamma(0.3, 4, 12, 6)"),
 }
 """By family: keys of the statistic's entry, and a prior under which under one record in 10^5 is clipped."""
 
