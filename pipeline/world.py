@@ -11,6 +11,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import posterior_of
+from suffice.pipeline.joint_priors import JointPrior
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.posterior import NOISE_AWARE
 from suffice.pipeline.priors import Dirichlet
@@ -78,9 +79,17 @@ class World:
         return FAMILIES[self.plan.family]
 
     def truth(self, size: int, rng: np.random.Generator) -> Floats:
-        """Draw parameters from the prior, a row a data set."""
+        """Draw parameters from the prior, a row a data set.
+
+        Raises
+        ------
+        UsageError
+            Where no data of the family can be simulated.
+        """
         if isinstance(self.prior, Dirichlet):
             return self.prior.sample(size, rng, len(self.plan.parameters.categories))
+        if isinstance(self.prior, JointPrior):
+            raise _not_simulated(self.plan)
         return self.prior.sample(size, rng)
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
@@ -92,8 +101,7 @@ class World:
             Where no data of the family can be simulated.
         """
         if self.family.simulate is None:
-            message = f"{self.plan.name} is {self.plan.family}, of which no data can be simulated yet"
-            raise UsageError(message)
+            raise _not_simulated(self.plan)
         return self.family.simulate(self.entry, truth, sizes, rng)
 
     def noisy(self, sums: NDArray[np.object_], noise: Counts) -> NoisyStatistic:
@@ -124,6 +132,8 @@ def world_of(
     """
     plan = statistic.plan
     family = FAMILIES[plan.family]
+    if family.simulate is None:
+        raise _not_simulated(plan)
     spec = family.spec.model_validate(
         {name: str(value).lower() if isinstance(value, bool) else value for name, value in entry.items()}
     )
@@ -201,6 +211,11 @@ def default_n_prior(statistic: NoisyStatistic) -> Uniform:
         raise UsageError(message)
     n = float(np.median(rows))
     return Uniform(0, 2 * max(1, round(n)))
+
+
+def _not_simulated(plan: StatisticPlan) -> UsageError:
+    message = f"{plan.name} is {plan.family}, of which no data can be simulated yet"
+    return UsageError(message)
 
 
 def _n_prior(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:

@@ -174,6 +174,13 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
             calibrate(release, name, **options)
 
 
+def test_a_family_without_a_simulator_is_refused_by_name(tmp_path: Path) -> None:
+    columns = {name: {"lower": 0, "upper": 1} for name in ("a", "b")}
+    plan = make_plan(statistics={"pair": {"family": "multivariate_normal", "columns": columns}})
+    with pytest.raises(UsageError, match="multivariate_normal, of which no data"):
+        calibrate(opened(tmp_path, plan), "pair")
+
+
 def test_the_default_prior_of_n_is_proper_and_around_the_noisy_number() -> None:
     plan = statistic_plan({"family": "bernoulli"}, epsilon="1", public_n=False)
     assert default_n_prior(noisy_statistic(plan, np.array([[30, 12]]))) == Uniform(0, 84)
