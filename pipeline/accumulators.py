@@ -13,7 +13,8 @@ import numpy as np
 
 from suffice.pipeline import kernels
 from suffice.pipeline.exact import LIMB_BITS, Table, normalise, zero_table
-from suffice.pipeline.sums import CodeCounts, PowerSums
+from suffice.pipeline.rows import NO_PLACE
+from suffice.pipeline.sums import CodeCounts, PowerSums, TableCounts, TransitionCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +46,10 @@ def accumulator(measure: Measure, n_cells: int) -> Accumulator:
     """Return an empty accumulator of a measure."""
     if isinstance(measure, CodeCounts):
         return CountAccumulator(measure, n_cells)
+    if isinstance(measure, TableCounts):
+        return TableAccumulator(measure, n_cells)
+    if isinstance(measure, TransitionCounts):
+        return TransitionAccumulator(measure, n_cells)
     if isinstance(measure, PowerSums):
         return PowerAccumulator(measure, n_cells)
     if multiplies_matrices(len(measure.of), n_cells, measure.largest_magnitude):
@@ -61,6 +66,65 @@ class CountAccumulator:
     def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
         """Add rows; their codes are overwritten."""
         kernels.count_codes(cells, columns[0], self._table.low)
+
+    def table(self) -> Table:
+        """Return the counts."""
+        return without_last_cell(self._table)
+
+
+class TableAccumulator:
+    """Counts of combinations of codes, in several tables."""
+
+    def __init__(self, measure: TableCounts, n_cells: int) -> None:
+        position = {of: index for index, of in enumerate(measure.reads)}
+        self._columns = [[(position[of], of.n_codes) for of in table] for table in measure.tables]
+        self._tables = [np.zeros((n_cells + 1, width), np.int64) for width in measure.widths]
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows; a row that lacks a code of any column enters no table."""
+        entering = cells.copy()
+        for codes in columns:
+            kernels.keep_coded(entering, codes)
+        for table, counts in zip(self._columns, self._tables, strict=True):
+            (first, _), *others = table
+            combined = columns[first].copy()
+            for index, n_codes in others:
+                kernels.combine_codes(combined, columns[index], n_codes)
+            kernels.count_codes(entering, combined, counts)
+
+    def table(self) -> Table:
+        """Return the counts, table beside table."""
+        return Table(low=np.concatenate([counts[:-1] for counts in self._tables], axis=1))
+
+
+class TransitionAccumulator:
+    """Counts of steps along the rows of units."""
+
+    def __init__(self, measure: TransitionCounts, n_cells: int) -> None:
+        self.measure = measure
+        self._table = zero_table(measure, n_cells + 1)
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each for itself: they make no step."""
+
+    def add_sequences(self, units: Codes, order: NDArray[np.int64], cells: Codes, codes: Codes) -> None:
+        """Add all rows of some units, in any order.
+
+        Parameters
+        ----------
+        units : ndarray of int32, shape (n_rows,)
+            Rows of one unit have one number.
+        order : ndarray of int64, shape (n_rows,)
+            Places in the order; `NO_PLACE` where there is none.
+        cells, codes : ndarray of int32, shape (n_rows,)
+            Cells, and codes of the column, -1 where there is none.
+        """
+        # proof: first-transitions
+        chosen = np.flatnonzero((order != NO_PLACE) & (codes >= 0))
+        units, order, cells, codes = units[chosen], order[chosen], cells[chosen], codes[chosen]
+        rows = np.lexsort((cells, codes, order, units)).astype(np.int32)
+        n_codes = self.measure.of.n_codes
+        kernels.count_transitions(rows, units, cells, codes, self.measure.most, n_codes, self._table.low)
 
     def table(self) -> Table:
         """Return the counts."""

@@ -19,6 +19,7 @@ from suffice.pipeline.plan import measures
 from suffice.pipeline.rows import CellReader, column_reader
 from suffice.pipeline.sources.parquet import read_batches
 from suffice.pipeline.spec import ALL
+from suffice.pipeline.sums import orders_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,6 +108,7 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
         window=selected,
         unit=spec.privacy.column_unit,
         is_clustered=spec.is_clustered,
+        orders=orders_of(measures(spec).values()),
     )
 
 

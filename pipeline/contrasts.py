@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.structure import label_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.structure import Labels
 
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
@@ -49,8 +51,8 @@ class Contrast:
         What is compared with what, in words, as ``origin=JFK``.
     groups : dict of str to list
         The keys that both cells of a pair share, by group column.
-    categories : tuple of str
-        The categories, where the parameter has one entry for each.
+    labels : dict of str to tuple
+        How the entries along the parameter's last axis are called, where it has one, as ``Posterior.labels``.
     draws : ndarray of shape (n_draws, n_pairs) or (n_draws, n_pairs, n_categories), float64
         Of the difference or the ratio, in the parameter's unit or none.
     moments : tuple of two ndarrays, or None
@@ -64,7 +66,7 @@ class Contrast:
     first: str
     second: str
     groups: Groups
-    categories: tuple[str, ...]
+    labels: Labels
     draws: Floats = field(repr=False)
     moments: tuple[Floats, Floats] | None = field(repr=False)
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -114,7 +116,7 @@ class Contrast:
             "upper": interval[..., 1],
             "probability_above": self.probability(),
         }
-        return tidy_rows(self.groups, self.categories, {self.parameter: columns}, self.components)
+        return tidy_rows(self.groups, self.labels, {self.parameter: columns}, self.components)
 
 
 def contrast(
@@ -150,7 +152,7 @@ def contrast(
         first=names[0],
         second=names[1],
         groups=groups,
-        categories=left.categories,
+        labels=left.label_columns,
         components=left.components,
         draws=values,
         moments=moments,
@@ -295,24 +297,28 @@ def parse_statement(text: str) -> tuple[str, float | None, float | None]:
 
 def tidy_rows(
     groups: Groups,
-    categories: Sequence[str],
+    labels: Labels,
     parameters: Mapping[str, Mapping[str, Floats]],
     components: Mapping[str, Sequence[str]] | None = None,
 ) -> list[dict[str, Any]]:
-    """One row a cell, parameter and category: keys, parameter, category, numbers; None where none exists.
+    """One row a cell, parameter and entry of it: keys, parameter, labels, numbers; None where none exists.
 
-    Where parameters have components, the rows have a ``component`` in place of a category, empty for those
-    that have none.
+    Where parameters have components, the rows have a ``component`` in place of labels, empty for those that
+    have none.
     """
     rows = []
     size = len(next(iter(next(iter(parameters.values())).values())))
     for cell in range(size):
         keys = {column: values[cell] for column, values in groups.items()}
         for parameter, columns in parameters.items():
-            key, names = entry_labels(parameter, categories, components or {})
-            places: list[tuple[dict[str, str], tuple[int, ...]]] = [({key: ""} if key else {}, (cell,))]
-            if names:
-                places = [({key: name}, (cell, k)) for k, name in enumerate(names)]
+            places: list[tuple[dict[str, str | None], tuple[int, ...]]] = [({}, (cell,))]
+            if components:
+                places = [({"component": ""}, (cell,))]
+                if parameter in components:
+                    named = enumerate(components[parameter])
+                    places = [({"component": name}, (cell, k)) for k, name in named]
+            elif labels:
+                places = [(label, (cell, k)) for k, label in enumerate(label_rows(labels))]
             for label, place in places:
                 numbers = {name: finite(column[place]) for name, column in columns.items()}
                 rows.append({**keys, "parameter": parameter, **label, **numbers})

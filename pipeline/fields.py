@@ -30,6 +30,24 @@ _LARGEST_BOUND = Fraction(10) ** 150
 """Squares of a bounded column must stay finite in float64."""
 LARGEST_COUNT = 10**9
 """Lattice values are 32-bit integers."""
+RESERVED = frozenset(
+    [
+        "component",
+        "value",
+        "estimate",
+        "quantity",
+        "category",
+        "parameter",
+        "draw",
+        "mean",
+        "sd",
+        "lower",
+        "upper",
+        "noise_sd",
+        "table",
+    ]
+)
+"""Columns of tables and draws that no group and no variable may be called like."""
 
 
 class SpecModel(BaseModel):
@@ -85,6 +103,17 @@ def statistic_name(text: str) -> str:
     """Check a statistic's name, which is also its file's."""
     if not _STATISTIC.fullmatch(text):
         message = f"the statistic name {text!r} does not match [A-Za-z0-9][A-Za-z0-9_.-]{{0,62}}"
+        raise ValueError(message)
+    return text
+
+
+def label_name(kind: str, text: str) -> str:
+    """Check a name that stands beside those of a release's own columns: a group's, or a variable's."""
+    if text in RESERVED:
+        message = f"the {kind} name {text!r} is reserved for a column of the release"
+        raise ValueError(message)
+    if not text.isprintable() or not text or "=" in text:
+        message = f"the {kind} name {text!r} needs printable characters and no '='"
         raise ValueError(message)
     return text
 
@@ -337,8 +366,8 @@ def canonical(value: object) -> object:
         return value.canonical()
     if isinstance(value, dict):
         return {str(key): canonical(entry) for key, entry in value.items()}
-    if isinstance(value, bool) or value is None:
-        return value
+    if isinstance(value, bool | tuple) or value is None:
+        return [canonical(entry) for entry in value] if isinstance(value, tuple) else value
     if isinstance(value, int | Fraction):
         return format_number(value)
     if isinstance(value, str):

@@ -131,7 +131,8 @@ def _prior_for(statistic: NoisyStatistic, prior: Prior | str | None) -> Prior:
         message = f"{plan.name} is {plan.family}: its prior must be {kind.__name__}, not {chosen}"
         raise PriorError(message)
     if isinstance(chosen, Dirichlet):
-        given, needed = len(chosen.concentration), len(plan.parameters.categories)
+        columns = FAMILIES[plan.family].labels(plan.parameters)
+        given, needed = len(chosen.concentration), max(map(len, columns.values()), default=1)
         if given not in {1, needed}:
             message = (
                 f"{plan.name} has {needed} categories: Dirichlet needs 1 or {needed} numbers, not {given}"
@@ -170,7 +171,7 @@ def _posterior(
         prior=prior,
         n_prior=n_prior,
         groups=statistic.groups,
-        categories=plan.parameters.categories if plan.family == "categorical" else (),
+        label_columns=FAMILIES[plan.family].labels(plan.parameters),
         law=law,
         components=law.components if isinstance(law, Labelled) else {},
         diagnostics=law.diagnostics if isinstance(law, Simulated) else None,

@@ -112,6 +112,13 @@ def combine_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], size: int)
         cells[row] = cell * size + code if (cell >= 0) & (code >= 0) & (code < size) else -1
 
 
+@compiled(_codes_out, _input(types.int32))
+def keep_coded(cells: NDArray[np.int32], codes: NDArray[np.int32]) -> None:
+    """Put the rows without a code into no cell."""
+    for row in range(len(cells)):
+        cells[row] = cells[row] if codes[row] >= 0 else -1
+
+
 @compiled(_input(types.int32), _codes_out, _table(types.int64))
 def count_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], table: NDArray[np.int64]) -> None:
     """Count the rows of each (cell, code), overwriting the codes; others go to the last cell."""
@@ -124,6 +131,34 @@ def count_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], table: NDArr
         codes[row] = cell * n_codes + code if known else no_cell * n_codes
     for row in range(len(cells)):
         counts[np.uint32(codes[row])] += 1
+
+
+@compiled(
+    _input(types.int32),
+    _input(types.int32),
+    _input(types.int32),
+    _input(types.int32),
+    types.int64,
+    types.int64,
+    _table(types.int64),
+)
+def count_transitions(
+    rows: NDArray[np.int32],
+    units: NDArray[np.int32],
+    cells: NDArray[np.int32],
+    codes: NDArray[np.int32],
+    most: int,
+    n_codes: int,
+    table: NDArray[np.int64],
+) -> None:
+    """Count steps between consecutive `rows` of a unit and a cell, among the first `most` of each unit."""
+    no_cell, steps = np.uint32(table.shape[0] - 1), 0
+    for place in range(1, len(rows)):
+        before, row = rows[place - 1], rows[place]
+        steps = steps + 1 if units[before] == units[row] else 0
+        if 0 < steps <= most and cells[before] == cells[row]:
+            cell = min(np.uint32(cells[row]), no_cell)
+            table[cell, np.int64(codes[before]) * n_codes + codes[row]] += 1
 
 
 @numba.njit(error_model="numpy")

@@ -12,12 +12,14 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.numbers import LARGEST_SCALE, format_epsilon, format_number, scale_rounded_up
 from suffice.pipeline.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.spec import require_spec
+from suffice.pipeline.sums import columns_of
 
 if TYPE_CHECKING:
     from suffice.pipeline.domains import Domain
     from suffice.pipeline.families.contract import Parameters, Quantity
     from suffice.pipeline.fields import ColumnUnit
     from suffice.pipeline.spec import Spec
+    from suffice.pipeline.structure import Label
     from suffice.pipeline.sums import Measure
 
 INT64 = "int64"
@@ -178,7 +180,12 @@ class Plan:
                 f"{statistic.scale:.6g}",
             ]
             for quantity in statistic.quantities:
-                label = " ".join(filter(None, (quantity.name, quantity.category, quantity.component)))
+                label = " ".join(
+                    filter(
+                        None,
+                        (quantity.name, quantity.category, quantity.component, _written(quantity.labels)),
+                    )
+                )
                 rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
                 head = [""] * 5
         window = f", released per window of {self.grid}" if self.grid else ""
@@ -290,7 +297,7 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
     return StatisticPlan(
         name=name,
         family=entry.family,
-        columns=tuple(of.column for of in family.measure(entry).reads),
+        columns=columns_of(family.measure(entry)),
         design=block.design,
         components=block.components,
         epsilon=epsilon,
@@ -302,6 +309,10 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
         parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
     )
+
+
+def _written(labels: Label) -> str:
+    return " ".join(f"{name}={value}" for name, value in labels)
 
 
 def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
@@ -324,6 +335,7 @@ def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
                 "quantity": quantity.name,
                 **({"category": quantity.category} if quantity.category is not None else {}),
                 **({"component": quantity.component} if quantity.component is not None else {}),
+                **dict(quantity.labels),
                 "noise_sd": statistic.quantity_noise_sd(quantity),
             }
             for quantity in statistic.quantities

@@ -32,6 +32,7 @@ from suffice.pipeline.contrasts import (
     share_between,
     tidy_rows,
 )
+from suffice.pipeline.structure import entry_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,8 +69,10 @@ class Posterior:
         The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
     groups : dict of str to list
         The key of every cell, by group column.
-    categories : tuple of str
-        The categories, for ``categorical`` statistics.
+    label_columns : dict of str to tuple
+        How the entries along the last axis of parameters are called: ``{"category": (...)}``, or
+        ``{"table": (...), VARIABLE: (...)}`` with None where a table lacks a variable; empty where
+        parameters are one number a cell.
     law : Law
         The parameters' joint law.
     components : dict of str to tuple of str
@@ -85,7 +88,7 @@ class Posterior:
     prior: Prior
     n_prior: NPrior | None
     groups: Mapping[str, list[str | int]] = field(repr=False)
-    categories: tuple[str, ...]
+    label_columns: Mapping[str, tuple[str | None, ...]]
     law: Law = field(repr=False)
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     diagnostics: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -94,6 +97,11 @@ class Posterior:
     def parameters(self) -> tuple[str, ...]:
         """The parameters' names."""
         return self.law.parameters
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """What each entry along the last axis of parameters is of, in words; empty where there is none."""
+        return entry_names(self.label_columns)
 
     @property
     def n_groups(self) -> int:
@@ -267,23 +275,22 @@ class Posterior:
                 import xarray  # noqa: PLC0415
         except ImportError:
             raise MissingExtraError("to_arviz()", "arviz") from None
-        data = {}
-        for parameter, values in self.sample(draws, rng).items():
-            last = f"{parameter}_component" if parameter in self.components else "category"
-            dims = ["chain", "draw", "group", last]
-            data[parameter] = (dims[: values.ndim + 1], values[None])
+        data = {
+            parameter: (["chain", "draw", "group", *self._last_dimension(parameter)], values[None])
+            for parameter, values in self.sample(draws, rng).items()
+        }
         coordinates: dict[str, Any] = {
             "chain": [0],
             "draw": np.arange(draws),
             "group": np.arange(self.n_groups),
         }
-        if self.categories:
-            coordinates["category"] = list(self.categories)
+        for name, values in self.label_columns.items():
+            texts = ["" if value is None else value for value in values]
+            coordinates[_coordinate(name)] = (*self._last_dimension(), texts)
         for parameter, names in self.components.items():
             coordinates[f"{parameter}_component"] = list(names)
         for column, keys in self.groups.items():
-            # ArviZ owns the name of the chain.
-            coordinates[f"{column}_" if column == "chain" else column] = ("group", keys)
+            coordinates[column if column == "group" else _coordinate(column)] = ("group", keys)
         attributes = {"method": self.method, "prior": str(self.prior), "statistic": self.statistic}
         dataset = xarray.Dataset(data, coordinates, attributes)
         if int(arviz.__version__.split(".")[0]) < 1:
@@ -340,6 +347,12 @@ class Posterior:
         """
         return entry_labels(parameter, self.categories, self.components)
 
+    def _last_dimension(self, parameter: str | None = None) -> tuple[str, ...]:
+        """The dimension that tells entries apart: a component, the one label that they have, or ``entry``."""
+        if self.components:
+            return (f"{parameter}_component",) if parameter in self.components else ()
+        return tuple(self.label_columns) if len(self.label_columns) <= 1 else ("entry",)
+
     def _known(self, parameter: str) -> str:
         if parameter not in self.parameters:
             known = ", ".join(self.parameters)
@@ -354,8 +367,9 @@ def summarise(
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
 ) -> list[dict[str, Any]]:
-    """One row for every cell, parameter and category: keys, parameter, mean, sd, lower, upper.
+    """One row for every cell, parameter and entry of it: keys, parameter, labels, mean, sd, lower, upper.
 
+    Labels are ``category``; or ``table`` and one key per variable, None where the table lacks the variable.
     Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
     empty for the others.
 
@@ -371,7 +385,7 @@ def summarise(
             "lower": interval[..., 0],
             "upper": interval[..., 1],
         }
-    return tidy_rows(posterior.groups, posterior.categories, parameters, posterior.components)
+    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
 
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
@@ -393,3 +407,8 @@ def _checked_draws(draws: object) -> int:
 
 def _is_integer(value: object, least: int) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
+
+
+def _coordinate(name: str) -> str:
+    """Name a coordinate for ArviZ, which has dimensions of these names."""
+    return f"{name}_" if name in {"chain", "group", "entry"} else name

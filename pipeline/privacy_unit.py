@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline import hashing
-from suffice.pipeline.accumulators import accumulator
+from suffice.pipeline.accumulators import TransitionAccumulator, accumulator
 from suffice.pipeline.records import RecordLayout, by_unit
 
 if TYPE_CHECKING:
@@ -58,7 +58,19 @@ class UnitSums:
             message = "a job without a column unit bounds nothing"
             raise ValueError(message)
         for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
+            self._add_sequences(records)
             self.add(first_rows(records, self._job.unit.max_rows, self._key))
+
+    def _add_sequences(self, records: Records) -> None:
+        """Add all rows of some units to the statistics that go along them, and bound them by themselves."""
+        following = [each for each in self._accumulators.values() if isinstance(each, TransitionAccumulator)]
+        if not following:
+            return
+        units, _ = number_units(records, self._key)
+        cells = self._layout.cells(records)
+        for adding in following:
+            order = self._layout.order(records, adding.measure.order)
+            adding.add_sequences(units, order, cells, self._layout.column(records, adding.measure.of))
 
     def sums(self) -> Sums:
         """Return the sums."""

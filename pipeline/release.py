@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.structure import label_names
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -99,7 +100,9 @@ class NoisyStatistic:
             Where the family has no such quantity.
         """
         for quantity in self.plan.quantities:
-            if (quantity.name, quantity.component) == (name, component) and quantity.category is None:
+            if (quantity.name, quantity.component, quantity.category) == (name, component, None) and (
+                not quantity.labels
+            ):
                 return self.estimates(quantity), self.plan.quantity_noise_sd(quantity)
         known = ", ".join(sorted({quantity_label(quantity) for quantity in self.plan.quantities}))
         wanted = name if component is None else f"{name}[{component}]"
@@ -156,7 +159,10 @@ class NoisyStatistic:
         return rolled_up(self, columns)
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one row per cell and quantity: group keys, quantity, estimate, noise_sd.
+        """Return one row per cell and quantity: group keys, quantity, labels, estimate, noise_sd.
+
+        A ``count`` has its ``category``; or ``table`` and one key per variable, None where the table
+        lacks the variable.
 
         Statistics of several columns have a ``component`` as well: the column, or the pair as ``x, y``; it
         is empty for n.
@@ -169,12 +175,17 @@ class NoisyStatistic:
             for quantity in self.plan.quantities
         ]
         several = any(quantity.component is not None for quantity in self.plan.quantities)
+        names = label_names(quantity.labels for quantity, _, _ in columns)
+        labels = {
+            quantity.labels: {**dict.fromkeys(names), **dict(quantity.labels)} for quantity, _, _ in columns
+        }
         return [
             {
                 **{column: keys[cell] for column, keys in self.groups.items()},
                 "quantity": quantity.name,
                 **({"category": quantity.category} if quantity.category is not None else {}),
                 **({"component": quantity.component or ""} if several else {}),
+                **labels[quantity.labels],
                 "estimate": float(estimates[cell]),
                 "noise_sd": noise_sd,
             }

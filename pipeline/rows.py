@@ -100,12 +100,17 @@ class OrderReader:
         if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             places = _ordered_bits(pc.cast(column, pa.float64(), safe=False))
         elif kind == pa.uint64():
-            places = (fixed_width(column) ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64).copy()
+            places = _above_no_place((fixed_width(column) ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64))
         else:
-            places = fixed_width(column).astype(np.int64)
+            places = _above_no_place(fixed_width(column).astype(np.int64))
         if column.null_count:
             places[pc.is_null(column).to_numpy(zero_copy_only=False)] = NO_PLACE
         return places
+
+
+def _above_no_place(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return integers one higher, so that the lowest is no null; the two highest share a place."""
+    return values + (values < np.iinfo(np.int64).max)
 
 
 def _ordered_bits(column: pa.Array) -> NDArray[np.int64]:

@@ -10,8 +10,9 @@ import pyarrow as pa
 from suffice.errors import SchemaError
 from suffice.pipeline.columns import decimal_is_readable
 from suffice.pipeline.domains import DomainKind
+from suffice.pipeline.fields import ColumnSpec
 from suffice.pipeline.plan import measures
-from suffice.pipeline.sums import CodeColumn
+from suffice.pipeline.sums import CodeColumn, orders_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +47,7 @@ _BY_DOMAIN = {
     DomainKind.BOOLEAN: frozenset({TypeFamily.BOOLEAN, TypeFamily.NUMERIC}),
 }
 _NUMBERS = frozenset({TypeFamily.NUMERIC})
+_ORDERED = frozenset({TypeFamily.NUMERIC, TypeFamily.DATE, TypeFamily.TIMESTAMP})
 
 
 def type_family(kind: pa.DataType) -> TypeFamily | None:
@@ -79,6 +81,7 @@ def check_schema(spec: Spec, source: ParquetSource) -> None:
         Naming the place in the spec, the column, what was found, what is needed, and the file.
     """
     _check_unit(spec, source)
+    _check_orders(spec, source)
     for place, column, needed in _uses(spec):
         first: tuple[TypeFamily, str] | None = None
         for file, schema in zip(source.files, source.schemas, strict=True):
@@ -128,6 +131,28 @@ def _check_unit(spec: Spec, source: ParquetSource) -> None:
         raise SchemaError(message)
 
 
+def _check_orders(spec: Spec, source: ParquetSource) -> None:
+    """Refuse files whose places in an order could not be compared: whole numbers here, fractions there."""
+    for name, measure in measures(spec).items():
+        for column in orders_of([measure]):
+            kinds: dict[str, str] = {}
+            for file, schema in zip(source.files, source.schemas, strict=True):
+                where = f"statistics.{name}.order: {file.path}"
+                _column_family(schema, column, where)
+                kind = schema.field(column).type
+                kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+                if type_family(kind) is TypeFamily.NUMERIC:
+                    integer = "64-bit unsigned" if pa.types.is_uint64(kind) else "whole"
+                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = file.path
+            if len(kinds) > 1:
+                (first, there), (second, here), *_ = kinds.items()
+                message = (
+                    f"statistics.{name}.order: the column {column!r} holds {first} numbers in {there}, but "
+                    f"{second} ones in {here}: write all files with one type"
+                )
+                raise SchemaError(message)
+
+
 def _uses(spec: Spec) -> Iterator[tuple[str, str, frozenset[TypeFamily]]]:
     """List what the spec needs: place, column, type families that serve."""
     if spec.window is not None:
@@ -137,9 +162,12 @@ def _uses(spec: Spec) -> Iterator[tuple[str, str, frozenset[TypeFamily]]]:
     for column, domain in spec.groups.items():
         yield f"groups.{column}", column, _serving(domain)
     for name, measure in measures(spec).items():
+        place = f"statistics.{name}" + (".column" if isinstance(spec.statistics[name], ColumnSpec) else "")
         for of in measure.reads:
             needed = _serving(of.domain) if isinstance(of, CodeColumn) else _NUMBERS
-            yield f"statistics.{name}.column", of.column, needed
+            yield place, of.column, needed
+        for order in orders_of([measure]):
+            yield f"statistics.{name}.order", order, _ORDERED
 
 
 def _serving(domain: Domain) -> frozenset[TypeFamily]:

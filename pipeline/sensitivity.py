@@ -57,6 +57,12 @@ def bounded_records(record_l1: int, neighboring: NeighboringRelation, max_rows: 
     return 2 * unit_l1
 
 
+def first_transitions(most: int, neighboring: NeighboringRelation) -> int:
+    """Return the sensitivity of counts of each unit's first `most` transitions."""
+    # proof: first-transitions
+    return most if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE else 2 * most
+
+
 def minimal_sum(lowest: int, highest: int) -> int:
     """Return the sensitivity of one bounded sum under ``replace_one``: the range of a record's value."""
     # proof: minimal-sum
@@ -67,6 +73,12 @@ def minimal_counts() -> int:
     """Return the sensitivity of a vector of category counts under ``replace_one``."""
     # proof: minimal-counts
     return 2
+
+
+def minimal_tables(n_tables: int) -> int:
+    """Return the sensitivity of several tables' counts under ``replace_one``, where every record enters."""
+    # proof: minimal-tables
+    return n_tables * minimal_counts()
 
 
 def minimal_moments(steps: int, weight: Fraction, *, columns: int = 1) -> int:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 
@@ -26,6 +26,7 @@ from suffice.pipeline.fields import (
     SpecModel,
     StatisticSpec,
     canonical,
+    label_name,
     parse_domain,
     statistic_name,
 )
@@ -41,22 +42,6 @@ ROW = "row"
 
 DEFAULT_MAX_TOTAL_ROWS = 10**12
 _MOST_TOTAL_ROWS = 10**15
-_RESERVED = frozenset(
-    [
-        "component",
-        "value",
-        "estimate",
-        "quantity",
-        "category",
-        "parameter",
-        "draw",
-        "mean",
-        "sd",
-        "lower",
-        "upper",
-        "noise_sd",
-    ]
-)
 _LATER_SOURCES = ("csv", "sql", "delta", "iceberg")
 
 
@@ -126,12 +111,7 @@ def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
     directory = (info.context or {}).get("directory", Path())
     groups = {}
     for column, domain in value.items():
-        if column in _RESERVED:
-            message = f"the group name {column!r} is reserved for a column of the release"
-            raise ValueError(message)
-        if not column.isprintable() or not column or "=" in column:
-            message = f"the group name {column!r} needs printable characters and no '='"
-            raise ValueError(message)
+        label_name("group", column)
         try:
             groups[column] = parse_domain(domain, directory=directory, column=column)
         except ValueError as error:
@@ -335,15 +315,13 @@ def _spec_error(
 
 
 def _model_at(model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
-    nested: dict[tuple[int | str, ...], type[SpecModel]] = {
-        ("source",): Source,
-        ("window",): Window,
-        ("privacy",): Privacy,
-        ("privacy", "unit"): ColumnUnit,
-    }
-    if model not in nested.values() and len(loc) == 3 and loc[0] in {"columns", "outcome", "predictors"}:
-        return BoundedColumn
-    return nested.get(loc[:-1], model)
+    """Return the model that holds the last key of a place: fields are models, or mappings to models."""
+    for key in loc[:-1]:
+        if key in model.model_fields:
+            annotation = model.model_fields[str(key)].annotation
+            kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+            model = next((kind for kind in kinds if issubclass(kind, SpecModel)), model)
+    return model
 
 
 def _check_sizes(document: Document, spec: Spec) -> None:
@@ -352,8 +330,19 @@ def _check_sizes(document: Document, spec: Spec) -> None:
     group_cells = math.prod(len(domain) for domain in spec.groups.values())
     _check_cells(document.place(("groups",)), group_cells)
     for name, statistic in spec.statistics.items():
-        domains = FAMILIES[statistic.family].domains(statistic)
-        _check_cells(document.place(("statistics", name)), math.prod(map(len, domains), start=group_cells))
+        family, place = FAMILIES[statistic.family], document.place(("statistics", name))
+        _check_cells(place, group_cells * family.n_categories(statistic))
+        variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
+        if family.needs_unit and spec.privacy.column_unit is None:
+            raise SpecError(
+                place,
+                f"{statistic.family} follows the rows of a unit, which unit: row does not tell",
+                "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
+            )
+        for variable in spec.groups.keys() & variables:
+            raise SpecError(
+                place, f"the variable {variable!r} is a group too", "call it otherwise, and state its column"
+            )
 
 
 def _check_cells(place: str, cells: int) -> None:

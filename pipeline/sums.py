@@ -6,12 +6,14 @@ integer a row: the code of a declared key, or a lattice value.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from fractions import Fraction
 
     from suffice.pipeline.domains import Domain
@@ -179,4 +181,88 @@ class MomentSums:
         return max(of.quantiser.largest_magnitude for of in self.of)
 
 
-Measure: TypeAlias = CodeCounts | PowerSums | MomentSums
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCounts:
+    """Count the rows of each combination of codes, in several tables.
+
+    A row enters all tables of its cell or none: every column of every table has to have a code. So each
+    entering row adds 1 to exactly one count of each table.
+
+    Parameters
+    ----------
+    tables : tuple of tuple of CodeColumn
+        The columns of each table, the last running fastest; the tables' counts stand side by side.
+    """
+
+    tables: tuple[tuple[CodeColumn, ...], ...]
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order of appearance, each once."""
+        return tuple(dict.fromkeys(of for table in self.tables for of in table))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of counts of each table in a cell."""
+        return tuple(math.prod(of.n_codes for of in table) for table in self.tables)
+
+    @property
+    def width(self) -> int:
+        """Number of counts in a cell."""
+        return sum(self.widths)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: counts never do."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitionCounts:
+    """Count steps from one code of a column to the next in each cell, along the rows of each unit.
+
+    The rows of a unit that have a code and a place in the order are its sequence, by order, then code, then
+    cell. Its first `most` + 1 rows are kept; a step counts in the cell that both of its rows belong to.
+
+    Parameters
+    ----------
+    of : CodeColumn
+        The column read.
+    order : str
+        The column that orders the rows of a unit.
+    most : int
+        Steps of a unit that are looked at.
+    """
+
+    of: CodeColumn
+    order: str
+    most: int
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return (self.of,)
+
+    @property
+    def width(self) -> int:
+        """Number of counts in a cell."""
+        return self.of.n_codes**2
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: counts never do."""
+        return False
+
+
+Measure: TypeAlias = CodeCounts | PowerSums | MomentSums | TableCounts | TransitionCounts
+
+
+def orders_of(measures: Iterable[Measure]) -> tuple[str, ...]:
+    """Return the columns by which measures order the rows of a unit, each once."""
+    found = (measure.order for measure in measures if isinstance(measure, TransitionCounts))
+    return tuple(dict.fromkeys(found))
+
+
+def columns_of(measure: Measure) -> tuple[str, ...]:
+    """Return the names of all columns that a measure rests on, each once."""
+    return tuple(dict.fromkeys((*(of.column for of in measure.reads), *orders_of([measure]))))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import ColumnBounds, Quantity
     from suffice.pipeline.plan import Plan, StatisticPlan
+    from suffice.pipeline.structure import CountTable
     from suffice.storage.signing import Signer
 
 LARGEST_MANIFEST = 2**30
@@ -226,6 +227,7 @@ def _statistic(statistic: StatisticPlan) -> dict[str, Any]:
             "lattice_bits": parameters.lattice_bits,
             **_constants(parameters.constants),
             **_columns(parameters.columns),
+            **_tables(parameters.tables),
         },
     }
 
@@ -249,11 +251,30 @@ def _constants(constants: Mapping[str, Fraction]) -> dict[str, Any]:
     return {"constants": {name: format_number(number) for name, number in constants.items()}}
 
 
+def _tables(tables: Sequence[CountTable]) -> dict[str, Any]:
+    """Return the tables' entry where there are any: each table's variables, each variable's categories."""
+    if not tables:
+        return {}
+    return {
+        "tables": [
+            {
+                "name": table.name,
+                "variables": [
+                    {"name": variable.name, "categories": list(variable.categories)}
+                    for variable in table.variables
+                ],
+            }
+            for table in tables
+        ]
+    }
+
+
 def _quantity(quantity: Quantity, components: Sequence[str]) -> dict[str, Any]:
     return {
         "name": quantity.name,
         "category": quantity.category,
         **({"component": quantity.component} if quantity.component is not None else {}),
+        **({"labels": [list(label) for label in quantity.labels]} if quantity.labels else {}),
         "coefficients": {
             components[component]: format_number(weight)
             for component, weight in quantity.coefficients.items()

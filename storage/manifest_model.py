@@ -16,6 +16,7 @@ from suffice.pipeline.numbers import LARGEST_SCALE, format_number
 from suffice.pipeline.plan import DECIMAL, INT64, StatisticPlan
 from suffice.pipeline.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.spec import ALL, ROW
+from suffice.pipeline.structure import CountTable, Variable
 from suffice.storage import canonical_json
 from suffice.storage.signing import is_signature_value
 
@@ -108,6 +109,7 @@ class QuantityEntry(_Model):
     name: str
     category: str | None
     component: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
     coefficients: dict[str, Exact]
     public_n_coefficient: Exact
 
@@ -120,8 +122,30 @@ class BoundsEntry(_Model):
     upper: Exact
 
 
+class VariableEntry(_Model):
+    """A variable of a table, and its categories in order."""
+
+    name: str
+    categories: Annotated[tuple[str, ...], Field(min_length=1)]
+
+    def variable(self) -> Variable:
+        """Return the variable."""
+        return Variable(name=self.name, categories=self.categories)
+
+
+class TableEntry(_Model):
+    """A table of counts; its last variable runs fastest."""
+
+    name: str
+    variables: Annotated[tuple[VariableEntry, ...], Field(min_length=1)]
+
+    def table(self) -> CountTable:
+        """Return the table."""
+        return CountTable(name=self.name, variables=tuple(entry.variable() for entry in self.variables))
+
+
 class ParametersEntry(_Model):
-    """Public constants of the posterior; ``constants`` and ``columns`` are stated where there are any."""
+    """Public constants of the posterior; ``constants``, ``columns`` and ``tables`` only where there are any."""
 
     categories: tuple[str, ...]
     lower: Exact | None
@@ -129,6 +153,7 @@ class ParametersEntry(_Model):
     lattice_bits: Annotated[int, Field(ge=0, le=62)] | None
     constants: dict[str, Exact] = Field(default_factory=dict)
     columns: tuple[BoundsEntry, ...] = ()
+    tables: tuple[TableEntry, ...] = ()
 
 
 class StatisticEntry(_Model):
@@ -162,6 +187,11 @@ class StatisticEntry(_Model):
         _require(0 < self.scale <= LARGEST_SCALE, "the scale lies within 0..2^57")
         _require(Fraction(float(self.scale)) == self.scale, "the scale is no float64")
         _require(self.scale * self.epsilon >= self.l1_sensitivity, "the scale is too small for its epsilon")
+        tables = self.parameters.tables
+        _require(
+            not tables or sum(entry.table().size for entry in tables) == len(self.components),
+            "the components are not the tables' entries",
+        )
         components = set(self.components)
         for quantity in self.quantities:
             _require(quantity.coefficients.keys() <= components, "a map names no component")
@@ -187,6 +217,7 @@ class StatisticEntry(_Model):
                     name=quantity.name,
                     category=quantity.category,
                     component=quantity.component,
+                    labels=quantity.labels,
                     coefficients={position[name]: weight for name, weight in quantity.coefficients.items()},
                     public_n_coefficient=quantity.public_n_coefficient,
                 )
@@ -202,6 +233,7 @@ class StatisticEntry(_Model):
                     ColumnBounds(name=of.name, lower=of.lower, upper=of.upper)
                     for of in self.parameters.columns
                 ),
+                tables=tuple(entry.table() for entry in self.parameters.tables),
             ),
             moment_weight=self.moment_weight,
         )

@@ -21,8 +21,6 @@ from suffice.pipeline.counts.weights import CountWeights, Sight, block_step, log
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -185,23 +183,19 @@ def log_factor_of_n(counts: NoisyCounts, n: Floats) -> Floats:
 
 def balanced_tilt(counts: NoisyCounts) -> Floats:
     """Tilts (n_cells,) at which the rows' means sum to an N where log g has the opposite slope."""
-    total = counts.total_concentration
-    reciprocal = isinstance(counts.n_prior, Reciprocal)
-
-    def fall(n: Floats) -> Floats:
-        """How fast log g falls at n."""
-        slope = np.log((total + n) / (1.0 + n))
-        return slope + np.log1p(1.0 / (1.0 + n)) if reciprocal else slope
-
     low, high = counts.support.T
     guess = np.clip(np.sum(np.maximum(counts.noisy, 0.0), axis=1), low, high)
-    return _search(counts, np.where(low == high, 0.0, fall(guess)), low, high, fall)
+    return search_tilt(counts, np.where(low == high, 0.0, fall_of_factor(counts, guess)), low, high)
 
 
-def _search(
-    counts: NoisyCounts, start: Floats, low: Floats, high: Floats, fall: Callable[[Floats], Floats]
-) -> Floats:
-    """Find tilts with tilt = fall(sum of means), or the sum at the bound of low..high that it would cross.
+def fall_of_factor(counts: NoisyCounts, n: Floats) -> Floats:
+    """How fast log g falls at n."""
+    slope = np.log((counts.total_concentration + n) / (1.0 + n))
+    return slope + np.log1p(1.0 / (1.0 + n)) if isinstance(counts.n_prior, Reciprocal) else slope
+
+
+def search_tilt(counts: NoisyCounts, start: Floats, low: Floats, high: Floats) -> Floats:
+    """Find tilts that equal the fall of log g at the sum of means, or put that sum at a bound of low..high.
 
     A fixed point iteration (Newton at the bounds), kept inside of a bracket that bisection shrinks.
     """
@@ -215,7 +209,7 @@ def _search(
         bound = np.clip(mean, low[active], high[active])
         inside = (bound == mean) & (low[active] < high[active])
         newton = tilt[active] + (mean - bound) / np.maximum(variance, 1e-12)
-        wanted = np.where(inside, fall(mean), newton)
+        wanted = np.where(inside, fall_of_factor(counts, mean), newton)
         rises = wanted > tilt[active]
         bottom[active] = np.where(rises, tilt[active], bottom[active])
         top[active] = np.where(rises, top[active], tilt[active])

@@ -30,7 +30,7 @@ MAX_GRID = 2**15
 
 TABLE_BLOCKS = 2**12
 RELIABLE = 1e-11
-_UNRESOLVED = "this prior and this noise leave an N that cannot be resolved: give a narrower --n-prior"
+UNRESOLVED = "this prior and this noise leave an N that cannot be resolved: give a narrower --n-prior"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class CountSums:
             log_weight = np.where(reliable, np.log(density) + self.link(n), -np.inf)
         top = np.max(log_weight, axis=1)
         if not np.all(np.isfinite(top)):
-            raise PriorError(_UNRESOLVED)
+            raise PriorError(UNRESOLVED)
         weight = np.exp(log_weight - top[:, None])
         total = np.sum(weight, axis=1)
         cells = np.arange(len(n))
@@ -176,7 +176,7 @@ class CountSums:
         shape = (cells, categories)
         mean_n = np.sum(n * posterior, axis=1)[:, None]
         mean, sd = np.empty(shape), np.empty(shape)
-        before, after = _products_of_others(self.transforms)
+        before, after = products_of_others(self.transforms)
         points = self.base[:, :, None] + self.step[:, None, None] * np.arange(self.tables.shape[2])
         for k in range(categories):
             others = before[k] * after[k]
@@ -280,7 +280,7 @@ def _hat_integral(x: Floats) -> Floats:
     return np.where(inside < 0.0, (1.0 + inside) ** 2 / 2.0, 1.0 - (1.0 - inside) ** 2 / 2.0)
 
 
-def _products_of_others(
+def products_of_others(
     transforms: NDArray[np.complex128],
 ) -> tuple[list[NDArray[np.complex128]], list[NDArray[np.complex128]]]:
     """For every row, the products of the transforms before it and of those after it."""

@@ -8,16 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.families import (
+    bayesian_network,
     bernoulli,
     binomial,
     categorical,
+    contingency,
     exponential,
     gamma,
     geometric,
     laplace,
     linear_regression,
     lognormal,
+    markov_chain,
     multivariate_normal,
+    naive_bayes,
     negative_binomial,
     normal,
     normal_known_mean,
@@ -35,6 +39,10 @@ FAMILIES: dict[str, Family] = {
     for module in (
         bernoulli,
         categorical,
+        contingency,
+        naive_bayes,
+        bayesian_network,
+        markov_chain,
         binomial,
         poisson,
         geometric,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.domains import Domain
+    from suffice.pipeline.families.count_tables import VariableSpec
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
@@ -45,25 +45,34 @@ class CategoricalSpec(ColumnSpec):
 
     @model_validator(mode="after")
     def _other_is_one_category(self) -> Self:
-        if self.other and OTHER in self.categories:
-            message = "a category called 'other' cannot stand beside other: true"
-            raise ValueError(message)
+        require_one_other(self)
         return self
 
 
-def names(spec: CategoricalSpec) -> tuple[str, ...]:
+def require_one_other(spec: CategoricalSpec | VariableSpec) -> None:
+    """Refuse a category called like the one that null and unlisted values go to."""
+    if spec.other and OTHER in spec.categories:
+        message = "a category called 'other' cannot stand beside other: true"
+        raise ValueError(message)
+
+
+def names(spec: CategoricalSpec | VariableSpec) -> tuple[str, ...]:
     """Return all released categories as text, ``other`` last."""
     return (*map(str, spec.categories), *((OTHER,) if spec.other else ()))
 
 
-def measure(spec: CategoricalSpec) -> CodeCounts:
-    """Count each category."""
-    column = CodeColumn(
+def code_column(spec: CategoricalSpec | VariableSpec) -> CodeColumn:
+    """Return how the column is read: null and unlisted values as `other`, or as not entering."""
+    return CodeColumn(
         column=spec.column,
         domain=spec.categories,
         fallback=len(spec.categories) if spec.other else None,
     )
-    return CodeCounts(of=column)
+
+
+def measure(spec: CategoricalSpec) -> CodeCounts:
+    """Count each category."""
+    return CodeCounts(of=code_column(spec))
 
 
 def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
@@ -104,9 +113,14 @@ def parameters(spec: CategoricalSpec) -> Parameters:
     return Parameters(categories=names(spec))
 
 
-def domains(spec: CategoricalSpec) -> tuple[Domain, ...]:
-    """Return the declared domains that multiply the number of cells."""
-    return (spec.categories,)
+def n_categories(spec: CategoricalSpec) -> int:
+    """Return the number of declared categories."""
+    return len(spec.categories)
+
+
+def labels(parameters: Parameters) -> dict[str, tuple[str, ...]]:
+    """Call the entries of the probability by their category."""
+    return {"category": parameters.categories}
 
 
 def default_prior(_parameters: Parameters) -> Dirichlet:
@@ -122,8 +136,8 @@ def project(statistic: NoisyStatistic) -> Floats:
     return project_simplex(values, float(statistic.known_n))
 
 
-def project_simplex(values: Floats, total: float) -> Floats:
-    """Return the nearest vectors (rows of values) that are nowhere negative and sum to the total."""
+def project_simplex(values: Floats, total: float | Floats) -> Floats:
+    """Return the nearest rows that are nowhere negative and sum to the total, one or (n_rows, 1)."""
     descending = -np.sort(-values, axis=1)
     ranks = np.arange(1.0, values.shape[1] + 1.0)
     excess = (np.cumsum(descending, axis=1) - total) / ranks
@@ -198,5 +212,6 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     same_data=same_data,
-    domains=domains,
+    n_categories=n_categories,
+    labels=labels,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.sensitivity import Design, NeighboringRelation, bounded_records
+from suffice.pipeline.sensitivity import Design, NeighboringRelation, bounded_records, first_transitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.domains import Domain
     from suffice.pipeline.fields import StatisticSpec
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.simulation import SimulatedSums
+    from suffice.pipeline.structure import CountTable, Label
     from suffice.pipeline.sums import Measure
 
 
@@ -38,6 +38,9 @@ class Quantity:
         The category that a ``count`` is of.
     component : str or None
         The column, or the pair of columns, that it is of, where a statistic has several.
+    labels : tuple of (str, str)
+        Names and values that its rows carry beside, in order: the table and the categories that a
+        ``count`` is of.
     coefficients : dict of int to Fraction
         ``a_j`` by the component's position, in the column's unit per lattice unit; 0 is left out.
     public_n_coefficient : Fraction
@@ -47,6 +50,7 @@ class Quantity:
     name: str
     category: str | None = None
     component: str | None = None
+    labels: Label = ()
     coefficients: Mapping[int, Fraction]
     public_n_coefficient: Fraction = Fraction(0)
 
@@ -84,6 +88,9 @@ class Block:
     record_l1 : int or None
         The largest L1 norm of what one record adds over all components, in lattice units; None for the
         minimal design.
+    unit_l1 : int or None
+        The largest L1 norm of what one unit adds, where the statistic bounds units by itself; None where it
+        takes the rows that each unit keeps.
     minimal_sensitivity : int or None
         The sensitivity of the minimal design under ``replace_one``.
     moment_weight : Fraction or None
@@ -96,6 +103,7 @@ class Block:
     components: tuple[str, ...]
     largest_value: int
     record_l1: int | None = None
+    unit_l1: int | None = None
     minimal_sensitivity: int | None = None
     moment_weight: Fraction | None = None
     quantities: tuple[Quantity, ...]
@@ -107,6 +115,8 @@ class Block:
 
     def l1_sensitivity(self, neighboring: NeighboringRelation, max_rows: int = 1) -> int:
         """Return the block's joint sensitivity per unit of at most `max_rows` records, in lattice units."""
+        if self.unit_l1 is not None:
+            return first_transitions(self.unit_l1, neighboring)
         if self.record_l1 is not None:
             return bounded_records(self.record_l1, neighboring, max_rows)
         replaces = neighboring is NeighboringRelation.REPLACE_ONE
@@ -141,6 +151,8 @@ class Parameters:
         Known parameters, as ``shape``, that the posterior needs beside the bounds.
     columns : tuple of ColumnBounds
         The columns of a statistic of several, in order; the outcome of a regression is the last.
+    tables : tuple of CountTable
+        The tables counted; the components are their entries, table by table.
     """
 
     categories: tuple[str, ...] = ()
@@ -149,6 +161,7 @@ class Parameters:
     lattice_bits: int | None = None
     constants: Mapping[str, Fraction] = field(default_factory=dict)
     columns: tuple[ColumnBounds, ...] = ()
+    tables: tuple[CountTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +200,15 @@ class Family:
     same_data : callable or None
         Noisy statistics of several releases that hold the same exact ones, a prior, the prior of N -> the
         exact posterior given all of them; None where there is none yet.
-    domains : callable
-        The spec's entry -> declared domains that multiply the number of cells.
+    needs_unit : bool
+        Whether it follows the rows of a column unit, and so needs one.
+    n_categories : callable
+        The spec's entry -> how many declared categories it counts in every cell; 1 where it counts none.
+    tables : callable
+        The spec's entry -> the tables that it counts.
+    labels : callable
+        The constants -> how the entries along the last axis of parameters are called, by name; nothing
+        where parameters are one number a cell.
     """
 
     name: str
@@ -206,4 +226,9 @@ class Family:
         Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
     ) = None
     same_data: Callable[[Sequence[NoisyStatistic], Any, NPrior], Law] | None = None
-    domains: Callable[[Any], tuple[Domain, ...]] = field(default=lambda _spec: ())
+    needs_unit: bool = False
+    n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
+    tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
+    labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
+        default=lambda _parameters: {}
+    )

@@ -85,7 +85,7 @@ class Comparison:
                 "noise_sd": self.noise_sd[parameter],
                 "noise_probability": self.noise_probability[parameter],
             }
-        return tidy_rows(self.before.groups, self.before.categories, parameters, self.before.components)
+        return tidy_rows(self.before.groups, self.before.label_columns, parameters, self.before.components)
 
 
 def compare(

@@ -72,7 +72,7 @@ def probability(
     parameter, above, below = parse_statement(statement)
     shares = posterior.probability(parameter, above=above, below=below, draws=draws, rng=rng)
     asked = {parameter: {"probability": shares}}
-    rows = tidy_rows(posterior.groups, posterior.categories, asked, posterior.components)
+    rows = tidy_rows(posterior.groups, posterior.label_columns, asked, posterior.components)
     return [{**row, "statement": statement} for row in rows]
 
 

@@ -48,7 +48,7 @@ def rows_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def check_out(path: Path) -> None:
@@ -97,16 +97,18 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Return draws as tidy columns: group columns, category or component if any, draw, parameter, value."""
+    """Return draws as tidy columns: group columns, labels if any, draw, parameter, value."""
     import numpy as np  # noqa: PLC0415 - only writing draws needs it
 
     parts: list[dict[str, NDArray[Any]]] = []
     for parameter, sample in posterior.sample(draws, rng).items():
-        draw, cell, *category = np.indices(sample.shape).reshape(sample.ndim, -1)
+        draw, cell, entry = np.indices((*sample.shape, 1)[:3]).reshape(3, -1)
         part = {column: np.array(keys)[cell] for column, keys in posterior.groups.items()}
-        key, names = posterior.labels(parameter)
-        if key:
-            part[key] = np.array(names)[category[0]] if category else np.full(draw.size, "", dtype=object)
+        if posterior.components:
+            names = posterior.components.get(parameter, ("",))
+            part["component"] = np.array(names, dtype=object)[entry]
+        for name, values in posterior.label_columns.items():
+            part[name] = np.array(values, dtype=object)[entry]
         part["draw"] = draw
         part["parameter"] = np.full(draw.size, parameter)
         part["value"] = sample.ravel()

@@ -168,6 +168,37 @@ def test_several_columns_together(
     assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
 
 
+@pytest.mark.parametrize(
+    "groups", [{}, {"dictionary": ["a", "b", "01"], "flag": ["true"]}], ids=["plain", "groups"]
+)
+def test_tables_of_counts(hostile: Path, threads: Cluster, groups: dict[str, Any]) -> None:
+    variables: dict[str, dict[str, Any]] = {
+        "colour": {"column": "text", "categories": ["a", "b", "", "01"]},
+        "number": {"column": "tiny", "categories": {"range": ["-1", "3"]}, "other": "true"},
+        "price": {"categories": ["0", "1", "2.5"], "other": "true"},
+        "month": {"column": "day", "categories": MONTHS},
+    }
+    first, second, third, fourth = ({name: entry} for name, entry in variables.items())
+    spec = make_spec(
+        hostile,
+        {
+            "contingency": {"family": "contingency", "columns": {**fourth, **first, **third}},
+            "one": {"family": "contingency", "columns": second},
+            "naive": {"family": "naive_bayes", "outcome": first, "features": {**second, **third, **fourth}},
+            "network": {
+                "family": "bayesian_network",
+                "nodes": {
+                    **first,
+                    "number": {**variables["number"], "parents": ["price", "colour"]},
+                    "price": {**variables["price"], "parents": ["colour"]},
+                },
+            },
+        },
+        groups=groups,
+    )
+    assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
+
+
 @pytest.mark.parametrize("column", ["day", "instant", "zoned"])
 @pytest.mark.parametrize(("every", "window"), [("month", "2013-01"), ("year", "2013"), ("day", "1970-01-01")])
 def test_windows(hostile: Path, threads: Cluster, column: str, every: str, window: str) -> None:

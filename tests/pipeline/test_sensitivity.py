@@ -47,7 +47,7 @@ DAYS = [dt.date(2013, 1, 31), dt.date(2013, 2, 1), None]
 
 @dataclass(frozen=True)
 class Case:
-    """A column's universe of values, and the statistic over it."""
+    """A universe of values of one column, and the statistic over it."""
 
     type: pa.DataType
     values: Sequence[Any]
@@ -58,11 +58,50 @@ class Case:
         """Whether a value is one of v and one of u."""
         return isinstance(self.values[0], tuple)
 
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """The columns' types."""
+        return dict.fromkeys("vu" if self.several else "v", self.type)
+
+    @property
+    def records(self) -> list[Row]:
+        """The values of every record, by column."""
+        return [value if self.several else (value,) for value in self.values]
+
+    @property
+    def statistic(self) -> dict[str, Any]:
+        """The statistic's entry in a spec."""
+        return self.entry if self.several else {**self.entry, "column": "v"}
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Universes of values of several columns, whose combinations are the records."""
+
+    entry: dict[str, Any]
+    values: dict[str, Sequence[str | None]]
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """The columns' types."""
+        return dict.fromkeys(self.values, pa.string())
+
+    @property
+    def records(self) -> list[Row]:
+        """Every combination of the columns' values."""
+        return list(itertools.product(*self.values.values()))
+
+    @property
+    def statistic(self) -> dict[str, Any]:
+        """The statistic's entry in a spec."""
+        return self.entry
+
 
 BITS = {"lattice_bits": 2}
 JOINT = ["multivariate_normal", "linear_regression"]
-NEW = sorted(set(FAMILIES) - {"bernoulli", "categorical", "poisson", "normal", *JOINT})
-CASES: dict[str, Case] = {
+TABLES = {"contingency", "naive_bayes", "bayesian_network", "markov_chain"}
+NEW = sorted(set(FAMILIES) - {"bernoulli", "categorical", "poisson", "normal", *JOINT} - TABLES)
+SCALAR: dict[str, Case] = {
     "bernoulli": Case(pa.int64(), [0, 1, 2, None], {"family": "bernoulli"}),
     "bernoulli-nulls": Case(pa.float64(), [0.0, 1.0, None], {"family": "bernoulli", "nulls": {"value": 1}}),
     "bernoulli-boolean": Case(
@@ -131,15 +170,15 @@ CASES: dict[str, Case] = {
         {"family": "lognormal", "lower": "0.25", "upper": 4, **BITS},
     ),
 }
-CASES |= {
+SCALAR |= {
     f"{name}-nulls": Case(case.type, case.values, {**case.entry, "nulls": {"value": "1"}})
-    for name, case in CASES.items()
+    for name, case in SCALAR.items()
     if name in NEW
 }
-CASES["lognormal-nulls"] = Case(
+SCALAR["lognormal-nulls"] = Case(
     pa.float64(),
     [*(float(np.exp(step / 4 * np.log(4.0))) for step in range(-4, 5)), None],
-    {**CASES["lognormal"].entry, "nulls": {"value": "1"}},
+    {**SCALAR["lognormal"].entry, "nulls": {"value": "1"}},
 )
 PAIRS = [
     (1.0, 1.0),
@@ -154,7 +193,7 @@ PAIRS = [
 BOUNDS: dict[str, Any] = {"lower": -1, "upper": 1}
 for suffix, bounds in (("", BOUNDS), ("-nulls", {**BOUNDS, "nulls": {"value": "-0.25"}})):
     regression = {"family": "linear_regression", "predictors": {"v": bounds}, **BITS}
-    CASES |= {
+    SCALAR |= {
         f"multivariate_normal{suffix}": Case(
             pa.float64(),
             PAIRS,
@@ -169,11 +208,54 @@ for suffix, bounds in (("", BOUNDS), ("-nulls", {**BOUNDS, "nulls": {"value": "-
     }
 NEARLY_ATTAINED = {
     (name, "replace_one", shape)
-    for name in CASES
+    for name in SCALAR
     if name.startswith(tuple(JOINT))
     for shape in ("plain", "window")
 } - {("linear_regression-origin-nulls", "replace_one", "plain")}
 """Bounded components need two cells for twice; a box's best neighbour is no point of a coarse lattice."""
+PAIR = ["x", "y"]
+WITH_OTHER = {"categories": PAIR, "other": "true"}
+STRUCTURED: dict[str, Cases] = {
+    "contingency": Cases(
+        {"family": "contingency", "columns": {"a": PAIR, "b": WITH_OTHER}},
+        {"a": ["x", "y", "z", None], "b": ["x", "y", "z", None]},
+    ),
+    "contingency-other": Cases(
+        {"family": "contingency", "columns": {"a": WITH_OTHER, "b": WITH_OTHER}},
+        {"a": ["x", "y", None], "b": ["x", "z", None]},
+    ),
+    "naive_bayes": Cases(
+        {"family": "naive_bayes", "outcome": {"a": PAIR}, "features": {"b": PAIR, "c": WITH_OTHER}},
+        {"a": ["x", "y", None], "b": ["x", "y", "z"], "c": ["x", "y", None]},
+    ),
+    "naive_bayes-other": Cases(
+        {
+            "family": "naive_bayes",
+            "outcome": {"a": WITH_OTHER},
+            "features": {"b": WITH_OTHER, "c": WITH_OTHER, "again": {"column": "c", **WITH_OTHER}},
+        },
+        {"a": ["x", "y", None], "b": ["x", "z"], "c": ["x", "y", None]},
+    ),
+    "bayesian_network": Cases(
+        {
+            "family": "bayesian_network",
+            "nodes": {
+                "c": {"categories": PAIR, "parents": ["b", "a"]},
+                "a": PAIR,
+                "b": {**WITH_OTHER, "parents": ["a"]},
+            },
+        },
+        {"a": ["x", "y", None], "b": ["x", "y", None], "c": ["x", "y", "z"]},
+    ),
+    "bayesian_network-other": Cases(
+        {
+            "family": "bayesian_network",
+            "nodes": {"a": WITH_OTHER, "b": {**WITH_OTHER, "parents": ["a"]}, "c": WITH_OTHER},
+        },
+        {"a": ["x", None], "b": ["x", "y", None], "c": ["x", "z"]},
+    ),
+}
+CASES: dict[str, Case | Cases] = {**SCALAR, **STRUCTURED}
 NOT_ATTAINED = {("categorical-one", "replace_one", shape) for shape in ("plain", "window")}
 """One category in one cell: a replaced record can only enter or leave, which moves 1 of the declared 2."""
 
@@ -181,13 +263,13 @@ NOT_ATTAINED = {("categorical-one", "replace_one", shape) for shape in ("plain",
 class Engine:
     """Sums data sets of rows over a spec, exactly as a release does."""
 
-    def __init__(self, directory: Path, case: Case, neighboring: str, shape: str) -> None:
+    def __init__(self, directory: Path, case: Case | Cases, neighboring: str, shape: str) -> None:
         spec = {
             "name": "n",
             "dataset": "d",
             "source": {"parquet": str(directory)},
             "privacy": {"epsilon": "1", "neighboring": neighboring},
-            "statistics": {"s": case.entry if case.several else {**case.entry, "column": "v"}},
+            "statistics": {"s": case.statistic},
         }
         if shape == "groups":
             spec["groups"] = {"g": ["a", "b"]}
@@ -200,7 +282,9 @@ class Engine:
         self.job = chunk_job(self.spec, "2013-01" if shape == "window" else "all")
         keys = ["a", "b", "unknown", None] if shape == "groups" else ["a"]
         days = DAYS if shape == "window" else [DAYS[0]]
-        self.universe: list[Row] = list(itertools.product(case.values, keys, days))
+        self.universe: list[Row] = [
+            (*values, *others) for values, *others in itertools.product(case.records, keys, days)
+        ]
 
     @property
     def statistic(self) -> StatisticPlan:
@@ -214,16 +298,12 @@ class Engine:
         return np.array([self.totals([row]) for row in self.universe])
 
     def totals(self, rows: Sequence[Row]) -> NDArray[Any]:
-        values, keys, days = zip(*rows, strict=True) if rows else ((), (), ())
-        firsts = seconds = list(values)
-        if self.case.several:
-            firsts, seconds = [value for value, _ in values], [value for _, value in values]
+        types = {**self.case.columns, "g": pa.string(), "t": pa.date32()}
+        columns = zip(*rows, strict=True) if rows else ((),) * len(types)
         table = pa.table(
             {
-                "v": pa.array(firsts, type=self.case.type, from_pandas=False),
-                "u": pa.array(seconds, type=self.case.type, from_pandas=False),
-                "g": pa.array(list(keys), type=pa.string()),
-                "t": pa.array(list(days), type=pa.date32()),
+                name: pa.array(list(values), type=kind, from_pandas=False)
+                for (name, kind), values in zip(types.items(), columns, strict=True)
             }
         )
         pq.write_table(table, self.directory / "data.parquet")
@@ -238,7 +318,8 @@ class Engine:
 
 
 def test_every_family_has_its_cases() -> None:
-    assert {case.entry["family"] for case in CASES.values()} == set(FAMILIES)
+    by_row = {name for name, family in FAMILIES.items() if not family.needs_unit}
+    assert {case.entry["family"] for case in CASES.values()} == by_row
     assert {case.entry["family"] for case in CASES.values() if "nulls" in case.entry} >= set(NEW)
 
 
@@ -274,7 +355,16 @@ def largest_change(engine: Engine) -> int:
 @pytest.mark.parametrize("shape", ["plain", "groups"])
 @pytest.mark.parametrize(
     "name",
-    ["bernoulli", "categorical-other", "poisson", "normal", "weibull", "lognormal", "multivariate_normal"],
+    [
+        "bernoulli",
+        "categorical-other",
+        "poisson",
+        "normal",
+        "weibull",
+        "lognormal",
+        "multivariate_normal",
+        "bayesian_network",
+    ],
 )
 def test_totals_are_sums_over_records(tmp_path: Path, name: str, shape: str) -> None:
     """What makes comparing single records exhaustive: a data set's totals are the sum of its records'."""
@@ -357,6 +447,29 @@ def test_the_naive_range_sum_would_be_larger_and_the_separate_sum_smaller() -> N
     ranges = 2 * steps * steps // 2 + steps**2
     assert minimal_moments(steps, Fraction(2)) < ranges
     assert minimal_moments(steps, Fraction(2)) > steps**2
+
+
+@pytest.mark.parametrize("name", sorted(STRUCTURED))
+def test_a_row_enters_all_tables_or_none(tmp_path: Path, name: str) -> None:
+    """Entering some tables only would keep the bound, but then the tables would count different rows."""
+    engine = Engine(tmp_path, CASES[name], "add_or_remove_one", "groups")
+    sizes = [table.size for table in engine.statistic.parameters.tables]
+    added = set()
+    for vector in engine.vectors():
+        cells = vector.reshape(engine.plan.n_cells, -1)
+        parts = np.split(cells, np.cumsum(sizes)[:-1], axis=1)
+        added.add(tuple(int(part.sum()) for part in parts))
+    assert added == {(0,) * len(sizes), (1,) * len(sizes)}
+
+
+def test_class_counts_beside_the_tables_would_cost_more(tmp_path: Path) -> None:
+    """A margin is a function of its table, but releasing it anew adds to what a record moves."""
+    engine = Engine(tmp_path, CASES["naive_bayes"], "add_or_remove_one", "plain")
+    vectors = engine.vectors()
+    table = engine.statistic.parameters.tables[0]
+    margin = vectors[:, : table.size].reshape(-1, *table.shape).sum(axis=2)
+    with_margin = np.abs(np.concatenate([vectors, margin], axis=1)).sum(axis=1).max()
+    assert with_margin == engine.statistic.l1_sensitivity + 1
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

@@ -59,7 +59,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 def test_the_catalogue_has_every_family() -> None:
-    assert set(ENTRIES) == set(FAMILIES)
+    assert set(ENTRIES) == {name for name, family in FAMILIES.items() if not family.needs_unit}
 
 
 def check_bits(

@@ -47,6 +47,17 @@ BY_CUSTOMER = {
 }
 
 
+VARIABLE = {"categories": ["x", "y", '"\\\n', "a=b,c"], "other": "true"}
+TABLES = {
+    "a": {"family": "contingency", "columns": {"z": VARIABLE, "b": ["1", "2"]}},
+    "b": {"family": "naive_bayes", "outcome": {"z": VARIABLE}, "features": {"b": ["1", "2"], "a": ["3"]}},
+    "c": {
+        "family": "bayesian_network",
+        "nodes": {"z": {**VARIABLE, "parents": ["b"]}, "b": {"column": "z", "categories": ["1", "2"]}},
+    },
+}
+
+
 def some_files(plan: Plan) -> list[DataFile]:
     return [
         DataFile(
@@ -77,6 +88,7 @@ def sealed(content: dict[str, Any]) -> bytes:
         make_plan(groups=GROUPS),
         make_plan(statistics=EXTREME),
         make_plan(statistics=CONSTANTS),
+        make_plan(statistics=TABLES),
         make_plan(privacy={"epsilon": "0.7", "neighboring": "replace_one"}),
         make_plan(privacy=BY_CUSTOMER),
         make_plan(max_total_rows="5000"),

@@ -25,6 +25,14 @@ def _on_a_number(family: str, **fields: Any) -> st.SearchStrategy[dict[str, Any]
     )
 
 
+VARIABLES: dict[str, dict[str, Any]] = {
+    "colour": {"column": "text", "categories": ["a", "b", "", "01"]},
+    "number": {"column": "tiny", "categories": {"range": ["0", "3"]}, "other": "true"},
+    "sign": {"column": "flag", "categories": ["true", "false"]},
+    "date": {"column": "day", "categories": {"from": "2013-01", "to": "2013-02", "every": "month"}},
+}
+FIRST, SECOND, THIRD, FOURTH = ({name: entry} for name, entry in VARIABLES.items())
+
 ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "bernoulli": st.fixed_dictionaries(
         {"family": st.just("bernoulli"), "column": st.sampled_from(["flag", "tiny"]), "nulls": NULLS}
@@ -35,6 +43,34 @@ ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "column": st.sampled_from(["text", "dictionary", "digits", "integer", "day"]),
             "categories": st.sampled_from([["a", "b", ""], ["0", "1", "12"], ["1970-01-01"]]),
             "other": st.sampled_from(["true", "false"]),
+        }
+    ),
+    "contingency": st.fixed_dictionaries(
+        {
+            "family": st.just("contingency"),
+            "columns": st.sampled_from([FIRST, {**SECOND, **THIRD}, {**FOURTH, **FIRST, **SECOND}]),
+        }
+    ),
+    "naive_bayes": st.fixed_dictionaries(
+        {
+            "family": st.just("naive_bayes"),
+            "outcome": st.sampled_from([FIRST, SECOND]),
+            "features": st.sampled_from([THIRD, {**FOURTH, **THIRD}]),
+        }
+    ),
+    "bayesian_network": st.fixed_dictionaries(
+        {
+            "family": st.just("bayesian_network"),
+            "nodes": st.sampled_from(
+                [
+                    VARIABLES,
+                    {
+                        **SECOND,
+                        "colour": {**VARIABLES["colour"], "parents": ["sign", "number"]},
+                        "sign": {**VARIABLES["sign"], "parents": ["number"]},
+                    },
+                ]
+            ),
         }
     ),
     "binomial": _on_a_number("binomial", trials="12"),

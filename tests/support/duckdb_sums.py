@@ -11,7 +11,15 @@ import numpy as np
 
 from suffice.pipeline.domains import Domain, DomainKind, period_start
 from suffice.pipeline.plan import measures
-from suffice.pipeline.sums import CodeColumn, CodeCounts, Measure, MomentSums, ReadColumn
+from suffice.pipeline.sums import (
+    CodeColumn,
+    CodeCounts,
+    MomentSums,
+    PowerSums,
+    ReadColumn,
+    TableCounts,
+    TransitionCounts,
+)
 from suffice.pipeline.transforms import Shape
 
 if TYPE_CHECKING:
@@ -41,6 +49,18 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
         where = f"substr(strftime({_quoted(spec.window.column)}, '%Y-%m-%d'), 1, {length}) = '{window}'"
     result = {}
     for name, measure in measures(spec).items():
+        if isinstance(measure, TableCounts):
+            result[name] = _tables(
+                connection, measure, f"{source} WHERE {where}", cell, types, math.prod(sizes)
+            )
+            continue
+        if isinstance(measure, TransitionCounts):
+            unit = spec.privacy.column_unit
+            assert unit is not None
+            places = {"unit": _quoted(unit.column), "place": _quoted(measure.order), "cell": cell}
+            chosen = f"{source} WHERE {where}"
+            result[name] = _transitions(connection, measure, chosen, places, types, math.prod(sizes))
+            continue
         columns = ", ".join(f"{_value(of, types)} AS v{place}" for place, of in enumerate(measure.reads))
         complete = " AND ".join(f"v{place} IS NOT NULL" for place in range(len(measure.reads)))
         rows = connection.execute(
@@ -54,11 +74,63 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
     return result
 
 
+def _tables(
+    connection: duckdb.DuckDBPyConnection,
+    measure: TableCounts,
+    rows: str,
+    cell: str,
+    types: dict[str, str],
+    n_cells: int,
+) -> NDArray[Any]:
+    """One GROUP BY per table, over the rows that have a code of every column of every table."""
+    values = {of: f"v{number}" for number, of in enumerate(measure.reads)}
+    coded = ", ".join(f"{_value(of, types)} AS {name}" for of, name in values.items())
+    complete = " AND ".join(f"{name} IS NOT NULL" for name in ("cell", *values.values()))
+    parts = []
+    for table in measure.tables:
+        names = ", ".join(values[of] for of in table)
+        counts = np.zeros((n_cells, *(of.n_codes for of in table)), object)
+        query = f"FROM (SELECT {cell} AS cell, {coded} FROM {rows}) "  # noqa: S608 - of a test's spec
+        query += f"SELECT cell, {names}, count(*) "
+        for *place, count in connection.execute(
+            f"{query} WHERE {complete} GROUP BY cell, {names}"
+        ).fetchall():
+            counts[tuple(place)] = count
+        parts.append(counts.reshape(n_cells, -1))
+    return np.concatenate(parts, axis=1)
+
+
+def _transitions(
+    connection: duckdb.DuckDBPyConnection,
+    measure: TransitionCounts,
+    rows: str,
+    places: dict[str, str],
+    types: dict[str, str],
+    n_cells: int,
+) -> NDArray[Any]:
+    """Step from row to row of every unit with a window function."""
+    columns = ", ".join(f"{expression} AS {name}" for name, expression in places.items())
+    is_number = f"AND NOT isnan({places['place']})" if types[measure.order] in {"DOUBLE", "FLOAT"} else ""
+    query = (
+        f"WITH coded AS (SELECT {columns}, {_value(measure.of, types)} AS code FROM {rows} {is_number}), "  # noqa: S608
+        "steps AS (SELECT cell, code, row_number() OVER w AS number, lag(code) OVER w AS before, "
+        "lag(cell) OVER w AS cell_before FROM coded "
+        "WHERE unit IS NOT NULL AND place IS NOT NULL AND cell IS NOT NULL AND code IS NOT NULL "
+        "WINDOW w AS (PARTITION BY unit ORDER BY place, code, cell)) "
+        "SELECT cell, before, code, count(*) FROM steps "
+        f"WHERE cell = cell_before AND number <= {measure.most + 1} GROUP BY ALL"
+    )
+    counts = np.zeros((n_cells, measure.of.n_codes, measure.of.n_codes), object)
+    for cell, before, code, count in connection.execute(query).fetchall():
+        counts[cell, before, code] = count
+    return counts.reshape(n_cells, -1)
+
+
 def _quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def _aggregates(measure: Measure) -> str:
+def _aggregates(measure: CodeCounts | PowerSums | MomentSums) -> str:
     if isinstance(measure, CodeCounts):
         return ", ".join(f"count(*) FILTER (v0 = {code})" for code in range(measure.width))
     if isinstance(measure, MomentSums):

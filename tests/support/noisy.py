@@ -14,9 +14,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+COLUMNLESS = frozenset({"contingency", "naive_bayes", "bayesian_network"})
+"""Families that name their columns in their own way."""
+NO_NULLS = COLUMNLESS | {"categorical", "markov_chain"}
+"""Families that count every row where every column has `other`."""
+
+
 def statistic_plan(statistic: dict[str, Any], *, epsilon: str, public_n: bool) -> StatisticPlan:
     """The only statistic's plan; with a public N it counts every row, nulls as well."""
-    if public_n and statistic["family"] != "categorical":
+    if statistic["family"] not in COLUMNLESS:
+        statistic = {"column": "x", **statistic}
+    if public_n and statistic["family"] not in NO_NULLS:
         statistic = {**statistic, "nulls": {"value": "0"}}
     spec = {
         "name": "simulated",
@@ -25,9 +33,9 @@ def statistic_plan(statistic: dict[str, Any], *, epsilon: str, public_n: bool) -
         "privacy": {
             "epsilon": epsilon,
             "neighboring": "replace_one" if public_n else "add_or_remove_one",
-            "unit": "row",
+            "unit": {"column": "who", "max_rows": "1"} if statistic["family"] == "markov_chain" else "row",
         },
-        "statistics": {"measured": {"column": "x", **statistic}},
+        "statistics": {"measured": statistic},
     }
     (plan,) = compile_plan(load_spec(spec)).statistics
     return plan

@@ -1,0 +1,152 @@
+r"""Discrete Bayesian network: declared variables, each with declared parents.
+
+.. math:: p(x) = \prod_v \theta_{v, \mathrm{pa}_v(x), x_v}, \quad T(x) = (e_{\mathrm{pa}_v(x), x_v})_v
+
+One table of (parents, node) for each of V nodes. Sensitivity in `sensitivity.md`: partition-of-unity or
+minimal-tables.
+"""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
+
+from pydantic import BeforeValidator, PlainValidator, model_validator
+
+from suffice.pipeline.families import categorical, count_tables
+from suffice.pipeline.families.contract import Block, Family, Parameters
+from suffice.pipeline.families.count_tables import VariableSpec, default_prior, totals, written_out
+from suffice.pipeline.fields import StatisticSpec
+from suffice.pipeline.priors import Dirichlet
+from suffice.pipeline.sensitivity import Design
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.structure import CountTable
+    from suffice.pipeline.sums import TableCounts
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        message = "parents are a list of nodes"
+        raise ValueError(message)
+    if len(set(value)) < len(value):
+        message = "a parent stands there twice"
+        raise ValueError(message)
+    return tuple(value)
+
+
+class NodeSpec(VariableSpec):
+    """A node: its column, categories and parents."""
+
+    parents: Annotated[tuple[str, ...], PlainValidator(_names)] = ()
+
+
+class BayesianNetworkSpec(StatisticSpec):
+    """The nodes."""
+
+    nodes: Annotated[dict[str, NodeSpec], BeforeValidator(written_out)]
+
+    @model_validator(mode="after")
+    def _has_no_cycle(self) -> Self:
+        for name, node in self.nodes.items():
+            for parent in node.parents:
+                if parent not in self.nodes:
+                    message = f"the parent {parent!r} of {name!r} is no node: declare it"
+                    raise ValueError(message)
+        try:
+            TopologicalSorter({name: node.parents for name, node in self.nodes.items()}).prepare()
+        except CycleError as error:
+            message = f"the nodes are no network, parents run in a circle: {' -> '.join(error.args[1])}"
+            raise ValueError(message) from None
+        return self
+
+
+def _layout(spec: BayesianNetworkSpec) -> dict[str, tuple[str, ...]]:
+    return {name: (*node.parents, name) for name, node in spec.nodes.items()}
+
+
+def measure(spec: BayesianNetworkSpec) -> TableCounts:
+    """Count each node within each combination of its parents."""
+    return count_tables.measure(spec.nodes, list(_layout(spec).values()))
+
+
+def tables(spec: BayesianNetworkSpec) -> tuple[CountTable, ...]:
+    """Return one table for each node."""
+    return count_tables.count_tables(spec.nodes, _layout(spec))
+
+
+def block(spec: BayesianNetworkSpec, n_is_public: bool) -> Block:
+    """Release the nodes' tables."""
+    return count_tables.block(tables(spec), spec.nodes, n_is_public=n_is_public)
+
+
+def parameters(spec: BayesianNetworkSpec) -> Parameters:
+    """Return the tables."""
+    return Parameters(tables=tables(spec))
+
+
+def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
+    """Call the probabilities by their table and categories."""
+    return count_tables.labels_of(constants.tables)
+
+
+def n_categories(spec: BayesianNetworkSpec) -> int:
+    """Return the number of counts."""
+    return measure(spec).width
+
+
+def project(statistic: NoisyStatistic) -> Floats:
+    """Return possible counts (n_cells, n_probabilities): nowhere negative, and shared margins agree."""
+    from suffice.pipeline.networks import project_tables  # noqa: PLC0415 - consumers only
+
+    return project_tables(
+        statistic.plan.parameters.tables,
+        count_tables.tables_of(statistic),
+        known_n=float(statistic.known_n) if statistic.plan.design is Design.MINIMAL else None,
+        scale=statistic.plan.scale,
+    )
+
+
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+    """Update the prior of each node given its parents, of projected counts."""
+    return count_tables.plug_in_law(statistic.plan.parameters.tables, prior, project(statistic))
+
+
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+    """Return the exact posterior of nodes with the same parents, given the tables of those nodes."""
+    from suffice.pipeline.networks import network_law  # noqa: PLC0415 - consumers only
+
+    released = statistic.plan.parameters.tables
+    return network_law(
+        released,
+        count_tables.tables_of(statistic),
+        count_tables.concentrations(prior, released),
+        scale=statistic.plan.scale,
+        n_prior=n_prior,
+    )
+
+
+FAMILY = Family(
+    name="bayesian_network",
+    spec=BayesianNetworkSpec,
+    measure=measure,
+    block=block,
+    totals=totals,
+    parameters=parameters,
+    prior=Dirichlet,
+    default_prior=default_prior,
+    plug_in=plug_in,
+    log_likelihood=categorical.log_likelihood,
+    noise_aware=noise_aware,
+    n_categories=n_categories,
+    tables=tables,
+    labels=labels,
+)

@@ -1,0 +1,76 @@
+r"""Contingency table: one count for every combination of declared categories of several columns.
+
+.. math:: p(x \mid p) = p_{x_1 \dots x_V}, \quad T(x) = e_{x_1 \dots x_V}
+
+Sensitivity in `sensitivity.md`: partition-of-unity or minimal-tables, with one table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suffice.pipeline.families import categorical, count_tables
+from suffice.pipeline.families.contract import Block, Family, Parameters
+from suffice.pipeline.families.count_tables import Variables, default_prior, totals
+from suffice.pipeline.fields import StatisticSpec
+from suffice.pipeline.priors import Dirichlet
+
+if TYPE_CHECKING:
+    from suffice.pipeline.structure import CountTable
+    from suffice.pipeline.sums import TableCounts
+
+_TABLE = "joint"
+
+
+class ContingencySpec(StatisticSpec):
+    """Columns of declared categories, counted jointly."""
+
+    columns: Variables
+
+
+def measure(spec: ContingencySpec) -> TableCounts:
+    """Count every combination."""
+    return count_tables.measure(spec.columns, [list(spec.columns)])
+
+
+def tables(spec: ContingencySpec) -> tuple[CountTable, ...]:
+    """Return the one table over all columns."""
+    return count_tables.count_tables(spec.columns, {_TABLE: list(spec.columns)})
+
+
+def block(spec: ContingencySpec, n_is_public: bool) -> Block:
+    """Release one count per combination; beside a public N where every physical row is counted."""
+    return count_tables.block(tables(spec), spec.columns, n_is_public=n_is_public)
+
+
+def parameters(spec: ContingencySpec) -> Parameters:
+    """Return the table."""
+    return Parameters(tables=tables(spec))
+
+
+def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
+    """Call the entries of the probability by the categories of all columns."""
+    return count_tables.labels_of(constants.tables)
+
+
+def n_categories(spec: ContingencySpec) -> int:
+    """Return the number of combinations."""
+    return measure(spec).width
+
+
+FAMILY = Family(
+    name="contingency",
+    spec=ContingencySpec,
+    measure=measure,
+    block=block,
+    totals=totals,
+    parameters=parameters,
+    prior=Dirichlet,
+    default_prior=default_prior,
+    plug_in=categorical.plug_in,
+    log_likelihood=categorical.log_likelihood,
+    noise_aware=categorical.noise_aware,
+    n_categories=n_categories,
+    tables=tables,
+    labels=labels,
+)

@@ -1,0 +1,137 @@
+r"""Markov chain: transitions between declared states along the rows of each unit.
+
+.. math:: p(x_1, \dots, x_{L + 1} \mid x_1) = \prod_t P_{x_t x_{t + 1}}, \quad T(x) = \sum_t e_{x_t x_{t + 1}}
+
+A unit is a sequence: its first L transitions in a declared order, ties broken by state. Sensitivity in
+`sensitivity.md`: first-transitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.families import categorical, count_tables
+from suffice.pipeline.families.categorical import CategoricalSpec
+from suffice.pipeline.families.contract import Block, Family, Parameters
+from suffice.pipeline.families.count_tables import default_prior, totals
+from suffice.pipeline.fields import Column, Count
+from suffice.pipeline.priors import Dirichlet
+from suffice.pipeline.structure import CountTable, Variable
+from suffice.pipeline.sums import TransitionCounts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_TABLE = "transitions"
+
+
+class MarkovChainSpec(CategoricalSpec):
+    """A column of states, the column that orders a unit's rows, and a unit's most transitions."""
+
+    order: Column
+    transitions: Count
+
+
+def measure(spec: MarkovChainSpec) -> TransitionCounts:
+    """Count the transitions of each pair of states."""
+    return TransitionCounts(of=categorical.code_column(spec), order=spec.order, most=spec.transitions)
+
+
+def tables(spec: MarkovChainSpec) -> tuple[CountTable, ...]:
+    """Return the table of (from, to)."""
+    states = categorical.names(spec)
+    variables = tuple(
+        Variable(name=f"{direction}_{spec.column}", categories=states) for direction in ("from", "to")
+    )
+    return (CountTable(name=_TABLE, variables=variables),)
+
+
+def block(spec: MarkovChainSpec, _n_is_public: bool) -> Block:
+    """Release one count per pair of states; a record is a transition, of which a unit has a few."""
+    released = tables(spec)
+    shared = count_tables.block(released, {}, n_is_public=False)
+    return Block(
+        design=shared.design,
+        components=shared.components,
+        largest_value=1,
+        record_l1=1,
+        unit_l1=spec.transitions,
+        quantities=shared.quantities,
+    )
+
+
+def parameters(spec: MarkovChainSpec) -> Parameters:
+    """Return the table."""
+    return Parameters(tables=tables(spec))
+
+
+def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
+    """Call the probabilities by the states that they are from and to."""
+    return count_tables.labels_of(constants.tables)
+
+
+def n_categories(spec: MarkovChainSpec) -> int:
+    """Return the number of pairs of states."""
+    return measure(spec).width
+
+
+def project(statistic: NoisyStatistic) -> Floats:
+    """Return counts of at least 0, (n_cells, n_probabilities)."""
+    return np.maximum(statistic.values.astype(np.float64), 0.0)
+
+
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+    """Update the prior of the next state given each state, of projected counts."""
+    return count_tables.plug_in_law(statistic.plan.parameters.tables, prior, project(statistic))
+
+
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+    """Return the exact posterior of the next state given each state, all counts being latent.
+
+    N is the number of transitions. How often each state is left has a flat prior over the states; that a
+    state is entered about as often as it is left is not used.
+    """
+    from suffice.pipeline.counts.star import StarCounts, star_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.table_laws import PiecesLaw  # noqa: PLC0415
+
+    released = statistic.plan.parameters.tables
+    (counts,) = count_tables.tables_of(statistic)
+    posterior = star_posterior(
+        StarCounts(
+            classes=None,
+            features=(counts,),
+            scale=statistic.plan.scale,
+            class_concentration=np.ones(counts.shape[1]),
+            feature_concentrations=tuple(count_tables.concentrations(prior, released)),
+            n_prior=n_prior,
+        )
+    )
+    places = np.arange(released[0].size)
+    return PiecesLaw(pieces=((posterior, counts.shape[1] + places, places),))
+
+
+FAMILY = Family(
+    name="markov_chain",
+    spec=MarkovChainSpec,
+    measure=measure,
+    block=block,
+    totals=totals,
+    parameters=parameters,
+    prior=Dirichlet,
+    default_prior=default_prior,
+    plug_in=plug_in,
+    log_likelihood=categorical.log_likelihood,
+    noise_aware=noise_aware,
+    needs_unit=True,
+    n_categories=n_categories,
+    tables=tables,
+    labels=labels,
+)

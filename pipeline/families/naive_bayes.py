@@ -1,0 +1,188 @@
+r"""Naive Bayes: a class, and features that are independent given the class.
+
+.. math:: p(y, x) = \pi_y \prod_d \theta_{d y x_d}, \quad T(y, x) = (e_{y x_1}, \dots, e_{y x_D})
+
+One table of (class, feature) for each of D features. The class counts are a margin of every one of them,
+and are not released again. Sensitivity in `sensitivity.md`: partition-of-unity or minimal-tables.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
+
+import numpy as np
+from pydantic import AfterValidator, model_validator
+
+from suffice.pipeline.families import categorical, count_tables
+from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
+from suffice.pipeline.families.count_tables import Variables, default_prior, totals
+from suffice.pipeline.fields import StatisticSpec
+from suffice.pipeline.priors import Dirichlet
+from suffice.pipeline.sensitivity import Design
+from suffice.pipeline.structure import CountTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.count_tables import VariableSpec
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.sums import TableCounts
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+def _one(variables: dict[str, VariableSpec]) -> dict[str, VariableSpec]:
+    if len(variables) != 1:
+        message = "the outcome is one variable: the class"
+        raise ValueError(message)
+    return variables
+
+
+class NaiveBayesSpec(StatisticSpec):
+    """The outcome, which is the class, and the features."""
+
+    outcome: Annotated[Variables, AfterValidator(_one)]
+    features: Variables
+
+    @model_validator(mode="after")
+    def _the_outcome_is_no_feature(self) -> Self:
+        for name in self.outcome.keys() & self.features.keys():
+            message = f"the outcome {name!r} cannot be a feature too"
+            raise ValueError(message)
+        return self
+
+    @property
+    def variables(self) -> dict[str, VariableSpec]:
+        """The outcome, then the features."""
+        return {**self.outcome, **self.features}
+
+
+def _layout(spec: NaiveBayesSpec) -> dict[str, tuple[str, str]]:
+    (outcome,) = spec.outcome
+    return {feature: (outcome, feature) for feature in spec.features}
+
+
+def measure(spec: NaiveBayesSpec) -> TableCounts:
+    """Count each feature within each class."""
+    return count_tables.measure(spec.variables, list(_layout(spec).values()))
+
+
+def tables(spec: NaiveBayesSpec) -> tuple[CountTable, ...]:
+    """Return one table for each feature."""
+    return count_tables.count_tables(spec.variables, _layout(spec))
+
+
+def block(spec: NaiveBayesSpec, n_is_public: bool) -> Block:
+    """Release the features' tables; class counts are means of their margins, by inverse variance."""
+    released = tables(spec)
+    precisions = [Fraction(1, table.shape[1]) for table in released]
+    weights = [precision / sum(precisions) for precision in precisions]
+    ends = list(accumulate((table.size for table in released), initial=0))
+    classes = outcome_table(released)
+    quantities = tuple(
+        Quantity(
+            name="count",
+            labels=label,
+            coefficients={
+                start + index * table.shape[1] + position: weight
+                for table, weight, start in zip(released, weights, ends, strict=False)
+                for position in range(table.shape[1])
+            },
+        )
+        for index, label in enumerate(classes.labels())
+    )
+    return count_tables.block(released, spec.variables, n_is_public=n_is_public, derived=quantities)
+
+
+def outcome_table(released: tuple[CountTable, ...]) -> CountTable:
+    """Return the table of class counts, which every released table has as its margin."""
+    outcome = released[0].variables[0]
+    return CountTable(name=outcome.name, variables=(outcome,))
+
+
+def parameters(spec: NaiveBayesSpec) -> Parameters:
+    """Return the released tables."""
+    return Parameters(tables=tables(spec))
+
+
+def estimated_tables(constants: Parameters) -> tuple[CountTable, ...]:
+    """Return the tables of probabilities: of the class, then of each feature given the class."""
+    return (outcome_table(constants.tables), *constants.tables)
+
+
+def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
+    """Call the probabilities by their table and categories."""
+    return count_tables.labels_of(estimated_tables(constants))
+
+
+def n_categories(spec: NaiveBayesSpec) -> int:
+    """Return the number of counts."""
+    return measure(spec).width
+
+
+def project(statistic: NoisyStatistic) -> Floats:
+    """Return possible counts (n_cells, n_probabilities): of classes, then of every feature by class.
+
+    Class counts are means of the tables' margins by inverse variance, at least 0 or with sum N where that is
+    public; each row of a table is the nearest one whose sum is its class count.
+    """
+    counts = count_tables.tables_of(statistic)
+    precisions = np.array([1.0 / table.shape[2] for table in counts])
+    margins = np.stack([table.sum(axis=2) for table in counts])
+    classes = np.tensordot(precisions / precisions.sum(), margins, axes=1)
+    if statistic.plan.design is Design.MINIMAL:
+        classes = categorical.project_simplex(classes, float(statistic.known_n))
+    classes = np.maximum(classes, 0.0)
+    rows = [
+        categorical.project_simplex(table.reshape(-1, table.shape[2]), classes.reshape(-1, 1))
+        for table in counts
+    ]
+    return np.concatenate([classes, *(row.reshape(len(classes), -1) for row in rows)], axis=1)
+
+
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+    """Update the priors of the class and of each feature given the class, of projected counts."""
+    estimated = estimated_tables(statistic.plan.parameters)
+    return count_tables.plug_in_law(estimated, prior, project(statistic))
+
+
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+    """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
+    from suffice.pipeline.counts.star import StarCounts, star_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.table_laws import PiecesLaw  # noqa: PLC0415
+
+    of_class, *of_features = count_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))
+    posterior = star_posterior(
+        StarCounts(
+            classes=None,
+            features=tuple(count_tables.tables_of(statistic)),
+            scale=statistic.plan.scale,
+            class_concentration=of_class[0],
+            feature_concentrations=tuple(of_features),
+            n_prior=n_prior,
+        )
+    )
+    everything = np.arange(posterior.mean.shape[1])
+    return PiecesLaw(pieces=((posterior, everything, everything),))
+
+
+FAMILY = Family(
+    name="naive_bayes",
+    spec=NaiveBayesSpec,
+    measure=measure,
+    block=block,
+    totals=totals,
+    parameters=parameters,
+    prior=Dirichlet,
+    default_prior=default_prior,
+    plug_in=plug_in,
+    log_likelihood=categorical.log_likelihood,
+    noise_aware=noise_aware,
+    n_categories=n_categories,
+    tables=tables,
+    labels=labels,
+)

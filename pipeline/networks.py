@@ -1,0 +1,201 @@
+"""Bayesian networks from noisy tables of (parents, node): projection, and exact posteriors by family.
+
+A *family* here is all nodes with the same parents: features of one class, the combination of the parents'
+categories. Where that is a single root, its own table counts the classes too, and its probabilities belong to
+the family. A root that is nobody's only parent is a categorical variable. Every family's posterior is exact
+given the tables of that family; it does not see the others, so margins that families share are not
+reconciled. Where the parents are no single root, their combinations have a prior of Dirichlet(1).
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.counts.latent import count_posterior
+from suffice.pipeline.counts.noisy import NoisyCounts
+from suffice.pipeline.counts.star import StarCounts, star_posterior
+from suffice.pipeline.families.categorical import project_simplex
+from suffice.pipeline.table_laws import PiecesLaw
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.structure import CountTable
+    from suffice.pipeline.table_laws import Piece
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Rows: TypeAlias = NDArray[np.int64]
+
+_MOST_ROUNDS = 200
+_CLOSE = 1e-6
+"""Share of the noise scale within which projected margins agree."""
+
+
+def network_law(
+    released: Sequence[CountTable],
+    counts: Sequence[Floats],
+    concentrations: Sequence[Floats],
+    *,
+    scale: float,
+    n_prior: NPrior,
+) -> PiecesLaw:
+    """Return the posterior of all probabilities, in the order of the tables' entries.
+
+    Parameters
+    ----------
+    released : sequence of CountTable
+        The tables of (parents, node).
+    counts : sequence of ndarray of shape (n_cells, *table.shape), float64
+        Raw noisy counts.
+    concentrations : sequence of ndarray of shape (n_rows, n_categories), float64
+        The prior of each node given each combination of its parents.
+    scale : float, > 0
+        b of the noise.
+    n_prior : NPrior
+        The prior of N.
+    """
+    starts = np.cumsum([0, *(table.size for table in released)])
+    pieces: list[tuple[Piece, Rows, Rows]] = []
+    for root, nodes in families(released):
+        if root is not None and not nodes:
+            alone = NoisyCounts.of(
+                counts[root],
+                observed=np.ones(released[root].size, dtype=bool),
+                scale=scale,
+                concentration=concentrations[root][0],
+                n_prior=n_prior,
+            )
+            everything = np.arange(released[root].size)
+            pieces.append((count_posterior(alone), everything, starts[root] + everything))
+            continue
+        names = [variable.name for variable in released[nodes[0]].variables[:-1]]
+        places = [
+            np.arange(table.size).reshape(1, *table.shape) + start
+            for table, start in zip(released, starts, strict=False)
+        ]
+        n_classes = released[nodes[0]].size // released[nodes[0]].shape[-1]
+        posterior = star_posterior(
+            StarCounts(
+                classes=None if root is None else counts[root],
+                features=tuple(_by_class(released[node], counts[node], names) for node in nodes),
+                scale=scale,
+                class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
+                feature_concentrations=tuple(
+                    _by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[
+                        0
+                    ]
+                    for node in nodes
+                ),
+                n_prior=n_prior,
+            )
+        )
+        own = [] if root is None else [starts[root] + np.arange(n_classes)]
+        of_nodes = [_by_class(released[node], places[node], names).ravel() for node in nodes]
+        taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
+        pieces.append((posterior, taken, np.concatenate([*own, *of_nodes])))
+    return PiecesLaw(pieces=tuple(pieces))
+
+
+def families(released: Sequence[CountTable]) -> list[tuple[int | None, list[int]]]:
+    """Return every family: the root that is its class, if any, and the nodes with these parents."""
+    roots = {table.name: index for index, table in enumerate(released) if len(table.variables) == 1}
+    nodes: dict[frozenset[str], list[int]] = {}
+    for index, table in enumerate(released):
+        parents = frozenset(variable.name for variable in table.variables[:-1])
+        if parents:
+            nodes.setdefault(parents, []).append(index)
+    found = [
+        (roots.pop(next(iter(names)), None) if len(names) == 1 else None, own) for names, own in nodes.items()
+    ]
+    return [*found, *((root, []) for root in roots.values())]
+
+
+def _by_class(table: CountTable, values: Any, names: Sequence[str]) -> Any:
+    """Values (n, *table.shape) as (n, n_classes, n_categories), the parents in the order of `names`."""
+    own = [variable.name for variable in table.variables[:-1]]
+    axes = [1 + own.index(name) for name in names]
+    ordered = np.transpose(values, (0, *axes, values.ndim - 1))
+    return ordered.reshape(len(values), -1, table.shape[-1])
+
+
+def project_tables(
+    released: Sequence[CountTable], counts: Sequence[Floats], *, known_n: float | None, scale: float
+) -> Floats:
+    """Return possible counts (n_cells, n_entries): nowhere negative, and shared margins agree.
+
+    Margins are averaged by inverse variance and tables projected onto the simplex of their total, in turns,
+    until both hold.
+    """
+    shared = shared_variables(released)
+    n_cells = len(counts[0])
+    for _round in range(_MOST_ROUNDS):
+        counts = agreeing(counts, released, shared, known_n)
+        if min(float(table.min()) for table in counts) > -_CLOSE * scale:
+            break
+        counts = [
+            project_simplex(table.reshape(n_cells, -1), np.maximum(_total(table), 0.0)[:, None]).reshape(
+                table.shape
+            )
+            for table in counts
+        ]
+    projected: Floats = np.concatenate([table.reshape(n_cells, -1) for table in counts], axis=1)
+    return np.maximum(projected, 0.0)
+
+
+def _total(table: Floats) -> Floats:
+    total: Floats = table.sum(axis=tuple(range(1, table.ndim)))
+    return total
+
+
+def shared_variables(released: Sequence[CountTable]) -> list[frozenset[str]]:
+    """Return the sets of variables that tables share, and what these sets share, the smallest first."""
+    scopes = [frozenset(variable.name for variable in table.variables) for table in released]
+    found = {first & second for first, second in combinations(scopes, 2)} | {frozenset[str]()}
+    while True:
+        more = found | {first & second for first, second in combinations(found, 2)}
+        if more == found:
+            return sorted(found, key=lambda names: (len(names), sorted(names)))
+        found = more
+
+
+def agreeing(
+    counts: Sequence[Floats],
+    released: Sequence[CountTable],
+    shared: Sequence[frozenset[str]],
+    known_n: float | None,
+) -> list[Floats]:
+    """Let tables agree on every margin that they share: its mean by inverse variance, spread evenly.
+
+    Smaller margins come first, and a larger one that agrees on them moves none of them.
+    """
+    result = list(counts)
+    for names in shared:
+        margins: list[tuple[int, Any, Floats, float]] = []
+        for index, table in enumerate(released):
+            own = [variable.name for variable in table.variables]
+            if names <= set(own):
+                others = tuple(axis for axis, name in enumerate(own, 1) if name not in names)
+                kept = [axis for axis, name in enumerate(own, 1) if name in names]
+                order = sorted(range(len(kept)), key=lambda place: own[kept[place] - 1])
+                margin = result[index].sum(axis=others, keepdims=True)
+                spread = result[index][0].size / margin[0].size
+                aligned = np.transpose(
+                    margin.reshape(len(margin), *(margin.shape[axis] for axis in kept)),
+                    (0, *(1 + place for place in order)),
+                )
+                margins.append((index, (margin.shape, np.argsort(order)), aligned, spread))
+        if known_n is not None and not names:
+            mean = np.full(margins[0][2].shape, known_n)
+        else:
+            weight = sum(1.0 / spread for *_, spread in margins)
+            mean = sum((margin / spread for *_, margin, spread in margins), np.zeros(1)) / weight
+        for index, (shape, back), margin, spread in margins:
+            change = np.transpose(mean - margin, (0, *(1 + place for place in back))).reshape(shape)
+            result[index] = result[index] + change / spread
+    return result

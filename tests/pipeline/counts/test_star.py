@@ -1,0 +1,153 @@
+"""Exact posteriors of classes and features, against enumeration of every latent table."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from suffice.pipeline.counts import splitting
+from suffice.pipeline.counts.star import StarCounts, star_posterior
+from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+FALSE_ALARM = 1e-9
+LARGEST = 13
+"""No class is larger in what is enumerated: the priors of N see to it."""
+
+
+def make_star(
+    n_prior: NPrior,
+    *,
+    with_classes: bool,
+    scale: float = 1.3,
+    concentrations: tuple[float, float] = (1.0, 0.7),
+    uneven: bool = False,
+) -> StarCounts:
+    """Two classes, features of two and of three categories; three cells, some of them impossible."""
+    features = (
+        np.array([[[3.0, 1.0], [2.0, 4.0]], [[-2.0, 0.0], [5.0, -1.0]], [[0.0, 0.0], [0.0, 1.0]]]),
+        np.array(
+            [
+                [[1.0, 2.0, 2.0], [1.0, 1.0, 4.0]],
+                [[-1.0, 3.0, -2.0], [0.0, 2.0, 0.0]],
+                [[0.0, -3.0, 1.0], [2.0, 0.0, 0.0]],
+            ]
+        ),
+    )
+    of_features = tuple(np.full(feature.shape[1:], concentrations[1]) for feature in features)
+    if uneven:
+        of_features[1][1] = [0.2, 3.0, 1.0]
+    return StarCounts(
+        classes=np.array([[5.0, 4.0], [1.0, 1.0], [-2.0, 3.0]]) if with_classes else None,
+        features=features,
+        scale=scale,
+        class_concentration=np.array([concentrations[0], 1.5 if uneven else concentrations[0]]),
+        feature_concentrations=of_features,
+        n_prior=n_prior,
+    )
+
+
+def log_polya(concentration: Floats, counts: Floats) -> float:
+    """Log probability of a sequence of categories with these counts, by its number of orders and N!."""
+    total = gammaln(concentration.sum()) - gammaln(concentration.sum() + counts.sum())
+    return float(
+        total + np.sum(gammaln(concentration + counts) - gammaln(concentration) - gammaln(counts + 1))
+    )
+
+
+class Enumeration:
+    """All latent tables of one cell, feature by feature within every pair of class counts."""
+
+    def __init__(self, star: StarCounts, cell: int) -> None:
+        self.star, self.cell = star, cell
+        log_weights, means, squares = [], [], []
+        rows = {(d, y, m): self._row(d, y, m) for d in range(2) for y in range(2) for m in range(LARGEST + 1)}
+        self.classes = []
+        for m in itertools.product(range(LARGEST + 1), repeat=2):
+            n = sum(m)
+            prior = float(star.n_prior.log_prob(np.array([float(n)]))[0])
+            if not math.isfinite(prior):
+                continue
+            counts = np.array(m, dtype=float)
+            log_weight = prior + float(gammaln(n + 1)) + log_polya(star.class_concentration, counts)
+            if star.classes is not None:
+                log_weight -= float(np.sum(np.abs(star.classes[cell] - counts))) / star.scale
+            first, second = self._moments(star.class_concentration + counts)
+            for d, y in itertools.product(range(2), range(2)):
+                log_evidence, mean, square = rows[d, y, m[y]]
+                log_weight += log_evidence
+                first, second = np.append(first, mean), np.append(second, square)
+            log_weights.append(log_weight)
+            means.append(first)
+            squares.append(second)
+            self.classes.append(m)
+        weights = np.exp(np.array(log_weights) - max(log_weights))
+        self.probability = weights / weights.sum()
+        self.mean = self.probability @ np.array(means)
+        self.sd = np.sqrt(self.probability @ np.array(squares) - self.mean**2)
+
+    @staticmethod
+    def _moments(concentration: Floats) -> tuple[Floats, Floats]:
+        total = concentration.sum()
+        mean = concentration / total
+        return mean, mean * (concentration + 1.0) / (total + 1.0)
+
+    def _row(self, d: int, y: int, m: int) -> tuple[float, Floats, Floats]:
+        noisy = self.star.features[d][self.cell, y]
+        concentration = self.star.feature_concentrations[d][y]
+        logs, means, squares = [], [], []
+        for free in itertools.product(range(m + 1), repeat=len(noisy) - 1):
+            if sum(free) <= m:
+                counts = np.array([*free, m - sum(free)], dtype=float)
+                log_weight = float(gammaln(m + 1)) + log_polya(concentration, counts)
+                logs.append(log_weight - float(np.sum(np.abs(noisy - counts))) / self.star.scale)
+                mean, square = self._moments(concentration + counts)
+                means.append(mean)
+                squares.append(square)
+        weights = np.exp(logs)
+        share = weights / weights.sum()
+        return float(np.log(weights.sum())), share @ np.array(means), share @ np.array(squares)
+
+
+N_PRIORS: list[NPrior] = [Fixed(9), Uniform(0, LARGEST), Uniform(3, 8), Reciprocal(LARGEST)]
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+@pytest.mark.parametrize("with_classes", [False, True])
+@pytest.mark.parametrize("n_prior", N_PRIORS)
+def test_moments_equal_enumeration(n_prior: NPrior, with_classes: bool, uneven: bool) -> None:
+    star = make_star(n_prior, with_classes=with_classes, uneven=uneven)
+    posterior = star_posterior(star)
+    for cell in range(star.n_cells):
+        exact = Enumeration(star, cell)
+        assert posterior.mean[cell] == pytest.approx(exact.mean, rel=1e-6)
+        assert posterior.sd[cell] == pytest.approx(exact.sd, rel=1e-6)
+
+
+@pytest.mark.parametrize("rounds", [40, 0])
+@pytest.mark.parametrize("n_prior", [Fixed(9), Reciprocal(LARGEST)])
+def test_draws_follow_the_enumerated_law(
+    n_prior: NPrior, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a round of proposals every count is drawn one after the other."""
+    monkeypatch.setattr(splitting, "ROUNDS", rounds)
+    star = make_star(n_prior, with_classes=False)
+    draws = star_posterior(star).sample(20_000, np.random.default_rng())
+    nats = math.log(2 / FALSE_ALARM)
+    for cell in range(star.n_cells):
+        exact = Enumeration(star, cell)
+        for power in (1, 2):
+            values = draws[:, cell] ** power
+            expected = exact.mean if power == 1 else exact.sd**2 + exact.mean**2
+            # Bernstein's inequality for draws within 0..1.
+            limit = np.sqrt(2 * values.var(axis=0) * 1.2 * nats / 20_000) + nats / (3 * 20_000)
+            assert np.all(np.abs(values.mean(axis=0) - expected) < limit)

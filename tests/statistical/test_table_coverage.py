@@ -1,0 +1,87 @@
+"""Coverage of count tables' posteriors: truth and N drawn from their priors, as in test_posterior_coverage.
+
+Every probability of every table is tested, each at three masses; probabilities of one simulation depend on
+each other, and the level of each test is that of the whole file divided by all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from suffice.pipeline.inference import posterior_of
+from suffice.pipeline.n_prior import Uniform
+from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+from support.tables import TABLES, simulate_counts, true_probabilities
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ranks: TypeAlias = NDArray[np.int64]
+
+CELLS = 400
+DRAWS = 199
+LEVELS = {0.5: 50, 0.8: 20, 0.95: 5}
+CASES = [(name, n, "0.5") for name in TABLES for n in (20, 200)]
+LONG_CASES = [
+    (name, n, epsilon) for name in TABLES for n in (20, 100, 1000, 10_000) for epsilon in ("0.1", "0.5", "1")
+]
+MOST_PROBABILITIES = 40
+FALSE_ALARM = 1e-6 / (len(CASES) * len(LEVELS) * MOST_PROBABILITIES)
+"""Two-sided, of one level of one probability of one case: at most 1e-6 over the whole file."""
+
+
+def simulate(
+    name: str, n: int, epsilon: str, method: str, rng: np.random.Generator, cells: int = CELLS
+) -> Ranks:
+    """Ranks of the true probabilities among draws, (n_cells, n_probabilities)."""
+    plan = statistic_plan(TABLES[name], epsilon=epsilon, public_n=False)
+    rows = rng.integers(0, 2 * n, cells, endpoint=True)
+    truth, exact = [], []
+    for cell in range(cells):
+        probabilities = true_probabilities(plan, rng)
+        truth.append(np.concatenate([each.ravel() for each in probabilities.values()]))
+        exact.append(simulate_counts(plan, probabilities, int(rows[cell]), rng))
+    values = np.array(exact)
+    statistic = noisy_statistic(plan, values + discrete_laplace(plan.scale, values.shape, rng))
+    posterior = posterior_of(
+        statistic, method=method, n_prior=Uniform(0, 2 * n) if method == "noise-aware" else None
+    )
+    draws = posterior.sample(DRAWS, rng)["probability"]
+    ranks: Ranks = np.sum(draws < np.array(truth), axis=0)
+    return ranks
+
+
+def outliers(ranks: Ranks, false_alarm: float) -> list[tuple[float, int, float]]:
+    """Mass, probability and share covered, of every coverage that is not nominal."""
+    cells = len(ranks)
+    found = []
+    for mass, out in LEVELS.items():
+        covered = np.sum((ranks >= out) & (ranks <= DRAWS - out), axis=0)
+        low, high = binom.ppf(false_alarm / 2, cells, mass), binom.isf(false_alarm / 2, cells, mass)
+        wrong = np.flatnonzero((covered < low) | (covered > high))
+        found += [(mass, int(entry), float(covered[entry] / cells)) for entry in wrong]
+    return found
+
+
+@pytest.mark.parametrize(("name", "n", "epsilon"), CASES)
+def test_noise_aware_posteriors_of_tables_cover_nominally(name: str, n: int, epsilon: str) -> None:
+    ranks = simulate(name, n, epsilon, "noise-aware", np.random.default_rng())
+    assert ranks.shape[1] <= MOST_PROBABILITIES
+    assert not outliers(ranks, FALSE_ALARM)
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_plug_in_posteriors_of_tables_fail_the_same_test(name: str) -> None:
+    ranks = simulate(name, 20, "0.5", "plug-in", np.random.default_rng())
+    assert len(outliers(ranks, FALSE_ALARM)) > ranks.shape[1]
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(("name", "n", "epsilon"), LONG_CASES)
+def test_four_thousand_simulations_cover_nominally(name: str, n: int, epsilon: str) -> None:
+    ranks = simulate(name, n, epsilon, "noise-aware", np.random.default_rng(), cells=4000)
+    assert not outliers(ranks, 1e-4 / (len(LONG_CASES) * len(LEVELS) * MOST_PROBABILITIES))

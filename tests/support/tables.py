@@ -1,0 +1,93 @@
+"""Count tables for simulations: entries of a spec, true probabilities, and rows drawn from them."""
+
+from __future__ import annotations
+
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.families.naive_bayes import estimated_tables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.plan import StatisticPlan
+    from suffice.pipeline.structure import CountTable
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+TWO, THREE = ["0", "1"], ["0", "1", "2"]
+TABLES: dict[str, dict[str, Any]] = {
+    "contingency": {"family": "contingency", "columns": {"a": TWO, "b": THREE}},
+    "naive_bayes": {
+        "family": "naive_bayes",
+        "outcome": {"y": TWO},
+        "features": {"a": THREE, "b": TWO, "c": THREE},
+    },
+    "star": {
+        "family": "bayesian_network",
+        "nodes": {
+            "a": {"categories": THREE, "parents": ["y"]},
+            "y": TWO,
+            "b": {"categories": TWO, "parents": ["y"]},
+            "alone": THREE,
+        },
+    },
+    "chain": {
+        "family": "bayesian_network",
+        "nodes": {
+            "a": TWO,
+            "b": {"categories": THREE, "parents": ["a"]},
+            "c": {"categories": TWO, "parents": ["b"]},
+        },
+    },
+    "collider": {
+        "family": "bayesian_network",
+        "nodes": {
+            "a": TWO,
+            "b": TWO,
+            "c": {"categories": TWO, "parents": ["b", "a"]},
+            "d": {"categories": THREE, "parents": ["a", "b"]},
+        },
+    },
+}
+
+
+def conditional_tables(plan: StatisticPlan) -> tuple[CountTable, ...]:
+    """Return the tables of probabilities, in the order of the posterior."""
+    tables = plan.parameters.tables
+    return estimated_tables(plan.parameters) if plan.family == "naive_bayes" else tables
+
+
+def true_probabilities(plan: StatisticPlan, rng: np.random.Generator) -> dict[str, Floats]:
+    """Draw each table's probabilities from the uniform prior, of its last variable given the others."""
+    drawn = {}
+    for table in conditional_tables(plan):
+        if plan.family == "contingency":
+            drawn[table.name] = rng.dirichlet(np.ones(table.size)).reshape(table.shape)
+        else:
+            rows = rng.dirichlet(np.ones(table.shape[-1]), table.size // table.shape[-1])
+            drawn[table.name] = rows.reshape(table.shape)
+    return drawn
+
+
+def simulate_counts(
+    plan: StatisticPlan, probabilities: dict[str, Floats], n_rows: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw rows, and count them in every released table, one table beside the other."""
+    rows: dict[str, NDArray[np.int64]] = {}
+    tables = {table.name: table for table in conditional_tables(plan)}
+    if plan.family == "contingency":
+        (joint,) = probabilities.values()
+        return rng.multinomial(n_rows, joint.ravel())
+    parents = {name: [variable.name for variable in table.variables[:-1]] for name, table in tables.items()}
+    for name in TopologicalSorter(parents).static_order():
+        of_rows = probabilities[name][tuple(rows[parent] for parent in parents[name])]
+        chances = np.broadcast_to(of_rows, (n_rows, tables[name].shape[-1]))
+        rows[name] = np.sum(rng.random((n_rows, 1)) > np.cumsum(chances, axis=1)[:, :-1], axis=1)
+    parts = []
+    for table in plan.parameters.tables:
+        codes = np.ravel_multi_index([rows[variable.name] for variable in table.variables], table.shape)
+        parts.append(np.bincount(codes, minlength=table.size))
+    return np.concatenate(parts)
