@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.laws import Labelled, Simulated
+from suffice.pipeline.laws import Labelled
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.posterior import NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.priors import Dirichlet, Prior, parse_prior
@@ -174,5 +174,4 @@ def _posterior(
         label_columns=FAMILIES[plan.family].labels(plan.parameters),
         law=law,
         components=law.components if isinstance(law, Labelled) else {},
-        diagnostics=law.diagnostics if isinstance(law, Simulated) else None,
     )

@@ -8,7 +8,7 @@ Every law answers for all cells at once. ``quantiles`` has the quantiles along a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -64,15 +64,6 @@ class Labelled(Protocol):
     @property
     def components(self) -> Mapping[str, tuple[str, ...]]:
         """The entries' names, by parameter."""
-
-
-@runtime_checkable
-class Simulated(Protocol):
-    """A law that rests on draws of a Markov chain."""
-
-    @property
-    def diagnostics(self) -> Mapping[str, Any]:
-        """What to judge them by; see ``Posterior``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

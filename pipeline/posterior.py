@@ -77,9 +77,6 @@ class Posterior:
         The parameters' joint law.
     components : dict of str to tuple of str
         What a parameter with a last axis of its own is of, in order: a column, or a pair as ``x, y``.
-    diagnostics : dict or None
-        What to judge MCMC by: ``sampler``, ``chains``, ``draws``, ``largest_r_hat`` (over parameters and
-        cells; 1 where chains agree) and ``fewest_effective_draws``. None where no chain was run.
     """
 
     statistic: str
@@ -91,7 +88,6 @@ class Posterior:
     label_columns: Mapping[str, tuple[str | None, ...]]
     law: Law = field(repr=False)
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    diagnostics: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -110,7 +106,11 @@ class Posterior:
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """What a sampled law rests on, as ``{"sampler": "importance", "effective_draws": 5000.0}``."""
+        """What a sampled law rests on, as ``{"sampler": "importance", "effective_draws": 5000.0}``.
+
+        Of MCMC: ``sampler``, ``chains``, ``draws`` (over all chains, for each cell), ``largest_r_hat`` (over
+        parameters and cells; 1 where chains agree) and ``fewest_effective_draws``.
+        """
         return dict(getattr(self.law, "diagnostics", {}))
 
     def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:

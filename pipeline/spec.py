@@ -15,7 +15,6 @@ from suffice.errors import SpecError, UsageError
 from suffice.pipeline.documents import Document, read_file, read_mapping
 from suffice.pipeline.domains import MOST_CELLS, Domain, period_start
 from suffice.pipeline.families import FAMILIES, NO_SUMS
-from suffice.pipeline.families.moments import BoundedColumn
 from suffice.pipeline.fields import (
     Column,
     ColumnUnit,

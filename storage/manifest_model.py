@@ -145,7 +145,7 @@ class TableEntry(_Model):
 
 
 class ParametersEntry(_Model):
-    """Public constants of the posterior; ``constants``, ``columns`` and ``tables`` only where there are any."""
+    """Public constants of the posterior; ``constants``, ``columns`` and ``tables`` where there are any."""
 
     categories: tuple[str, ...]
     lower: Exact | None

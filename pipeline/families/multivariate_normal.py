@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.contract import ColumnBounds
-
     from suffice.pipeline.joint_moments.projection import Moments
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior

@@ -223,7 +223,8 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     plan = statistic.plan
     steps = 1 << (plan.parameters.lattice_bits or DEFAULT_BITS)
     minimal = plan.design is Design.MINIMAL
-    units = (steps**2 // WEIGHT, steps**2) if minimal else (4 * steps**2,) * 3
+    weight = plan.moment_weight or DEFAULT_WEIGHT
+    units = (int(steps**2 / weight), steps**2) if minimal else (4 * steps**2,) * 3
     coefficients = np.array(MOMENTS if minimal else BERNSTEIN)
     coefficients[:, 0] += coefficients[:, 2] / (12.0 * steps**2)
     centre, half_range = _interval(plan.parameters)

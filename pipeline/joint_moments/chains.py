@@ -1,13 +1,12 @@
 r"""Hamiltonian Monte Carlo over many cells and chains at once, and what says whether to believe it.
 
-Positions are whitened by the covariance that all chains of a cell have shown so far; the step follows their
-acceptance. After the warm-up neither changes any more.
+Positions are whitened by the covariance that all chains of a cell have shown so far; the step follows what
+they accept. After the warm-up neither changes any more.
 
 References
 ----------
 Neal. MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo, 2011.
-Vehtari, Gelman, Simpson, Carpenter, Bürkner. Rank-normalization, folding, and localization: an improved R-hat.
-Bayesian Analysis 2021.
+Gelman, Carlin, Stern, Dunson, Vehtari, Rubin. Bayesian Data Analysis, third edition, 2013.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ def sample_chains(
     Parameters
     ----------
     target : callable
-        Positions (n_cells * n_chains, k) -> log densities (n_cells * n_chains,) and gradients, which need not be
-        exact: they guide, and the densities decide.
+        Positions (n_cells * n_chains, k) -> log densities (n_cells * n_chains,) and gradients. These need not
+        be exact: they guide, and the densities decide.
     start : ndarray of shape (n_cells, n_chains, k), float64
         Where the chains start.
     spread : ndarray of shape (n_cells, k), float64
@@ -114,7 +113,7 @@ def _run(
 
 
 def _root(kept: Floats, old: Floats) -> Floats:
-    """Return a root of the covariance that all chains of a cell have shown; the old one where there is none."""
+    """Return a root of the covariance that all chains of a cell have shown; the old one if none moved."""
     iterations, n_cells, n_chains, size = kept.shape
     pooled = np.moveaxis(kept, 1, 0).reshape(n_cells, iterations * n_chains, size)
     centred = pooled - pooled.mean(axis=1, keepdims=True)

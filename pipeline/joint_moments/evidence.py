@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Moments of many chains at once: n (b,), mean (b, d), spread S / n (b, d, d) and second moments Q / n."""
+    """Moments of b chains at once: n (b,), mean (b, d), spread S / n (b, d, d), second moments Q / n."""
 
     n: Floats
     mean: Floats
@@ -41,7 +41,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalEvidence:
-    """Evidence of the first `size` columns under a normal-inverse-Wishart prior; about 0 without first moments.
+    """Evidence of the first columns under a normal-inverse-Wishart prior; about 0 without first moments.
 
     Attributes
     ----------
@@ -156,6 +156,7 @@ def _no_gradient(chains: int, columns: int) -> Gradient:
 
 
 def outer(left: Floats, right: Floats) -> Floats:
+    """Return outer products of vectors (b, d)."""
     outer: Floats = left[:, :, None] * right[:, None, :]
     return outer
 

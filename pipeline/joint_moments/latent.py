@@ -1,6 +1,4 @@
-"""Noise-aware posteriors of several columns: latent moments by MCMC, then parameters by the conjugate update."""
-
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+"""Noise-aware posteriors of several columns: latent moments by MCMC, parameters by the conjugate update."""
 
 from __future__ import annotations
 
@@ -250,8 +248,16 @@ def _components(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
     first, _ = np.triu_indices(len(names) + 1)
     powers = np.where(first > 0, 2.0, 1.0)
     powers[0] = 0.0
+    # Rounding to the lattice adds a twelfth of a squared step to every square, on average (Sheppard).
+    matrix[:, 0] += matrix[:, _squares(len(names))].sum(axis=1) / 12.0
     observed = (statistic.values / plan.scale).astype(np.float64)
     return matrix * float(steps) ** powers / plan.scale, observed
+
+
+def _squares(size: int) -> NDArray[np.int64]:
+    """Return where the sums of squares stand among the moments."""
+    first, second = np.triu_indices(size + 1)
+    return np.flatnonzero((first == second) & (first > 0))
 
 
 def _latent_n(n_prior: NPrior, size: int) -> LatentN:
@@ -286,8 +292,8 @@ def _start(
     average = np.clip(average, -1.0, 1.0)
     spread = sums.scatter / n[:, None, None] if target.linear else sums.products / n[:, None, None]
     # Noise leaves less than it adds: a spread of a tenth of the half range is mixed in where it is large.
-    product_noise = math.sqrt(2.0) / np.abs(target.components[:, 1:]).max(axis=0)
-    doubt = np.minimum(1.0, product_noise[-size * (size + 1) // 2 :].max() / n)
+    products = target.components[:, 1 + size :]
+    doubt = np.minimum(1.0, math.sqrt(2.0) / np.abs(products).max(axis=0).min() / n)
     base = (_LEAST_SPREAD + 0.1 * doubt)[:, None, None] * np.eye(size)
     base_point = target.coordinates(n, average, spread + base)
     scales = [np.minimum(0.5, noise / n)[:, None]] if not latent_n.fixed else []

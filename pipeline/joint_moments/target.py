@@ -4,11 +4,12 @@ Rows z of d columns, in half ranges, are normal, and their parameters have the c
 moments t and S = Q - t t^T / N have the density of a normal and a Wishart; with the parameters integrated out
 
 .. math::
-    p(t, Q \mid N) = \frac{\pi^{(N - 1) d / 2} |S|^{(N - d - 2) / 2}}{N^{d / 2} \Gamma_d((N - 1) / 2)} \; e(N, t, Q)
+    p(t, Q \mid N) = \frac{\pi^{(N - 1) d / 2} |S|^{(N - d - 2) / 2}}{N^{d / 2} \Gamma_d((N - 1) / 2)}
+        \; e(N, t, Q)
 
-where e is the evidence of any N rows with these moments. It is times the prior of N and the density of the
-noise, :math:`e^{-|y_k - \mu_k| / b}` for each component. There is no central limit theorem in this. Without first
-moments Q has the Wishart's density about 0: :math:`\pi^{N d / 2} |Q|^{(N - d - 1) / 2} / \Gamma_d(N / 2)`.
+where e is the evidence of any N rows with these moments. The posterior is that times the prior of N and the
+density of the noise, :math:`e^{-|y_k - \mu_k| / b}` for each component. No central limit theorem is in this.
+Without first moments the factor is :math:`\pi^{N d / 2} |Q|^{(N - d - 1) / 2} / \Gamma_d(N / 2)`.
 
 Discrete Laplace noise is taken for Laplace noise, of scales of thousands of lattice steps, and an N with more
 than one likely value for a real number.
@@ -56,7 +57,7 @@ class LatentN:
     fixed: bool
 
     def of(self, free: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return n, dn/dx, the log prior of x, and its derivative by x, of a coordinate x on the whole line."""
+        """Return n, dn/dx, the log prior of x, and its derivative by x, of a coordinate x of the line."""
         share = 1.0 / (1.0 + np.exp(-free))
         width = self.highest - self.lowest
         n = self.lowest + width * share
@@ -125,7 +126,7 @@ class Target:
         return np.concatenate([*free, *([mean] if self.linear else []), root[:, rows, columns]], axis=1)
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the log density (b,), up to a constant, and its gradient (b, n_coordinates), kinks rounded off.
+        """Return the log density (b,), up to a constant, and its gradient (b, k) with kinks rounded off.
 
         The cells' chains follow one another: b is a multiple of the number of cells.
         """
@@ -144,7 +145,7 @@ class Target:
         loose = d + 2 if self.linear else d + 1
         free_rows = (n - 1.0) / 2.0 if self.linear else n / 2.0
         log_gamma, digamma = multivariate_gamma(free_rows, d)
-        # The Jacobians from t, Q to the means and S / n give powers of n, and that to L powers of its diagonal.
+        # The Jacobians from t, Q to the means and S / n give powers of n, that to L powers of L_ii.
         power = d * (d + 2) / 2.0 if self.linear else d * (d + 1) / 2.0
         rows = d + 1.0 - np.arange(d)
         value += (n - loose) / 2.0 * (d * log_n + log_determinant) + power * log_n - log_gamma + logs @ rows

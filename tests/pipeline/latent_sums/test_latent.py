@@ -212,7 +212,8 @@ def test_quantiles_are_within_a_thousandth_of_their_level(family: str, prior: Pr
     law = posterior.law
     assert isinstance(law, LatentSumLaw)
     quantiles = law.quantiles(law.name, LEVELS, 0, np.random.default_rng())
-    line: Callable[[float], float] = {"probability": logit, "mean": float}.get(law.name, math.log)
+    lines: dict[str, Callable[[float], float]] = {"probability": logit, "mean": float}
+    line = lines.get(law.name, math.log)
     for cell in (0, 3, 5):
         dense = Enumeration(family, plan, values[cell], prior, n_prior)
         kept = dense.probability > 1e-12
