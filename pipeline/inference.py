@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.laws import Labelled
+from suffice.pipeline.mixtures import Mixture, mixture_law, one_component, parse_mixture
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.posterior import NOISE_AWARE, PLUG_IN, Posterior
-from suffice.pipeline.priors import Dirichlet, Prior, parse_prior
+from suffice.pipeline.priors import Dirichlet, Prior
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def posterior_of(
     statistic: NoisyStatistic,
     *,
     method: str = NOISE_AWARE,
-    prior: Prior | str | None = None,
+    prior: Prior | Mixture | str | None = None,
     n_prior: NPrior | int | str | None = None,
 ) -> Posterior:
     """Compute the posterior of a released statistic's parameters.
@@ -35,7 +36,7 @@ def posterior_of(
     method : {"noise-aware", "plug-in"}
         The exact posterior given the noise, or the one that takes projected statistics for exact and is not
         calibrated.
-    prior : Prior or str, optional
+    prior : Prior, Mixture or str, optional
         Of the parameters; the family's default otherwise.
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
@@ -63,7 +64,7 @@ def posterior_of(
 def noise_aware_posterior(
     statistic: NoisyStatistic,
     *,
-    prior: Prior | str | None = None,
+    prior: Prior | Mixture | str | None = None,
     n_prior: NPrior | int | str | None = None,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
@@ -74,8 +75,15 @@ def noise_aware_posterior(
             f"{PLUG_IN}, which ignores the noise and is not calibrated, exists so far"
         )
         raise UsageError(message)
-    chosen = _prior_for(statistic, prior)
+    given = parse_mixture(prior) if isinstance(prior, str) else prior
     latent_n = n_prior_for(statistic, n_prior)
+    if isinstance(given, Mixture):
+        laws = [
+            family.noise_aware(statistic, _prior_for(statistic, component), latent_n)
+            for component in given.components
+        ]
+        return _posterior(statistic, NOISE_AWARE, given, mixture_law(given, laws), latent_n)
+    chosen = _prior_for(statistic, given)
     return _posterior(
         statistic, NOISE_AWARE, chosen, family.noise_aware(statistic, chosen, latent_n), latent_n
     )
@@ -105,7 +113,7 @@ def same_data_posterior(
     return _posterior(first, NOISE_AWARE, chosen, family.same_data(statistics, chosen, latent_n), latent_n)
 
 
-def plug_in_posterior(statistic: NoisyStatistic, *, prior: Prior | str | None = None) -> Posterior:
+def plug_in_posterior(statistic: NoisyStatistic, *, prior: Prior | Mixture | str | None = None) -> Posterior:
     """Compute the conjugate posterior that takes projected noisy statistics for exact; see ``posterior_of``.
 
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
@@ -120,12 +128,13 @@ def default_prior(statistic: NoisyStatistic) -> Prior:
     return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
 
 
-def _prior_for(statistic: NoisyStatistic, prior: Prior | str | None) -> Prior:
+def _prior_for(statistic: NoisyStatistic, prior: Prior | Mixture | str | None) -> Prior:
     """Read the prior and check that it is of the family's conjugate kind."""
     plan = statistic.plan
     if prior is None:
         return default_prior(statistic)
-    chosen = parse_prior(prior) if isinstance(prior, str) else prior
+    written = parse_mixture(prior) if isinstance(prior, str) else prior
+    chosen = one_component(written, f"this posterior of {plan.name}")
     kind = FAMILIES[plan.family].prior
     if not isinstance(chosen, kind):
         message = f"{plan.name} is {plan.family}: its prior must be {kind.__name__}, not {chosen}"
@@ -161,7 +170,7 @@ def n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -
 
 
 def _posterior(
-    statistic: NoisyStatistic, method: str, prior: Prior, law: Law, n_prior: NPrior | None
+    statistic: NoisyStatistic, method: str, prior: Prior | Mixture, law: Law, n_prior: NPrior | None
 ) -> Posterior:
     plan = statistic.plan
     return Posterior(

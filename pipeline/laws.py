@@ -124,6 +124,11 @@ class CountLaw:
         """Names of the parameters."""
         return ("probability",)
 
+    @property
+    def log_evidence(self) -> Floats:
+        """Log probabilities of the noisy counts under the prior, (n_cells,), up to one constant."""
+        return self.posterior.log_evidence
+
     def mean(self, parameter: str) -> Floats:
         """Means."""
         return _shown(self.posterior.mean, self.shown)

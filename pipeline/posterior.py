@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.laws import Law
+    from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.priors import Prior
 
@@ -63,7 +64,7 @@ class Posterior:
         Which statistic of the release, and its family.
     method : {"noise-aware", "plug-in"}
         How the noise is treated.
-    prior : Prior
+    prior : Prior or Mixture
         The prior of the parameters, the same for every cell.
     n_prior : NPrior or None
         The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
@@ -82,7 +83,7 @@ class Posterior:
     statistic: str
     family: str
     method: str
-    prior: Prior
+    prior: Prior | Mixture
     n_prior: NPrior | None
     groups: Mapping[str, list[str | int]] = field(repr=False)
     label_columns: Mapping[str, tuple[str | None, ...]]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.contract import Quantity
+    from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.plan import StatisticPlan
     from suffice.pipeline.pooling.roll_up import RolledUp
@@ -263,7 +264,7 @@ class Release:
     def posterior(
         self,
         statistic: str,
-        prior: Prior | str | None = None,
+        prior: Prior | Mixture | str | None = None,
         where: Mapping[str, object] | None = None,
         method: str = "noise-aware",
         n_prior: NPrior | int | str | None = None,
@@ -275,8 +276,8 @@ class Release:
         statistic : str
             Its name in the release.
         prior : prior object or str, optional
-            The same prior for every cell, as ``suffice.Beta(1, 9)`` or ``"Beta(1, 9)"``; the family's
-            default otherwise.
+            The same prior for every cell, as ``suffice.Beta(1, 9)`` or ``"Beta(1, 9)"``, or a mixture of
+            such, as ``"Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"``; the family's default otherwise.
         where : mapping, optional
             Keep the cells with these group keys.
         method : {"noise-aware", "plug-in"}

@@ -12,6 +12,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import posterior_of
 from suffice.pipeline.joint_priors import JointPrior
+from suffice.pipeline.mixtures import one_component
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.posterior import NOISE_AWARE
 from suffice.pipeline.priors import Dirichlet
@@ -158,7 +159,7 @@ def world_of(
         public_n=statistic.public_n,
         max_total_rows=statistic.max_total_rows,
         method=method,
-        prior=posterior.prior,
+        prior=one_component(posterior.prior, "a simulation"),
         n_prior=drawn_from,
         believed_n_prior=believed,
     )

@@ -20,7 +20,14 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.counts import sampling
-from suffice.pipeline.counts.noisy import NoisyCounts, balanced_tilt, masses, pair_rows, rows_of
+from suffice.pipeline.counts.noisy import (
+    NoisyCounts,
+    balanced_tilt,
+    log_factor_of_n,
+    masses,
+    pair_rows,
+    rows_of,
+)
 from suffice.pipeline.counts.sums import MAX_GRID, CountSums
 from suffice.pipeline.counts.weights import CountWeights, block_step, count_sampler
 
@@ -57,6 +64,8 @@ class CountPosterior:
         The piece's tilt and its posterior probability in its cell.
     mean, sd : ndarray of shape (n_cells, n_categories), float64
         Posterior mean and standard deviation of every probability.
+    log_evidence : ndarray of shape (n_cells,), float64
+        Log probability of the noisy counts under the priors, but for a constant of the noise alone.
     """
 
     pieces: NoisyCounts
@@ -65,6 +74,7 @@ class CountPosterior:
     share: Floats
     mean: Floats
     sd: Floats
+    log_evidence: Floats
 
     def sample_counts(self, draws: int, rng: np.random.Generator) -> Floats:
         """Independent draws of the latent counts, (draws, n_cells, n_categories), float64 integers.
@@ -167,7 +177,8 @@ def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> Co
     top = np.full(cells, -np.inf)
     np.maximum.at(top, cell, log_evidence)
     share = np.exp(log_evidence - top[cell])
-    share /= np.bincount(cell, share, cells)[cell]
+    evidence = np.bincount(cell, share, cells)
+    share /= evidence[cell]
     overall = np.zeros(counts.noisy.shape)
     np.add.at(overall, cell, share[:, None] * mean)
     variance = np.zeros(counts.noisy.shape)
@@ -179,6 +190,7 @@ def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> Co
         share=share,
         mean=overall,
         sd=np.sqrt(variance),
+        log_evidence=top + np.log(evidence),
     )
 
 
@@ -221,10 +233,11 @@ def _pair_blocks(weights: CountWeights) -> Floats:
 def _pair_posterior(counts: NoisyCounts) -> CountPosterior:
     """Two counts with a known sum: one table a cell."""
     cells = len(counts.noisy)
-    mean, sd = np.empty(counts.noisy.shape), np.empty(counts.noisy.shape)
+    mean, sd, log_evidence = np.empty(counts.noisy.shape), np.empty(counts.noisy.shape), np.empty(cells)
     for batch in _batches(counts, np.zeros(cells)):
         weights = pair_rows(counts.take(batch))
-        nodes, mass, _ = masses(weights, _pair_blocks(weights))
+        nodes, mass, log_sum = masses(weights, _pair_blocks(weights))
+        log_evidence[batch] = log_sum + log_factor_of_n(counts, weights.n)
         centre = np.sum(nodes * mass, axis=1)
         variance = np.sum((nodes - centre[:, None]) ** 2 * mass, axis=1)
         total = counts.total_concentration + weights.n
@@ -234,5 +247,11 @@ def _pair_posterior(counts: NoisyCounts) -> CountPosterior:
         within = (mean[batch, 0] * mean[batch, 1] - between) / (total + 1.0)
         sd[batch] = np.sqrt(between + within)[:, None]
     return CountPosterior(
-        pieces=counts, cell=np.arange(cells), tilt=np.zeros(cells), share=np.ones(cells), mean=mean, sd=sd
+        pieces=counts,
+        cell=np.arange(cells),
+        tilt=np.zeros(cells),
+        share=np.ones(cells),
+        mean=mean,
+        sd=sd,
+        log_evidence=log_evidence,
     )

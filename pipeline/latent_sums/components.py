@@ -2,7 +2,7 @@
 
 Latent pairs whose conjugate laws all but coincide are merged first: those of about the same width whose
 centres differ by less than an eighth of it, or by less than a forty-eighth of the centres' spread. What that
-changes in a distribution function is below a thousandth, and mostly far below it.
+changes in a distribution function is about a thousandth at most, and mostly far below it.
 """
 
 from __future__ import annotations

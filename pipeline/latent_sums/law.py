@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.latent_sums.noisy import NoisySums
     from suffice.pipeline.laws import Law
+    from suffice.pipeline.pooling.conjugate import ConjugateLaw
 
     Floats: TypeAlias = NDArray[np.float64]
     Update: TypeAlias = Callable[[Floats, Floats], Law]
@@ -37,7 +38,7 @@ class LatentSumLaw:
         N and S, each (n,) -> the parameter's conjugate law, n cells of it.
     name : str
         The parameter's.
-    components : tuple of Components
+    merged : tuple of Components
         Of every batch of cells.
     means, sds, log_evidence : ndarray of shape (n_cells,), float64
         Posterior means and standard deviations, and the log of the marginal likelihood but for a constant
@@ -47,7 +48,7 @@ class LatentSumLaw:
     sums: NoisySums
     update: Update
     name: str
-    components: tuple[Components, ...]
+    merged: tuple[Components, ...]
     means: Floats
     sds: Floats
     log_evidence: Floats
@@ -57,7 +58,7 @@ class LatentSumLaw:
         """Sum up the moments of every cell."""
         cells = len(sums.first)
         means, sds, log_evidence = np.empty(cells), np.empty(cells), np.empty(cells)
-        components = []
+        merged = []
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
         for batch in batches(sums):
             nodes = resolve(sums.take(batch))
@@ -72,12 +73,12 @@ class LatentSumLaw:
             means[batch] = centre
             sds[batch] = np.sqrt(np.bincount(cell, weight * squares, len(batch)))
             log_evidence[batch] = nodes.log_evidence
-            components.append(Components.of(nodes, law, len(batch)))
+            merged.append(Components.of(nodes, law, len(batch)))
         return cls(
             sums=sums,
             update=update,
             name=name,
-            components=tuple(components),
+            merged=tuple(merged),
             means=means,
             sds=sds,
             log_evidence=log_evidence,
@@ -101,15 +102,27 @@ class LatentSumLaw:
         return np.concatenate(
             [
                 part.quantiles(self.update, q, len(batch))
-                for part, batch in zip(self.components, batches(self.sums), strict=True)
+                for part, batch in zip(self.merged, batches(self.sums), strict=True)
             ]
         )
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
-        result = np.empty((draws, len(self.means)))
+        drawn = self.mixture(draws, rng).sample(1, rng)[self.name]
+        return {self.name: drawn.reshape(draws, len(self.means))}
+
+    def prior_law(self) -> ConjugateLaw:
+        """The prior, as the law of one cell."""
+        return self._conjugate(np.zeros(1), np.zeros(1))
+
+    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateLaw:
+        """Conjugate laws given independent draws of N and S, draw by draw, then by cell."""
+        n, total = np.empty((2, draws, len(self.means)))
         for batch in batches(self.sums):
-            n, total = tiles_of(self.sums.take(batch)).sample(np.tile(np.arange(len(batch)), draws), rng)
-            drawn = self.update(n, total).sample(1, rng)[self.name][0]
-            result[:, batch] = drawn.reshape(draws, len(batch))
-        return {self.name: result}
+            cells = np.tile(np.arange(len(batch)), draws)
+            pairs = tiles_of(self.sums.take(batch)).sample(cells, rng)
+            n[:, batch], total[:, batch] = (drawn.reshape(draws, len(batch)) for drawn in pairs)
+        return self._conjugate(n.ravel(), total.ravel())
+
+    def _conjugate(self, n: Floats, total: Floats) -> ConjugateLaw:
+        return cast("ConjugateLaw", self.update(n, total))

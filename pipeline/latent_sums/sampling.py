@@ -1,8 +1,9 @@
 r"""Independent draws of the latent (N, S), by rejection.
 
 Every block is cut into tiles. On a tile the log weight is proposed by its chord, raised by as much as the
-weight bulges above it, and a proposal is accepted by its true weight, so that draws are exact whatever the
-tiles. N is drawn together with S: each N that matters has tiles of its own.
+weight bulges above it, and a proposal is accepted by its true weight. N is drawn together with S: each N that
+matters has tiles of its own. In cells where more than ``MOST_ROWS`` of them matter, which takes noise that
+hides some fifty rows, only the nodes of the rule of N have.
 """
 
 from __future__ import annotations

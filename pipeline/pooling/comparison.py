@@ -11,6 +11,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
 from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.mixtures import one_component
 from suffice.pipeline.pooling.relation import Relation, relation_of, require, require_agreement
 from suffice.pipeline.pooling.releases import aligned
 from suffice.pipeline.posterior import DRAWS, MASS, generator
@@ -148,7 +149,9 @@ def compare(
         }
         for kind in (DIFFERENCE, RATIO)
     )
-    apparent, noise_sd, noise_probability = _noise_alone(parts[0], parts[1], before.prior, source)
+    apparent, noise_sd, noise_probability = _noise_alone(
+        parts[0], parts[1], one_component(before.prior, "a comparison"), source
+    )
     return Comparison(
         statistic=statistic,
         first=_name(first),

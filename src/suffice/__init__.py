@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.pipeline.calibration import calibrate
     from suffice.pipeline.joint_priors import NormalInverseGammaRegression, NormalInverseWishart
+    from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import Reciprocal, Uniform
     from suffice.pipeline.needed_epsilon import smallest_epsilon
     from suffice.pipeline.plan import Plan
@@ -43,6 +44,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "InverseGamma",
+    "Mixture",
     "Normal",
     "NormalInverseGamma",
     "NormalInverseGammaRegression",
@@ -73,6 +75,7 @@ _HOMES = {
     "plan": ("suffice.pipeline.plan", "compile_plan"),
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),
     "pool": ("suffice.pipeline.pooling.releases", "pool"),
+    "Mixture": ("suffice.pipeline.mixtures", "Mixture"),
     "Posterior": ("suffice.pipeline.posterior", "Posterior"),
     "Release": ("suffice.pipeline.release", "Release"),
     "Spec": ("suffice.pipeline.spec", "Spec"),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Draw: TypeAlias = Callable[[Floats, Floats, np.random.Generator], NDArray[np.float64 | np.int64]]
 
-CELLS = 150
-CONTROL_CELLS = 2000
+CELLS = 100
+CONTROL_CELLS = 1500
 MASSES = (0.5, 0.8, 0.95)
 
 

@@ -1,0 +1,191 @@
+r"""Finite mixtures of conjugate priors, and the posteriors that they lead to.
+
+.. math::
+    p(\theta \mid y) = \sum_k r_k \, p_k(\theta \mid y), \qquad
+    r_k \propto w_k \, p_k(y), \quad p_k(y) = \int p(y \mid \theta) \, p_k(\theta) \, d\theta
+
+with :math:`w_k` and :math:`p_k` the prior's weights and components: each component's posterior counts by its
+evidence.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.laws import Law
+from suffice.pipeline.priors import Prior, parse_prior
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Mixture:
+    """A mixture of conjugate priors of one kind: ``Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))``.
+
+    Parameters
+    ----------
+    *parts
+        Weights above 0, in any unit, and the component that each is of, by turns.
+    """
+
+    weights: tuple[float, ...]
+    components: tuple[Prior, ...]
+
+    def __init__(self, *parts: float | Prior) -> None:
+        weights, components = parts[::2], parts[1::2]
+        if not components or len(weights) != len(components):
+            message = "Mixture needs weights and priors by turns: Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"
+            raise PriorError(message)
+        for weight in weights:
+            is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if not is_number or not 0.0 < weight < math.inf:  # type: ignore[operator]
+                message = f"Mixture: every weight must be a finite number above 0, not {weight!r}"
+                raise PriorError(message)
+        kind = type(components[0])
+        if isinstance(components[0], int | float) or any(
+            type(component) is not kind for component in components
+        ):
+            message = "Mixture: every component must be a conjugate prior, and all of one kind"
+            raise PriorError(message)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "components", components)
+
+    def __str__(self) -> str:
+        parts = zip(self.weights, self.components, strict=True)
+        return f"Mixture({', '.join(f'{weight!r}, {component}' for weight, component in parts)})"
+
+
+def parse_mixture(text: str) -> Prior | Mixture:
+    """Read a prior or a mixture of priors; nothing is evaluated.
+
+    Raises
+    ------
+    PriorError
+        Where the text is neither.
+    """
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        call = None
+    is_mixture = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Mixture"
+    if not isinstance(call, ast.Call) or not is_mixture:
+        return parse_prior(text)
+    parts: list[float | Prior] = []
+    for node in call.args:
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            parts.append(value)
+        else:
+            parts.append(parse_prior(ast.unparse(node)))
+    if call.keywords:
+        message = f"prior {text!r}: Mixture takes weights and priors by turns, and no keywords"
+        raise PriorError(message)
+    return Mixture(*parts)
+
+
+def one_component(prior: Prior | Mixture, purpose: str) -> Prior:
+    """Return a prior that is no mixture.
+
+    Raises
+    ------
+    PriorError
+        Where it is one.
+    """
+    if isinstance(prior, Mixture):
+        message = f"{purpose} takes no mixture of priors yet: give one of its components"
+        raise PriorError(message)
+    return prior
+
+
+@runtime_checkable
+class LawWithEvidence(Law, Protocol):
+    """A law that says how probable the release is under its prior."""
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log probabilities or densities, (n_cells,), but for a constant that no prior changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureLaw:
+    """Components' posteriors, weighted; made by ``mixture_law``.
+
+    Attributes
+    ----------
+    laws : tuple of Law
+        The components' posteriors.
+    share : ndarray of shape (n_laws, n_cells), float64
+        Their posterior probabilities.
+    """
+
+    laws: tuple[Law, ...]
+    share: Floats
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.laws[0].parameters
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        means = np.stack([law.mean(parameter) for law in self.laws])
+        return self._average(means)
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        means = np.stack([law.mean(parameter) for law in self.laws])
+        sds = np.stack([law.sd(parameter) for law in self.laws])
+        with np.errstate(invalid="ignore"):
+            squares = sds**2 + (means - self._average(means)) ** 2
+        return np.sqrt(self._average(np.where(np.isnan(squares), np.inf, squares)))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles of independent draws."""
+        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        ends = np.cumsum(self.share, axis=0)
+        chosen = np.sum(rng.random((draws, ends.shape[1])) > ends[:-1, None], axis=0)
+        parts = [law.sample(draws, rng) for law in self.laws]
+        result = {}
+        for parameter in self.parameters:
+            drawn = np.stack([part[parameter] for part in parts])
+            index = chosen.reshape(1, *chosen.shape, *(1,) * (drawn.ndim - 3))
+            result[parameter] = np.take_along_axis(drawn, index, axis=0)[0]
+        return result
+
+    def _average(self, values: Floats) -> Floats:
+        share = self.share.reshape(*self.share.shape, *(1,) * (values.ndim - 2))
+        with np.errstate(invalid="ignore"):
+            parts = np.where(share > 0.0, share * values, 0.0)
+        average: Floats = np.sum(parts, axis=0)
+        return average
+
+
+def mixture_law(prior: Mixture, laws: Sequence[Law]) -> MixtureLaw:
+    """Weigh the components' posteriors by prior weight and evidence.
+
+    Raises
+    ------
+    PriorError
+        Where the family's law does not say its evidence.
+    """
+    known = [law for law in laws if isinstance(law, LawWithEvidence)]
+    if len(known) < len(laws):
+        message = "this family takes no mixture of priors yet: give one of its components"
+        raise PriorError(message)
+    log_share = np.log(np.array(prior.weights))[:, None] + np.stack([law.log_evidence for law in known])
+    share = np.exp(log_share - np.max(log_share, axis=0))
+    return MixtureLaw(laws=tuple(laws), share=share / np.sum(share, axis=0))

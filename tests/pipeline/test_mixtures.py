@@ -1,0 +1,156 @@
+"""Mixtures of conjugate priors: evidences, weights, text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy.special import betaln, gammaln
+from scipy.stats import nbinom
+
+from suffice.errors import PriorError
+from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.mixtures import Mixture, mixture_law, parse_mixture
+from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
+from suffice.pipeline.priors import Beta, Dirichlet, Gamma, Prior
+from support.noisy import noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from suffice.pipeline.release import NoisyStatistic
+
+ENTRIES: dict[str, dict[str, Any]] = {
+    "bernoulli": {},
+    "categorical": {"categories": ["a", "b", "c"]},
+    "poisson": {"upper": "6"},
+    "normal": {"lower": "-2", "upper": "4"},
+}
+
+
+def released(family: str, rows: list[list[int]], public_n: int | None = None) -> NoisyStatistic:
+    plan = statistic_plan({"family": family, **ENTRIES[family]}, epsilon="0.8", public_n=public_n is not None)
+    return noisy_statistic(plan, np.array(rows), public_n=public_n)
+
+
+def log_evidence(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> np.ndarray[Any, Any]:
+    """Sums over all latent counts, of the first cell."""
+    y, b = statistic.values[0].astype(float), statistic.plan.scale
+    low, high = n_prior.support
+    terms = []
+    for n in range(low, high + 1):
+        log_prior_n = n_prior.log_prob(np.array([float(n)]))[0]
+        if isinstance(prior, Gamma):
+            x = np.arange(4000.0) if n else np.zeros(1)
+            own = nbinom.logpmf(x, prior.concentration, prior.rate / (prior.rate + n)) if n else np.zeros(1)
+            noise = np.abs(y[0] - x) + np.abs(y[1] - (6 * n - x))
+        elif isinstance(prior, Beta):
+            x = np.arange(n + 1.0)
+            a1, a0 = prior.concentration1, prior.concentration0
+            own = -betaln(x + 1, n - x + 1) - np.log(n + 1) + betaln(a1 + x, a0 + n - x) - betaln(a1, a0)
+            noise = np.abs(y[-1] - x) + (np.abs(y[0] - (n - x)) if len(y) == 2 else 0.0)
+        else:
+            assert isinstance(prior, Dirichlet)
+            alpha = np.array(prior.concentration)
+            first, second = (grid.ravel() for grid in np.meshgrid(np.arange(n + 1.0), np.arange(n + 1.0)))
+            inside = first + second <= n
+            counts = np.stack([first, second, n - first - second], axis=1)[inside]
+            own = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1) + gammaln(alpha.sum())
+            own = own - gammaln(alpha.sum() + n) + (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
+            noise = np.abs(y - counts).sum(axis=1)
+        terms.append(log_prior_n + own - noise / b)
+    return np.asarray(np.logaddexp.reduce(np.concatenate(terms)))
+
+
+PAIRS = [
+    ("bernoulli", [[7, 3]], Beta(1, 9), Beta(9, 1)),
+    ("categorical", [[7, 3, -2]], Dirichlet(1, 1, 1), Dirichlet(9, 1, 0.5)),
+    ("poisson", [[30, 22]], Gamma(1, 0.3), Gamma(90, 20)),
+]
+
+
+@pytest.mark.parametrize(("family", "rows", "first", "second"), PAIRS)
+@pytest.mark.parametrize("n_prior", [Uniform(0, 30), Reciprocal(25), Fixed(11)])
+def test_components_are_weighed_by_their_evidence(
+    family: str, rows: list[list[int]], first: Prior, second: Prior, n_prior: NPrior
+) -> None:
+    statistic = released(family, rows)
+    evidence = [log_evidence(statistic, prior, n_prior) for prior in (first, second)]
+    odds = 0.3 / 0.7 * np.exp(evidence[0] - evidence[1])
+    share = odds / (1 + odds)
+    parts = [noise_aware_posterior(statistic, prior=prior, n_prior=n_prior) for prior in (first, second)]
+    mixed = noise_aware_posterior(statistic, prior=Mixture(0.3, first, 0.7, second), n_prior=n_prior)
+    (name,) = mixed.parameters
+    means = [part.mean(name)[0] for part in parts]
+    mean = share * means[0] + (1 - share) * means[1]
+    assert mixed.mean(name)[0] == pytest.approx(mean, rel=1e-6)
+    squares = [part.sd(name)[0] ** 2 + (own - mean) ** 2 for part, own in zip(parts, means, strict=True)]
+    assert mixed.sd(name)[0] ** 2 == pytest.approx(share * squares[0] + (1 - share) * squares[1], rel=1e-6)
+    # Means of 20,000 draws are normal: six standard errors are a false alarm of 2e-9.
+    draws = mixed.sample(20_000, np.random.default_rng())[name][:, 0]
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < 6 / np.sqrt(20_000) * mixed.sd(name)[0])
+
+
+def test_a_known_n_weighs_by_evidence_too() -> None:
+    statistic = released("bernoulli", [[4]], public_n=11)
+    evidence = [log_evidence(statistic, prior, Fixed(11)) for prior in (Beta(1, 9), Beta(9, 1))]
+    mixed = noise_aware_posterior(statistic, prior="Mixture(1, Beta(1, 9), 1, Beta(9, 1))")
+    law = mixture_law(
+        Mixture(1, Beta(1, 9), 1, Beta(9, 1)),
+        [noise_aware_posterior(statistic, prior=prior).law for prior in (Beta(1, 9), Beta(9, 1))],
+    )
+    assert law.share[0, 0] == pytest.approx(1 / (1 + np.exp(evidence[1] - evidence[0])), rel=1e-9)
+    assert mixed.mean("probability") == pytest.approx(law.mean("probability"))
+
+
+def test_equal_components_change_nothing() -> None:
+    for family, rows, prior in (
+        ("poisson", [[30, 22]], "Gamma(2, 1)"),
+        ("bernoulli", [[7, 3]], "Beta(1, 2)"),
+    ):
+        statistic = released(family, rows)
+        one = noise_aware_posterior(statistic, prior=prior)
+        two = noise_aware_posterior(statistic, prior=f"Mixture(0.2, {prior}, 0.8, {prior})")
+        (name,) = one.parameters
+        assert two.mean(name) == pytest.approx(one.mean(name))
+        assert two.sd(name) == pytest.approx(one.sd(name))
+        assert two.credible_interval(name).shape == (1, 2)
+
+
+def test_text_and_objects_say_the_same() -> None:
+    mixture = Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1.5))
+    assert str(mixture) == "Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1.5))"
+    assert parse_mixture(str(mixture)) == mixture
+    assert parse_mixture("Beta(2, 3)") == Beta(2, 3)
+    dirichlets = Mixture(1, Dirichlet(1, 2, 3), 2, Dirichlet(1))
+    assert parse_mixture(str(dirichlets)) == dirichlets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mixture()",
+        "Mixture(0.3)",
+        "Mixture(0.3, Beta(1, 1), 0.7)",
+        "Mixture(Beta(1, 1), 0.3)",
+        "Mixture(-1, Beta(1, 1))",
+        "Mixture(0, Beta(1, 1))",
+        "Mixture(True, Beta(1, 1))",
+        "Mixture(1e999, Beta(1, 1))",
+        "Mixture(0.5, Beta(1, 1), 0.5, Gamma(1, 1))",
+        "Mixture(0.5, Mixture(1, Beta(1, 1)))",
+        "Mixture(1, __import__('os').getcwd())",
+        "Mixture(1, Beta(1, 1), weights=2)",
+        "Mixture(1, 2)",
+    ],
+)
+def test_what_is_no_mixture_is_refused(text: str) -> None:
+    with pytest.raises(PriorError):
+        parse_mixture(text)
+
+
+def test_a_mixture_has_no_plug_in_posterior_and_fits_its_family() -> None:
+    mixture = Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))
+    with pytest.raises(PriorError, match="mixture"):
+        plug_in_posterior(released("bernoulli", [[7, 3]]), prior=mixture)
+    with pytest.raises(PriorError, match="Gamma"):
+        noise_aware_posterior(released("poisson", [[30, 22]]), prior=mixture)
