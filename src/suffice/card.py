@@ -165,7 +165,7 @@ def _release_facts(release: Release, statistic: NoisyStatistic) -> dict[str, obj
         "epsilon of the release": format_epsilon(release.epsilon),
         "epsilon of this statistic": format_epsilon(statistic.plan.epsilon),
         "neighbouring relation": release.neighboring,
-        "privacy unit": release.unit,
+        "privacy unit": _unit(release),
         "number of records": "private" if release.public_n is None else release.public_n,
         "columns": ", ".join(statistic.plan.columns),
         "noise": f"discrete Laplace of scale {statistic.plan.scale:.6g} lattice units on every component",
@@ -177,6 +177,14 @@ def _release_facts(release: Release, statistic: NoisyStatistic) -> dict[str, obj
     facts["signed by"] = f"{signature['key_id']} (not checked on this page)" if signature else "nobody"
     facts["plan hash"] = release.manifest["plan_hash"]
     return facts
+
+
+def _unit(release: Release) -> str:
+    if release.unit == "row":
+        return release.unit
+    without = {"drop": "enter nothing", "own_unit": "are a unit each"}[release.manifest["unit_nulls"]]
+    most = release.manifest["max_rows"]
+    return f"{release.unit}, at most {most} rows of each; rows without one {without}"
 
 
 def _bound(number: Any) -> str:

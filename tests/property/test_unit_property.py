@@ -1,0 +1,120 @@
+"""Any statistics, any unit column, any layout: the same bits, and no row lost below the bound."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from suffice.pipeline import shuffle
+from suffice.pipeline.chunk import ChunkJob, chunk_job, sum_batches
+from suffice.pipeline.cluster import open_cluster
+from suffice.pipeline.exact import to_python
+from suffice.pipeline.shuffle import bounded_sums
+from support.catalogue import ANY_STATISTIC
+from support.hostile import hostile_table, make_spec
+from support.units import KEY, partitions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.pipeline.cluster import Cluster
+    from suffice.pipeline.exact import Sums
+
+N_ROWS = 600
+UNITS = ["text", "dictionary", "digits", "integer", "unsigned", "float", "single", "price", "precise"]
+UNITS += ["flag", "day", "instant", "zoned", "whole", "measure", "tiny"]
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[Cluster]:
+    with open_cluster("threads") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return hostile_table(N_ROWS, seed=21).drop_columns(["view"])  # Arrow cannot shuffle it
+
+
+def as_lists(sums: Sums) -> dict[str, Any]:
+    return {name: table.tolist() for name, table in to_python(sums).items()}
+
+
+def check(
+    threads: Cluster,
+    table: pa.Table,
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
+) -> None:
+    unit = data.draw(st.sampled_from(UNITS))
+    statistics = data.draw(st.lists(ANY_STATISTIC, min_size=1, max_size=4))
+    bound = data.draw(st.sampled_from([1, 2, 5, 10**9]))
+    nulls = data.draw(st.sampled_from(["drop", "own_unit"]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    found = []
+    for layout in range(2):
+        directory = tmp_path_factory.mktemp("rows")
+        shuffled = table.take(pa.array(rng.permutation(N_ROWS))) if layout else table
+        cuts = sorted(data.draw(st.lists(st.integers(0, N_ROWS), max_size=3))) if layout else []
+        for number, (start, end) in enumerate(pairwise([0, *cuts, N_ROWS])):
+            part = shuffled.slice(start, end - start)
+            size = data.draw(st.integers(20, N_ROWS)) if layout else N_ROWS
+            pq.write_table(part, directory / f"{number}.parquet", row_group_size=size)
+        spec = make_spec(
+            directory,
+            {str(number): entry for number, entry in enumerate(statistics)},
+            groups={"tiny": {"range": ["0", "3"]}},
+            privacy={
+                "epsilon": "1",
+                "neighboring": "replace_one",
+                "unit": {"column": unit, "max_rows": str(bound), "nulls": nulls},
+            },
+        )
+        job = chunk_job(spec)
+        if layout:
+            clustered = data.draw(st.booleans())
+            job = ChunkJob(
+                measures=job.measures,
+                groups=job.groups,
+                unit=job.unit,
+                is_clustered=clustered,
+                orders=job.orders,
+            )
+        with pytest.MonkeyPatch.context() as patch:
+            if layout:
+                patch.setattr(shuffle, "RECORD_BYTES_PER_THREAD", data.draw(st.sampled_from([4000, 10**9])))
+            found.append(as_lists(bounded_sums(job, partitions_of(spec), threads, KEY)))
+    assert found[0] == found[1]
+    if bound == 10**9:
+        is_null = pc.is_null(table[unit], nan_is_null=True)
+        kept = table if nulls == "own_unit" else table.filter(pc.invert(is_null))
+        assert found[0] == as_lists(sum_batches(kept.to_batches(), job))
+
+
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data())
+def test_any_statistics_by_any_unit(
+    threads: Cluster, table: pa.Table, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    check(threads, table, tmp_path_factory, data)
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(1800)
+@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data())
+def test_any_statistics_by_any_unit_many_times(
+    threads: Cluster, table: pa.Table, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    check(threads, table, tmp_path_factory, data)
