@@ -90,6 +90,30 @@ def test_the_whole_road(place: Place, suffice: Runner) -> None:
     assert suffice.json("verify", released["uri"])["ledger"] == "not_checked"
 
 
+def test_a_column_unit_is_said_with_its_bound(
+    tmp_path: Path, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = make_place(tmp_path, unit="column:carrier")
+    monkeypatch.setenv("SUFFICE_STORE", place.store)
+    monkeypatch.setenv("SUFFICE_LEDGER", place.ledger)
+    unit = {"column": "carrier", "max_rows": 20}
+    privacy = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit}
+    spec = spec_file(place, privacy=privacy)
+    said = {"unit": "column:carrier", "max_rows": 20, "unit_nulls": "drop"}
+    for command in (("plan", spec), ("release", spec), ("show", "flights")):
+        assert suffice.json(*command).items() >= said.items()
+    assert "at most 20 rows of each; rows without one enter nothing" in suffice.text("plan", spec)
+    shown = suffice.text("show", "flights")
+    assert [line.split()[1] for line in shown.splitlines() if line.startswith(("unit", "max_rows"))] == [
+        "column:carrier",
+        "20",
+        "drop",
+    ]
+    stranger = spec_file(place, name="other", privacy={**privacy, "unit": {**unit, "column": "origin"}})
+    assert "protects the unit column:carrier" in suffice.text("release", stranger, status=3)
+    assert "max_rows" not in suffice.json("plan", spec_file(place))
+
+
 def test_tables_filter_and_never_sum(place: Place, suffice: Runner, tmp_path: Path) -> None:
     suffice.json("release", spec_file(place))
     table = suffice.json("table", "flights", "arr_delay")
