@@ -34,6 +34,13 @@ TABLES: dict[str, dict[str, Any]] = {
             "alone": THREE,
         },
     },
+    "markov_chain": {
+        "family": "markov_chain",
+        "column": "state",
+        "categories": THREE,
+        "order": "when",
+        "transitions": "5",
+    },
     "chain": {
         "family": "bayesian_network",
         "nodes": {
@@ -52,6 +59,10 @@ TABLES: dict[str, dict[str, Any]] = {
         },
     },
 }
+
+
+STEPS = 5
+"""Transitions of every unit of a Markov chain."""
 
 
 def conditional_tables(plan: StatisticPlan) -> tuple[CountTable, ...]:
@@ -81,6 +92,8 @@ def simulate_counts(
     if plan.family == "contingency":
         (joint,) = probabilities.values()
         return rng.multinomial(n_rows, joint.ravel())
+    if plan.family == "markov_chain":
+        return _walks(probabilities["transitions"], n_rows // STEPS, rng)
     parents = {name: [variable.name for variable in table.variables[:-1]] for name, table in tables.items()}
     for name in TopologicalSorter(parents).static_order():
         of_rows = probabilities[name][tuple(rows[parent] for parent in parents[name])]
@@ -91,3 +104,15 @@ def simulate_counts(
         codes = np.ravel_multi_index([rows[variable.name] for variable in table.variables], table.shape)
         parts.append(np.bincount(codes, minlength=table.size))
     return np.concatenate(parts)
+
+
+def _walks(probability: Floats, n_units: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Let units walk from states that are equally likely, and count their transitions."""
+    states = len(probability)
+    counts = np.zeros(states**2, np.int64)
+    at = rng.integers(0, states, n_units)
+    for _ in range(STEPS):
+        following = np.sum(rng.random((n_units, 1)) > np.cumsum(probability[at], axis=1)[:, :-1], axis=1)
+        counts += np.bincount(at * states + following, minlength=states**2)
+        at = following
+    return counts
