@@ -38,12 +38,15 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-PARTICLES = 2**13
+PARTICLES = 2**12
 PARTNERS = 16
+MORE = 32
+"""Times as many draws are taken in cells where too few of them count."""
+ENOUGH_EFFECTIVE = 600.0
 FEWEST_EFFECTIVE = 200.0
 """Below so many effective draws a pooled posterior would rest on chance."""
 CELLS = 128
-"""Cells that are multiplied at a time: some 16 million pairs, within a few hundred megabytes."""
+"""Cells that are multiplied at a time: some 8 million pairs, within a few hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,17 @@ class PooledLaw:
         return values.reshape(self.n_particles, -1, *values.shape[1:])
 
 
+def with_cells(law: PooledLaw, cells: Sequence[int], others: Sequence[PooledLaw]) -> PooledLaw:
+    """Return the law with some cells replaced by laws of one cell each."""
+    eta = natural(law.conditional).reshape(law.n_particles, len(law.effective), -1).copy()
+    effective = law.effective.copy()
+    for cell, other in zip(cells, others, strict=True):
+        eta[:, cell] = natural(other.conditional)
+        effective[cell] = other.effective[0]
+    conditional = with_natural(law.conditional, eta.reshape(-1, eta.shape[-1]))
+    return PooledLaw(conditional=conditional, n_particles=law.n_particles, effective=effective)
+
+
 def joined(laws: Sequence[PooledLaw]) -> PooledLaw:
     """Return the law of the cells of all laws, in order."""
     eta = np.concatenate(
@@ -130,13 +144,44 @@ def product(
         For the draws that the result rests on.
     particles : int
         Draws a cell.
+    """
+    like = laws[0].prior_law()
+    eta, effective = _tree(laws, like, particles, rng)
+    return PooledLaw(
+        conditional=with_natural(like, eta.reshape(-1, eta.shape[-1])),
+        n_particles=particles,
+        effective=effective,
+    )
+
+
+def product_of_cell(
+    laws: Sequence[MixtureOfConjugates], rng: np.random.Generator, particles: int = PARTICLES
+) -> PooledLaw:
+    """Multiply posteriors of a single cell in which few draws agree: with ``MORE`` of them, then thinned.
 
     Raises
     ------
     UsageError
-        Where so few draws count that the result would rest on chance.
+        Where so few draws count even so that the result would rest on chance.
     """
     like = laws[0].prior_law()
+    eta, effective = _tree(laws, like, MORE * particles, rng)
+    if float(np.min(effective)) < FEWEST_EFFECTIVE:
+        message = (
+            f"of {MORE * particles} draws only {np.min(effective):.0f} count in some cell: the pooled data "
+            "hardly agree on one parameter, or say too little of it: give a stronger prior, or keep cells "
+            "with where"
+        )
+        raise UsageError(message)
+    conditional = with_natural(like, eta[:particles].reshape(-1, eta.shape[-1]))
+    effective = np.minimum(effective, float(particles))
+    return PooledLaw(conditional=conditional, n_particles=particles, effective=effective)
+
+
+def _tree(
+    laws: Sequence[MixtureOfConjugates], like: ConjugateLaw, particles: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Merge data sets two by two: natural parameters (n_particles, n_cells, n_natural), how many count."""
     start = natural(like)[0]
     level = [_draws(law, particles, rng) for law in laws]
     effective = np.full(level[0].shape[1], float(particles))
@@ -147,15 +192,7 @@ def product(
             merged.append(eta)
             effective = np.minimum(effective, count)
         level = merged + level[2 * len(merged) :]
-    if float(np.min(effective)) < FEWEST_EFFECTIVE:
-        message = (
-            f"of {particles} draws only {np.min(effective):.0f} count in some cell: the pooled data hardly "
-            "agree on one parameter, or say too little of it; give a stronger prior or keep cells with where"
-        )
-        raise UsageError(message)
-    (eta,) = level
-    conditional = with_natural(like, eta.reshape(-1, eta.shape[-1]))
-    return PooledLaw(conditional=conditional, n_particles=particles, effective=effective)
+    return level[0], effective
 
 
 def _draws(law: MixtureOfConjugates, particles: int, rng: np.random.Generator) -> Floats:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.contrasts import matched_cells
 from suffice.pipeline.inference import noise_aware_posterior, same_data_posterior
-from suffice.pipeline.pooling.particles import CELLS, joined, product
+from suffice.pipeline.pooling.particles import (
+    CELLS,
+    ENOUGH_EFFECTIVE,
+    joined,
+    product,
+    product_of_cell,
+    with_cells,
+)
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.posterior import generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import NoisyStatistic, Release
+
+    Rows: TypeAlias = NDArray[np.int64]
 
 
 def pool(
@@ -94,16 +105,21 @@ def pooled(
     Raises
     ------
     UsageError
-        Where the family cannot be pooled yet.
+        Where the family cannot be pooled yet, or the data hardly agree on one parameter.
     """
     laws = []
     cells = len(parts[0].values)
+
+    def posteriors(rows: Rows) -> list[Posterior]:
+        return [noise_aware_posterior(taken(part, rows), prior=prior, n_prior=n_prior) for part in parts]
+
     for start in range(0, cells, CELLS):
         rows = np.arange(start, min(start + CELLS, cells))
-        one_by_one = [
-            noise_aware_posterior(taken(part, rows), prior=prior, n_prior=n_prior) for part in parts
-        ]
-        laws.append(product([_mixture(posterior) for posterior in one_by_one], rng))
+        one_by_one = posteriors(rows)
+        law = product([_mixture(posterior) for posterior in one_by_one], rng)
+        poor = np.flatnonzero(law.effective < ENOUGH_EFFECTIVE).tolist()
+        again = [product_of_cell([_mixture(one) for one in posteriors(rows[[cell]])], rng) for cell in poor]
+        laws.append(with_cells(law, poor, again))
     return dataclasses.replace(one_by_one[0], groups=parts[0].groups, law=joined(laws))
 
 
@@ -127,7 +143,7 @@ def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
     return result
 
 
-def taken(statistic: NoisyStatistic, rows: np.ndarray[Any, np.dtype[np.int64]]) -> NoisyStatistic:
+def taken(statistic: NoisyStatistic, rows: Rows) -> NoisyStatistic:
     """Return some cells of a statistic, in the given order."""
     return dataclasses.replace(
         statistic,
