@@ -340,6 +340,30 @@ class MomentLaw:
             self.names[1]: self.half_range**2 * variance,
         }
 
+    def prior_law(self) -> NormalInverseGammaLaw:
+        """The prior, as the law of one cell."""
+        noisy = self.posterior.noisy
+        return self._law(
+            *(np.array([x]) for x in (noisy.loc, noisy.precision, noisy.concentration, noisy.scale))
+        )
+
+    def mixture(self, draws: int, rng: np.random.Generator) -> NormalInverseGammaLaw:
+        """Conjugate laws given draws of the latent sums, draw by draw, then by cell."""
+        given = self.posterior.sample_given(draws, rng)
+        return self._law(given.loc, given.precision, given.concentration, given.scale)
+
+    def _law(
+        self, loc: Floats, precision: Floats, concentration: Floats, scale: Floats
+    ) -> NormalInverseGammaLaw:
+        """A law in half ranges about the centre, in the column's unit."""
+        return NormalInverseGammaLaw(
+            loc=(self.centre + self.half_range * loc).ravel(),
+            precision=precision.ravel(),
+            concentration=concentration.ravel(),
+            scale=(self.half_range**2 * scale).ravel(),
+            names=self.names,
+        )
+
 
 def _shown(values: Floats, shown: int | None) -> Floats:
     """One category's entries along the last axis, or all of them."""

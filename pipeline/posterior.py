@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.laws import Law
     from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.predictive import Model
     from suffice.pipeline.priors import Prior
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -78,6 +79,8 @@ class Posterior:
         The parameters' joint law.
     components : dict of str to tuple of str
         What a parameter with a last axis of its own is of, in order: a column, or a pair as ``x, y``.
+    model : Model or None
+        What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
     """
 
     statistic: str
@@ -89,6 +92,7 @@ class Posterior:
     label_columns: Mapping[str, tuple[str | None, ...]]
     law: Law = field(repr=False)
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    model: Model | None = field(default=None, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -107,10 +111,11 @@ class Posterior:
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """What a sampled law rests on, as ``{"sampler": "importance", "effective_draws": 5000.0}``.
+        """What a sampled law rests on; empty where draws are independent.
 
-        Of MCMC: ``sampler``, ``chains``, ``draws`` (over all chains, for each cell), ``largest_r_hat`` (over
-        parameters and cells; 1 where chains agree) and ``fewest_effective_draws``.
+        Of pooled posteriors: ``sampler`` (importance), ``draws`` (a cell), ``fewest_effective_draws`` (in the
+        worst cell). Of MCMC: ``sampler``, ``chains``, ``draws`` (over all chains, for each cell),
+        ``largest_r_hat`` (over parameters and cells; 1 where chains agree) and ``fewest_effective_draws``.
         """
         return dict(getattr(self.law, "diagnostics", {}))
 
@@ -254,6 +259,39 @@ class Posterior:
     ) -> Contrast:
         """Compare cells: a parameter of the first over that of the second; see ``difference``."""
         return self._contrast(RATIO, parameter, first, second, draws, rng)
+
+    def predictive(
+        self, rows: int = 1, draws: int = DRAWS, rng: np.random.Generator | int | None = None
+    ) -> dict[str, Floats]:
+        """Draw what so many new rows of every cell would add up to, by the family's own model.
+
+        Parameters from the posterior, rows from the model without clipping or noise, and their exact sums:
+        the quantities that ``Release.table`` estimates. With one row the total is the new value itself,
+        rounded to the lattice, and T of it where T is not x.
+
+        Parameters
+        ----------
+        rows : int, > 0
+            How many new rows a draw is of.
+        draws, rng
+            As in ``sample``.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (draws, n_groups), float64
+            By quantity: ``n``, ``total``, ``total_of_squares``; ``count`` is (draws, n_groups, n_categories).
+
+        Raises
+        ------
+        UsageError
+            Where the posterior knows no model of rows, or so many rows cannot be drawn.
+        """
+        if self.model is None:
+            message = f"{self.statistic}: new rows are drawn from posteriors that Release.posterior returns"
+            raise UsageError(message)
+        source = generator(rng)
+        drawn = self.sample(draws, source)
+        return self.model.quantities([drawn[name] for name in self.parameters], rows, source)
 
     def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
         """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.

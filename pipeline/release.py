@@ -292,7 +292,9 @@ class Release:
             Where the method or the prior does not fit.
         """
         from suffice.pipeline.inference import posterior_of  # noqa: PLC0415 - scipy is slow to import
+        from suffice.pipeline.predictive import Model  # noqa: PLC0415
 
-        return posterior_of(
-            self.statistic(statistic).where(where), method=method, prior=prior, n_prior=n_prior
-        )
+        chosen = self.statistic(statistic).where(where)
+        posterior = posterior_of(chosen, method=method, prior=prior, n_prior=n_prior)
+        model = Model.of(chosen, self.manifest["plan"]["statistics"][statistic])
+        return dataclasses.replace(posterior, model=model)

@@ -14,6 +14,7 @@ from scipy import integrate, stats
 
 from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.pooling.releases import pooled
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
@@ -231,6 +232,59 @@ def test_three_routes_agree(keys: dict[str, Any], public_n: int | None) -> None:
     tolerance = 1e-4 if keys is BERNOULLI else 2e-2
     assert posterior.mean("probability")[0] == pytest.approx(mean, rel=tolerance)
     assert posterior.sd("probability")[0] == pytest.approx(sd, rel=tolerance)
+
+
+POOLED = [
+    *(
+        (family, keys, "rate" if family == "poisson" else "probability")
+        for family, (keys, _, _) in COUNTS.items()
+    ),
+    *((family, keys, name) for family, (keys, _, _, name) in SUMS.items()),
+]
+
+
+@pytest.mark.parametrize(("family", "keys", "name"), POOLED)
+def test_pooled_posteriors_are_products_of_these_likelihoods(
+    family: str, keys: dict[str, Any], name: str
+) -> None:
+    """Importance sampling of mixtures against quadrature, for every family with one sum."""
+    bits = {} if family in COUNTS else {"lattice_bits": "10"}
+    first = released({"family": family, **keys, **bits}, [[0, 0]], epsilon="3")
+    upper = int(first.plan.partition_total or 0)
+    rows = [[round(share * upper) for share in row] for row in ((3.0, 7.0), (6.0, 9.0))]
+    parts = [released({"family": family, **keys, **bits}, [row], epsilon="3") for row in rows]
+    n_prior = "Uniform(0, 30)"
+    posterior = pooled(parts, prior=None, n_prior=n_prior, rng=np.random.default_rng())
+    draws = posterior.sample(20_000, 1)[name][:, 0]
+    low, high = np.quantile(draws, [0.0005, 0.9995])
+    grid = np.linspace(low - (high - low) / 4, high + (high - low) / 4, 200)
+    grid = grid[(grid > 1e-3) & ((grid < 1.0) | (name != "probability"))]
+    log_weight = log_prior_density(noise_aware_posterior(parts[0], n_prior=n_prior), grid)
+    for part in parts:
+        cells = noisy_statistic(part.plan, np.repeat(part.values, len(grid), axis=0))
+        log_weight = log_weight + np.asarray(
+            likelihood.log_likelihood(cells, n_prior=n_prior, **{name: grid})
+        )
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = weight @ grid
+    sd = np.sqrt(weight @ (grid - mean) ** 2)
+    reach = 6 / np.sqrt(posterior.diagnostics["fewest_effective_draws"])
+    assert posterior.mean(name)[0] == pytest.approx(mean, abs=reach * sd + 0.02 * sd)
+    assert np.std(draws) == pytest.approx(sd, rel=2 * reach)
+
+
+def log_prior_density(posterior: Any, grid: Floats) -> Floats:
+    """The prior's log density, by scipy."""
+    prior = posterior.prior
+    laws: dict[str, Callable[[], Any]] = {
+        "Beta": lambda: stats.beta(prior.concentration1, prior.concentration0),
+        "Gamma": lambda: stats.gamma(prior.concentration, scale=1 / prior.rate),
+        "InverseGamma": lambda: stats.invgamma(prior.concentration, scale=prior.scale),
+        "Normal": lambda: stats.norm(prior.loc, prior.scale),
+    }
+    density: Floats = laws[type(prior).__name__]().logpdf(grid)
+    return density
 
 
 def sample(model: Callable[[], None], seed: int = 0, samples: int = 1500) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.pipeline.latent_moments.boxes import SHARE, cover
-from suffice.pipeline.latent_moments.moments import integrate, mean_moments, variance_moments
+from suffice.pipeline.latent_moments.moments import Given, integrate, mean_moments, variance_moments
 from suffice.pipeline.latent_moments.quantiles import Mixture
 from suffice.pipeline.latent_moments.sampling import sample_parameters, sample_sums
 from suffice.pipeline.latent_moments.weights import MomentWeights
@@ -90,6 +90,17 @@ class MomentPosterior:
         mean[:, 1] = np.where(least > 1.0, mean[:, 1], np.inf)
         sd = np.where(np.array([least > 1.0, least > 2.0]), sd, np.inf)
         return mean, sd, log_evidence, (Mixture.joined(means, starts), Mixture.joined(variances, starts))
+
+    def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
+        """Conjugate laws given independent draws of the latent sums: arrays (draws, n_cells)."""
+        parts = np.empty((4, draws, len(self.noisy.values)))
+        for cells in _batches(self.noisy):
+            weights = MomentWeights.of(self.noisy.take(cells))
+            sums = sample_sums(weights, *cover(weights, self.share), draws, rng).swapaxes(0, 1)
+            given = Given.of(weights.noisy, *np.moveaxis(sums, -1, 0))
+            parts[:, :, cells] = [given.loc, given.precision, given.concentration, given.scale]
+        loc, precision, concentration, scale = parts
+        return Given(loc=loc, precision=precision, concentration=concentration, scale=scale)
 
     def sample(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Independent joint draws of mean and variance, each (draws, n_cells)."""

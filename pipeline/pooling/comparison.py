@@ -15,6 +15,7 @@ from suffice.pipeline.mixtures import one_component
 from suffice.pipeline.pooling.relation import Relation, relation_of, require, require_agreement
 from suffice.pipeline.pooling.releases import aligned
 from suffice.pipeline.posterior import DRAWS, MASS, generator
+from suffice.pipeline.simulation import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -188,8 +189,7 @@ def _noise_alone(
 def _noisy_again(statistic: NoisyStatistic, replicates: int, rng: np.random.Generator) -> NoisyStatistic:
     """Every cell so many times over, each with fresh noise of the release's law added."""
     values = np.tile(statistic.values, (replicates, 1))
-    success = -np.expm1(-1.0 / statistic.plan.scale)
-    noise = rng.geometric(success, values.shape) - rng.geometric(success, values.shape)
+    noise = discrete_laplace(statistic.plan.scale, values.shape, rng)
     groups = {column: keys * replicates for column, keys in statistic.groups.items()}
     return dataclasses.replace(statistic, values=values + noise.astype(object), groups=groups)
 

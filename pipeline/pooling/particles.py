@@ -74,8 +74,9 @@ class PooledLaw:
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """What the numbers rest on: the sampler, and the least number of effective draws over the cells."""
-        return {"sampler": "importance", "effective_draws": float(np.min(self.effective))}
+        """What the numbers rest on: the sampler, draws a cell, how many of them count in the worst cell."""
+        fewest = float(np.min(self.effective))
+        return {"sampler": "importance", "draws": self.n_particles, "fewest_effective_draws": fewest}
 
     def mean(self, parameter: str) -> Floats:
         """Means, averaged over the conditional laws' own."""

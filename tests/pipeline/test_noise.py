@@ -25,6 +25,7 @@ CONSUMERS = {  # draw from posteriors and from models: their generator is the ca
     "pipeline/pooling/releases.py",
     "pipeline/pooling/roll_up.py",
     "pipeline/posterior.py",
+    "pipeline/predictive.py",
     "pipeline/priors.py",
     "pipeline/simulation.py",
     "pipeline/needed_epsilon.py",

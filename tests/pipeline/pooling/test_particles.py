@@ -103,7 +103,7 @@ def test_pooled_posteriors_equal_enumeration(
     exact = Enumeration(rows, [part.plan.scale for part in parts], np.array(alpha), n_prior)
     mean, sd = exact.moments()
     shown: Any = 1 if statistic is BERNOULLI else slice(None)
-    effective = posterior.diagnostics["effective_draws"]
+    effective = posterior.diagnostics["fewest_effective_draws"]
     assert effective >= FEWEST_EFFECTIVE
     merges = len(parts) - 1
     # Every merge adds a variance of one over its effective draws.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import suffice
 from suffice.errors import UsageError
@@ -232,12 +233,48 @@ def test_the_noise_of_a_roll_up_is_that_of_a_sum_of_noises(put: Put) -> None:
     assert np.var(totals) / rows[0]["noise_sd"] ** 2 == pytest.approx(1, abs=reach)
 
 
-def test_families_without_latent_draws_say_so(put: Put) -> None:
-    parts = [put("2013-01"), put("2013-02")]
-    with pytest.raises(UsageError, match="delay"):
-        suffice.pool("delay", disjoint=parts)
+def test_means_and_variances_pool_too(put: Put) -> None:
+    parts = [put("2013-01"), put("2013-02"), put("2013-03")]
+    posterior = suffice.pool("delay", disjoint=parts, where={"origin": "JFK"})
+    alone = parts[0].posterior("delay", where={"origin": "JFK"})
+    assert posterior.parameters == ("mean", "variance")
+    assert posterior.mean("mean") == pytest.approx(alone.mean("mean"), rel=0.1)
+    assert np.all(posterior.sd("mean") < 0.8 * alone.sd("mean"))
+    assert posterior.sample(3)["variance"].shape == (3, 1)
     with pytest.raises(UsageError, match="delay"):
         suffice.pool("delay", same_data=[put(), put()])
+
+
+def test_new_rows_come_from_the_familys_own_model(put: Put) -> None:
+    """Against the law of a beta-binomial and of a normal with these parameters."""
+    release = put()
+    posterior = release.posterior("cancelled", method="plug-in", where={"origin": "JFK"})
+    draws = 20_000
+    predicted = posterior.predictive(50, draws, rng=np.random.default_rng())
+    assert set(predicted) == {"n", "total"}
+    assert np.all(predicted["n"] == 50)
+    law = stats.betabinom(50, 201, 801)
+    reach = 6 / np.sqrt(draws)
+    assert predicted["total"].shape == (draws, 1)
+    assert np.mean(predicted["total"]) == pytest.approx(law.mean(), abs=reach * law.std())
+    assert np.std(predicted["total"]) == pytest.approx(law.std(), rel=2 * reach)
+    delays = release.posterior("delay", method="plug-in", where={"origin": "JFK"})
+    new = delays.predictive(draws=draws, rng=np.random.default_rng())
+    expected = np.sqrt(delays.mean("variance")[0] + delays.sd("mean")[0] ** 2)
+    assert np.mean(new["total"]) == pytest.approx(delays.mean("mean")[0], abs=reach * expected)
+    assert np.std(new["total"]) == pytest.approx(expected, rel=0.1)
+    assert new["total_of_squares"] == pytest.approx(new["total"] ** 2)
+
+
+def test_new_rows_need_a_model_and_an_end(put: Put) -> None:
+    release = put()
+    posterior = release.posterior("cancelled")
+    with pytest.raises(UsageError, match="above 0"):
+        posterior.predictive(0)
+    with pytest.raises(UsageError, match="ask for fewer"):
+        posterior.predictive(10**9)
+    with pytest.raises(UsageError, match=r"Release\.posterior"):
+        posterior_of(release.statistic("cancelled")).predictive()
 
 
 def test_cells_of_two_posteriors_of_one_release_are_compared_as_independent(put: Put) -> None:
