@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.latent_moments.noisy import NoisyMoments
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.plan import StatisticPlan
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.transforms import Transform
@@ -226,7 +225,6 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     minimal = plan.design is Design.MINIMAL
     weight = plan.moment_weight or DEFAULT_WEIGHT
     units = (int(steps**2 / weight), steps**2) if minimal else (4 * steps**2,) * 3
-    units = (_unit_of_total(plan), steps**2) if minimal else (4 * steps**2,) * 3
     coefficients = np.array(MOMENTS if minimal else BERNSTEIN)
     coefficients[:, 0] += coefficients[:, 2] / (12.0 * steps**2)
     centre, half_range = _interval(plan.parameters)
@@ -241,13 +239,6 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
         scale=prior.scale / half_range**2,
         n_prior=n_prior,
     )
-
-
-def _unit_of_total(plan: StatisticPlan) -> int:
-    """Return the first component's lattice units per half range, in the minimal design with any weight."""
-    (total,) = (quantity for quantity in plan.quantities if quantity.name == "total")
-    lower, upper = plan.parameters.lower or Fraction(0), plan.parameters.upper or Fraction(0)
-    return int((upper - lower) / 2 / total.coefficients[0])
 
 
 def noise_aware(

@@ -126,17 +126,3 @@ class LatentSumLaw:
 
     def _conjugate(self, n: Floats, total: Floats) -> ConjugateLaw:
         return cast("ConjugateLaw", self.update(n, total))
-        cells = len(self.means)
-        return {self.name: self.mixture(draws, rng).sample(1, rng)[self.name].reshape(draws, cells)}
-
-    def prior_law(self) -> ConjugateLaw:
-        """The prior, as the law of one cell."""
-        return cast("ConjugateLaw", self.update(np.zeros(1), np.zeros(1)))
-
-    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateLaw:
-        """Conjugate laws given draws of the latent N and S, draw by draw, then by cell."""
-        n, total = (np.empty((draws, len(self.means))) for _ in range(2))
-        for batch in batches(self.sums):
-            drawn = tiles_of(self.sums.take(batch)).sample(np.tile(np.arange(len(batch)), draws), rng)
-            n[:, batch], total[:, batch] = (part.reshape(draws, len(batch)) for part in drawn)
-        return cast("ConjugateLaw", self.update(n.ravel(), total.ravel()))
