@@ -309,3 +309,22 @@ def test_without_arviz_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(MissingExtraError, match=r"suffice\[arviz\]"):
         posterior_of(released(BERNOULLI, [[3, 4]])).to_arviz(10)
+
+
+@pytest.mark.parametrize("weight", ["0.5", "2", "64"])
+def test_noise_aware_normal_posteriors_know_the_weight_of_second_moments(weight: str) -> None:
+    plan = statistic_plan({**NORMAL, "moment_weight": weight}, epsilon="0.5", public_n=True)
+    n, mean, square = 10**6, 0.2, 0.1
+    rows = np.array([[int(n * mean * 2**20 / float(weight)), int(n * square * 2**20)]], dtype=object)
+    aware = posterior_of(noisy_statistic(plan, rows, public_n=n))
+    naive = posterior_of(noisy_statistic(plan, rows, public_n=n), method="plug-in")
+    for parameter in ("mean", "variance"):
+        assert aware.mean(parameter) == pytest.approx(naive.mean(parameter), rel=1e-3)
+
+
+def test_noise_aware_lognormal_posteriors_name_the_logarithms() -> None:
+    statistic = {"family": "lognormal", "lower": "1", "upper": "100", "lattice_bits": "10"}
+    posterior = posterior_of(released(statistic, [[10**6, 2 * 10**6, 10**6]]), n_prior="Uniform(0, 10)")
+    assert posterior.parameters == ("log_mean", "log_variance")
+    assert posterior.mean("log_mean")[0] == pytest.approx(np.log(10), abs=0.2)
+    assert posterior.sample(10)["log_variance"].shape == (10, 1)
