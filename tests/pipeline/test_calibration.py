@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy.special import betaincinv
 
 import suffice
 from suffice.errors import PriorError, UsageError
@@ -58,11 +59,12 @@ def test_calibrated_posteriors_are_called_otherwise_as_rarely_as_stated() -> Non
 
 
 def test_intervals_too_narrow_too_wide_or_shifted_are_seen() -> None:
-    rng = np.random.default_rng()
-    uniform = rng.integers(0, DRAWS, 1000, endpoint=True)
+    """At 1,000 ranks that lie exactly as their law says, so that chance has no part in it."""
+    levels = (np.arange(1000) + 0.5) / 1000
+    uniform = (levels * (DRAWS + 1)).astype(int)
     beta = {"narrow": (0.6, 0.6), "wide": (1.6, 1.6), "shifted": (1.5, 1.0)}
     for parameters in beta.values():
-        wrong = (rng.beta(*parameters, 1000) * (DRAWS + 1)).astype(int)
+        wrong = (betaincinv(*parameters, levels) * (DRAWS + 1)).astype(int)
         assert calibration(wrong, wrong).verdict == NOT_CALIBRATED
         assert calibration(wrong, uniform).verdict == CLIPPING
         assert calibration(uniform, wrong).verdict == CALIBRATED

@@ -45,7 +45,7 @@ def spec_of(share: str = "1", neighboring: str = "add_or_remove_one") -> Spec:
 def widths(epsilon: Fraction, n: int, simulations: int) -> np.ndarray:
     """Widths at an epsilon, by other code and other random numbers than those under test."""
     rng = np.random.default_rng()
-    plan = statistic_plan({"family": "bernoulli"}, epsilon=str(float(epsilon)), public_n=True)
+    plan = statistic_plan({"family": "bernoulli"}, epsilon=f"{float(epsilon):.6f}", public_n=True)
     true = rng.binomial(n, rng.random(simulations))[:, None] + np.rint(
         rng.laplace(0, plan.scale, (simulations, 1))
     ).astype(int)
