@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.parquet import Partition
     from suffice.pipeline.unit_key import UnitKey
 
-_BITS_PER_ROW = 8
-_MOST_BITS = 1 << 25
+_BITS_PER_ROW = 2
+_MOST_BITS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ def _path(value: object) -> str:
 class Source(SpecModel):
     """Where the rows are; not part of what is charged.
 
-    ``clustered_by`` says that the rows of each value of a column stand together, in a file or two. It speeds
-    up bounding by that column where it is true, and slows it down where it is not; no number depends on it.
+    ``clustered_by`` says that the rows of each value of a column stand together, in a file or two. Where that
+    is true, few rows travel between workers to be bounded by that column; no number depends on it.
     """
 
     parquet: Annotated[str, PlainValidator(_path)]
