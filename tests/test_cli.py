@@ -199,6 +199,14 @@ def test_several_columns_go_the_whole_road(place: Place, suffice: Runner, tmp_pa
         ("intercept", ""),
         ("variance", ""),
     ]
+    asked = ("posterior", "flights", "pair", "--where", "origin=JFK", "--seed", "3")
+    aware = suffice.json(*asked)
+    assert aware["method"] == "noise-aware"
+    assert aware["diagnostics"]["sampler"].startswith("MCMC")
+    assert aware["diagnostics"]["largest_r_hat"] < 1.1
+    assert suffice.json(*asked) == aware
+    assert "sampler MCMC" in suffice.text(*asked)
+    assert "diagnostics" not in suffice.json(*words)
     out, plot = tmp_path / "draws.csv", tmp_path / "plot.svg"
     suffice.text(*words, "--draws", "20", "--out", str(out), "--plot", str(plot))
     header, first, *_ = out.read_text(encoding="utf-8").splitlines()

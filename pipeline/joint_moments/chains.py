@@ -134,7 +134,8 @@ def split_r_hat(draws: Floats) -> Floats:
     within = halves.var(axis=0, ddof=1).mean(axis=0)
     between = halves.mean(axis=0).var(axis=0, ddof=1)
     total = (length - 1) / length * within + between
-    return np.sqrt(np.divide(total, within, out=np.ones_like(total), where=within > 0.0))
+    r_hat: Floats = np.sqrt(np.divide(total, within, out=np.ones_like(total), where=within > 0.0))
+    return r_hat
 
 
 def effective_draws(draws: Floats) -> Floats:

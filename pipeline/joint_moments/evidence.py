@@ -163,7 +163,9 @@ def outer(left: Floats, right: Floats) -> Floats:
 
 def _inverse(matrix: Floats) -> tuple[Floats, Floats]:
     """Return inverses and log determinants of positive definite matrices."""
-    return np.linalg.inv(matrix), np.linalg.slogdet(matrix)[1]
+    inverse: Floats = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    log_determinant: Floats = np.asarray(np.linalg.slogdet(matrix)[1], dtype=np.float64)
+    return inverse, log_determinant
 
 
 def multivariate_gamma(half: Floats, size: int) -> tuple[Floats, Floats]:

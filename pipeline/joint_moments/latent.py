@@ -81,7 +81,8 @@ class LatentLaw:
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
         means, sds = self._by_state(self.law.mean(parameter)), self._by_state(self.law.sd(parameter))
-        return np.sqrt(np.mean(sds**2, axis=0) + means.var(axis=0))
+        sd: Floats = np.sqrt(np.mean(sds**2, axis=0) + means.var(axis=0))
+        return sd
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles of draws."""

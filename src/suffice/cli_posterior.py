@@ -114,6 +114,7 @@ def posterior(
                 "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
                 "draws": draws,
                 "seed": seed,
+                **({"diagnostics": drawn_from.diagnostics} if drawn_from.diagnostics else {}),
                 "rows": rows,
                 **answers,
             }
@@ -121,6 +122,9 @@ def posterior(
         return
     _print_posterior(drawn_from, rows, answers)
     rendering.print_saturation(opened.statistic(statistic))
+    if drawn_from.diagnostics:
+        told = ", ".join(f"{name} {value}" for name, value in drawn_from.diagnostics.items())
+        print(f"\n{told}".replace("_", " "))
     if drawn_from.n_prior is not None:
         print(f"\nintervals from {draws} draws; prior of N: {drawn_from.n_prior}")
 
