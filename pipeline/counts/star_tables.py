@@ -74,6 +74,17 @@ class Part:
         last = np.max(np.where(self.density > 0.0, self.n, -np.inf), axis=1)
         return first.reshape(shape), last.reshape(shape)
 
+    def limits(self) -> tuple[Floats, Floats]:
+        """Least and largest sum that the windows of the rows allow, shaped as ``ends``."""
+        shape = (-1, len(self.classes))
+        points = self.sums.tables.shape[2]
+        used = self.sums.tables > 0.0
+        lowest, highest = np.argmax(used, axis=2), points - 1 - np.argmax(used[:, :, ::-1], axis=2)
+        base, step = np.sum(self.sums.base, axis=1), self.sums.step
+        low = base + step * np.sum(lowest, axis=1)
+        high = base + step * np.sum(highest, axis=1)
+        return low.reshape(shape), high.reshape(shape)
+
     def index(self, m: Floats) -> tuple[Rows, NDArray[np.bool_]]:
         """Where class counts m (n_rows, n) stand in the density, and whether they do."""
         position = np.rint((m - np.sum(self.sums.base, axis=1)[:, None]) / self.sums.step[:, None])
@@ -129,10 +140,11 @@ class StarTables:
         parts = [Part.of(star, *part, centre) for part in star.parts()]
         step = np.max([part.sums.step.reshape(len(centre), -1).max(axis=1) for part in parts], axis=0)
         first, last = np.zeros_like(centre), np.full_like(centre, np.inf)
+        lowest, highest = np.zeros_like(centre), np.full_like(centre, float(star.n_prior.support[1]))
         for part in parts:
-            low, high = part.ends()
-            first[:, part.classes] = np.maximum(first[:, part.classes], low)
-            last[:, part.classes] = np.minimum(last[:, part.classes], high)
+            for low, high, (least, most) in ((first, last, part.ends()), (lowest, highest, part.limits())):
+                low[:, part.classes] = np.maximum(low[:, part.classes], least)
+                high[:, part.classes] = np.minimum(high[:, part.classes], most)
         first = np.ceil(first / step[:, None]) * step[:, None]
         last = np.maximum(np.floor(last / step[:, None]) * step[:, None], first)
         points = int(np.max((last - first) / step[:, None])) + 1
@@ -149,10 +161,10 @@ class StarTables:
         top = _class_sums(star, centre, m, log_weight, step)
         of_n = top.posterior_of_n()
         marginal = _marginals(top, of_n)
-        at_first = marginal[:, :, 0] * (first > 0.0)
+        at_first = marginal[:, :, 0] * (first > lowest)
         index = np.rint((last - first) / step[:, None]).astype(np.int64)
         at_last = np.take_along_axis(marginal, index[:, :, None], axis=2)[:, :, 0]
-        at_last = at_last * (last < star.n_prior.support[1])
+        at_last = at_last * (last < highest)
         return cls(
             star=star,
             parts=parts,
