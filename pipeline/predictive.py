@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,7 +14,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -44,9 +45,7 @@ class Model:
     @classmethod
     def of(cls, statistic: NoisyStatistic, entry: Mapping[str, object]) -> Model:
         """Read a statistic's entry in the canonical plan."""
-        written = {
-            name: str(value).lower() if isinstance(value, bool) else value for name, value in entry.items()
-        }
+        written = _written(entry)
         return cls(entry=FAMILIES[statistic.plan.family].spec.model_validate(written), statistic=statistic)
 
     def quantities(
@@ -84,3 +83,10 @@ class Model:
             name: np.stack(values, axis=-1) if name in by_category else values[0]
             for name, values in result.items()
         }
+
+
+def _written(value: object) -> object:
+    """Return a canonical value as a spec states it: truth as text, at every depth."""
+    if isinstance(value, Mapping):
+        return {name: _written(entry) for name, entry in value.items()}
+    return str(value).lower() if isinstance(value, bool) else value

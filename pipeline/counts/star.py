@@ -153,8 +153,9 @@ def star_posterior(star: StarCounts) -> StarPosterior:
             tables = StarTables.of(star.take(cells), centre[cells])
             resolved, moments = tables.is_resolved, tables.moments()
             mean[cells[resolved]], sd[cells[resolved]] = (moment[resolved] for moment in moments)
+            better = tables.better_centre(centre[cells], attempt / _MOST_ROUNDS)
             cells = cells[~resolved]
-            centre[cells] = star.inner(tables.better_centre(attempt / _MOST_ROUNDS)[~resolved])
+            centre[cells] = star.inner(better[~resolved])
             if not cells.size:
                 break
         else:

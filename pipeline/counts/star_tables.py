@@ -182,12 +182,12 @@ class StarTables:
         resolved: NDArray[np.bool_] = np.all(self.at_ends < _NEGLIGIBLE, axis=(1, 2))
         return resolved
 
-    def better_centre(self, share: float) -> Floats:
-        """Posterior means of the class counts, moved by a share of the way to the end that has mass."""
+    def better_centre(self, centre: Floats, share: float) -> Floats:
+        """Centres again, those of unresolved class counts at their mean, moved towards the end with mass."""
         means = np.sum(self.m * self.marginal, axis=2)
-        pull = np.where(self.at_ends < _NEGLIGIBLE, 0.0, share * (self.ends - means[:, :, None]))
-        centre: Floats = means + np.sum(pull, axis=2)
-        return centre
+        has_mass = self.at_ends >= _NEGLIGIBLE
+        pull = np.where(has_mass, share * (self.ends - means[:, :, None]), 0.0)
+        return np.where(np.any(has_mass, axis=2), means + np.sum(pull, axis=2), centre)
 
     def moments(self) -> tuple[Floats, Floats]:
         """Means and standard deviations of all probabilities, (n_cells, n_entries)."""
