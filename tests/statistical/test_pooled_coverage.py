@@ -93,10 +93,10 @@ def test_sums_of_noisy_counts_taken_for_exact_fail_the_same_test(family: str) ->
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("family", list(FAMILIES))
-def test_one_data_set_released_three_times_is_not_three_data_sets(family: str) -> None:
-    rng, cells = np.random.default_rng(), 256
-    released, truth = simulate(family, "same_data", 20, cells, rng)
-    posterior = pooled(released, prior=None, n_prior=Uniform(0, 40), rng=rng)
+def test_one_data_set_released_three_times_is_not_three_data_sets() -> None:
+    """Intervals are too narrow by a factor of nearly sqrt(3) where noise is small."""
+    rng, cells, n = np.random.default_rng(), 256, 5000
+    released, truth = simulate("bernoulli", "same_data", n, cells, rng)
+    posterior = pooled(released, prior=None, n_prior=Uniform(0, 2 * n), rng=rng)
     counts = covered(posterior, truth, rng)
     assert not all(is_nominal(mass, count, cells) for mass, count in counts.items())
