@@ -338,6 +338,11 @@ def _check_sizes(document: Document, spec: Spec) -> None:
                 f"{statistic.family} follows the rows of a unit, which unit: row does not tell",
                 "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
             )
+        unit, order = spec.privacy.column_unit, getattr(statistic, "order", None)
+        if unit is not None and order == unit.column:
+            raise SpecError(
+                place, f"{order!r} is the unit: it cannot put a unit's rows in order", "name a time"
+            )
         for variable in spec.groups.keys() & variables:
             raise SpecError(
                 place, f"the variable {variable!r} is a group too", "call it otherwise, and state its column"

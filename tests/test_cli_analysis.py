@@ -150,3 +150,9 @@ def test_two_months_compared(suffice: Runner, tmp_path: Path, monkeypatch: pytes
     assert "noise alone" in suffice.text(*words)
     same = suffice.json("compare", "flights@2013-01", "flights@2013-01", *words[3:], status=2)["error"]
     assert "noise" in same["message"]
+
+
+def test_the_text_names_both_priors(release: str, suffice: Runner) -> None:
+    text = suffice.text("posterior", release, "cancelled", "--prior", "Beta(2, 30)", "--n-prior", "2000")
+    assert "prior: Beta(2, 30)" in text
+    assert "prior of N: 2000" in text

@@ -85,7 +85,7 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
             if found is not claimed and not vouched:
                 message = (
                     f"{other.release_id} and {one.release_id} are not known to be {claimed}: {reason}. "
-                    "If you know better, say so with vouched=True"
+                    "If you know better, say so with vouched=True, or --vouched"
                 )
                 raise UsageError(message)
             if claimed is Relation.DISJOINT and found is Relation.SAME_DATA:

@@ -125,8 +125,9 @@ def posterior(
     if drawn_from.diagnostics:
         told = ", ".join(f"{name} {value}" for name, value in drawn_from.diagnostics.items())
         print(f"\n{told}".replace("_", " "))
+    print(f"\nprior: {drawn_from.prior}")
     if drawn_from.n_prior is not None:
-        print(f"\nintervals from {draws} draws; prior of N: {drawn_from.n_prior}")
+        print(f"prior of N: {drawn_from.n_prior}; what rests on draws rests on {draws}")
 
 
 def _check_files(out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None) -> None:

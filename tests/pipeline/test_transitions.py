@@ -265,6 +265,7 @@ def test_components_are_pairs_of_states() -> None:
             {"statistics": {"s": {name: ENTRY[name] for name in ENTRY if name != "order"}}},
             "'order' is missing",
         ),
+        ({"statistics": {"s": {**ENTRY, "order": "u"}}}, "'u' is the unit"),
         ({"groups": {"from_state": ["1"]}}, "variable 'from_state' is a group too"),
         ({"statistics": {"s": {**ENTRY, "categories": {"range": ["1", "4000"]}}}}, "16000000 cells"),
     ],
