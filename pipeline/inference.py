@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.laws import Labelled
 from suffice.pipeline.mixtures import Mixture, mixture_law, one_component, parse_mixture
@@ -16,15 +17,18 @@ from suffice.pipeline.sensitivity import Design
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.densities import ScipyDistribution
     from suffice.pipeline.laws import Law
     from suffice.pipeline.release import NoisyStatistic
+
+    AnyPrior: TypeAlias = Prior | Mixture | Density | ScipyDistribution | str | None
 
 
 def posterior_of(
     statistic: NoisyStatistic,
     *,
     method: str = NOISE_AWARE,
-    prior: Prior | Mixture | str | None = None,
+    prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
 ) -> Posterior:
     """Compute the posterior of a released statistic's parameters.
@@ -36,8 +40,9 @@ def posterior_of(
     method : {"noise-aware", "plug-in"}
         The exact posterior given the noise, or the one that takes projected statistics for exact and is not
         calibrated.
-    prior : Prior, Mixture or str, optional
-        Of the parameters; the family's default otherwise.
+    prior : Prior, Mixture, Density, frozen distribution of scipy.stats or str, optional
+        Of the parameters; the family's default otherwise. Densities and distributions of ``scipy.stats`` are
+        for families with one parameter.
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
 
@@ -46,7 +51,7 @@ def posterior_of(
     UsageError
         Where the method does not exist, for this family or at all, or a prior of N has no use.
     PriorError
-        Where the prior is not of the family's conjugate kind.
+        Where the prior is not of the family's conjugate kind, or is an improper density.
     """
     if method == NOISE_AWARE:
         return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior)
@@ -64,7 +69,7 @@ def posterior_of(
 def noise_aware_posterior(
     statistic: NoisyStatistic,
     *,
-    prior: Prior | Mixture | str | None = None,
+    prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
@@ -75,8 +80,10 @@ def noise_aware_posterior(
             f"{PLUG_IN}, which ignores the noise and is not calibrated, exists so far"
         )
         raise UsageError(message)
-    given = parse_mixture(prior) if isinstance(prior, str) else prior
+    given = _read(prior)
     latent_n = n_prior_for(statistic, n_prior)
+    if isinstance(given, Density):
+        return _posterior(statistic, NOISE_AWARE, given, _any_prior_law(statistic, given, latent_n), latent_n)
     if isinstance(given, Mixture):
         laws = [
             family.noise_aware(statistic, _prior_for(statistic, component), latent_n)
@@ -113,12 +120,15 @@ def same_data_posterior(
     return _posterior(first, NOISE_AWARE, chosen, family.same_data(statistics, chosen, latent_n), latent_n)
 
 
-def plug_in_posterior(statistic: NoisyStatistic, *, prior: Prior | Mixture | str | None = None) -> Posterior:
+def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
     """Compute the conjugate posterior that takes projected noisy statistics for exact; see ``posterior_of``.
 
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
     """
-    chosen = _prior_for(statistic, prior)
+    given = _read(prior)
+    if isinstance(given, Density):
+        return _posterior(statistic, PLUG_IN, given, _any_prior_law(statistic, given, None), None)
+    chosen = _prior_for(statistic, given)
     law = FAMILIES[statistic.plan.family].plug_in(statistic, chosen)
     return _posterior(statistic, PLUG_IN, chosen, law, None)
 
@@ -128,13 +138,27 @@ def default_prior(statistic: NoisyStatistic) -> Prior:
     return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
 
 
-def _prior_for(statistic: NoisyStatistic, prior: Prior | Mixture | str | None) -> Prior:
+def _read(prior: AnyPrior) -> Prior | Mixture | Density | None:
+    """Read the text of a prior, and take distributions of scipy.stats for densities."""
+    if isinstance(prior, str):
+        return parse_mixture(prior)
+    density = Density.of(prior)
+    return cast("Prior | Mixture | None", prior) if density is None else density
+
+
+def _any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior | None) -> Law:
+    from suffice.pipeline.any_prior import any_prior_law  # noqa: PLC0415 - rarely needed
+
+    return any_prior_law(statistic, density, n_prior)
+
+
+def _prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
     """Read the prior and check that it is of the family's conjugate kind."""
     plan = statistic.plan
-    if prior is None:
+    given = _read(prior)
+    if given is None:
         return default_prior(statistic)
-    written = parse_mixture(prior) if isinstance(prior, str) else prior
-    chosen = one_component(written, f"this posterior of {plan.name}")
+    chosen = one_component(given, f"this posterior of {plan.name}")
     kind = FAMILIES[plan.family].prior
     if not isinstance(chosen, kind):
         message = f"{plan.name} is {plan.family}: its prior must be {kind.__name__}, not {chosen}"
@@ -170,7 +194,7 @@ def n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -
 
 
 def _posterior(
-    statistic: NoisyStatistic, method: str, prior: Prior | Mixture, law: Law, n_prior: NPrior | None
+    statistic: NoisyStatistic, method: str, prior: Prior | Mixture | Density, law: Law, n_prior: NPrior | None
 ) -> Posterior:
     plan = statistic.plan
     return Posterior(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.densities import Density
 from suffice.pipeline.laws import Law
 from suffice.pipeline.priors import Prior, parse_prior
 
@@ -94,14 +95,17 @@ def parse_mixture(text: str) -> Prior | Mixture:
     return Mixture(*parts)
 
 
-def one_component(prior: Prior | Mixture, purpose: str) -> Prior:
-    """Return a prior that is no mixture.
+def one_component(prior: Prior | Mixture | Density, purpose: str) -> Prior:
+    """Return a conjugate prior that is no mixture.
 
     Raises
     ------
     PriorError
-        Where it is one.
+        Where it is a mixture or a density.
     """
+    if isinstance(prior, Density):
+        message = f"{purpose} takes conjugate priors alone, not {prior}"
+        raise PriorError(message)
     if isinstance(prior, Mixture):
         message = f"{purpose} takes no mixture of priors yet: give one of its components"
         raise PriorError(message)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.densities import Density
     from suffice.pipeline.laws import Law
     from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import NPrior
@@ -65,7 +66,7 @@ class Posterior:
         Which statistic of the release, and its family.
     method : {"noise-aware", "plug-in"}
         How the noise is treated.
-    prior : Prior or Mixture
+    prior : Prior, Mixture or Density
         The prior of the parameters, the same for every cell.
     n_prior : NPrior or None
         The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
@@ -86,7 +87,7 @@ class Posterior:
     statistic: str
     family: str
     method: str
-    prior: Prior | Mixture
+    prior: Prior | Mixture | Density
     n_prior: NPrior | None
     groups: Mapping[str, list[str | int]] = field(repr=False)
     label_columns: Mapping[str, tuple[str | None, ...]]

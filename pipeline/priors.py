@@ -256,6 +256,8 @@ def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries
         raise PriorError(message)
     if call.func.id not in known:
         message = f"prior {text!r}: {call.func.id} is not known: {way_out}"
+        if "Beta" in known:
+            message += ". Distributions of scipy.stats and suffice.Density have no text: give them in Python"
         raise PriorError(message)
     keywords: dict[str, Entries] = {}
     for keyword in call.keywords:

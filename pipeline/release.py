@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.densities import Density, ScipyDistribution
     from suffice.pipeline.families.contract import Quantity
     from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import NPrior
@@ -264,7 +265,7 @@ class Release:
     def posterior(
         self,
         statistic: str,
-        prior: Prior | Mixture | str | None = None,
+        prior: Prior | Mixture | Density | ScipyDistribution | str | None = None,
         where: Mapping[str, object] | None = None,
         method: str = "noise-aware",
         n_prior: NPrior | int | str | None = None,
@@ -277,7 +278,8 @@ class Release:
             Its name in the release.
         prior : prior object or str, optional
             The same prior for every cell, as ``suffice.Beta(1, 9)`` or ``"Beta(1, 9)"``, or a mixture of
-            such, as ``"Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"``; the family's default otherwise.
+            such, as ``"Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"``; for families with one parameter also a
+            frozen distribution of ``scipy.stats`` or a ``suffice.Density``. The family's default otherwise.
         where : mapping, optional
             Keep the cells with these group keys.
         method : {"noise-aware", "plug-in"}

@@ -22,10 +22,11 @@ from suffice.pipeline.simulation import code_counts
 from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.latent_sums.noisy import NoisySums
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
@@ -147,6 +148,35 @@ def same_data(statistics: Sequence[NoisyStatistic], prior: Beta, n_prior: NPrior
     return CountLaw(posterior=count_posterior(counts), shown=1)
 
 
+def latent(
+    statistic: NoisyStatistic, prior: Beta, n_prior: NPrior
+) -> tuple[NoisySums, Callable[[Floats, Floats], Law]]:
+    """Return the count of true, and that of false where it is released, as sums of one trial a record."""
+    from suffice.pipeline.latent_sums.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.latent_sums.noisy import NoisySums  # noqa: PLC0415
+    from suffice.pipeline.laws import DirichletLaw  # noqa: PLC0415
+
+    values = statistic.values.astype(np.float64)
+    sums = NoisySums(
+        first=values[:, -1],
+        second=None if statistic.plan.design is Design.MINIMAL else values[:, 0],
+        reach=1.0,
+        step=1.0,
+        lower=0.0,
+        scale=statistic.plan.scale,
+        marginal=BetaBinomial(
+            concentration1=prior.concentration1, concentration0=prior.concentration0, trials=1.0
+        ),
+        n_prior=n_prior,
+    )
+
+    def update(n: Floats, true: Floats) -> Law:
+        counts = np.stack([n - true, true], axis=1)
+        return DirichletLaw(concentration=_concentration(prior) + counts, shown=1)
+
+    return sums, update
+
+
 def simulate(
     _spec: BernoulliSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedSums:
@@ -178,6 +208,7 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    latent=latent,
     simulate=simulate,
     same_data=same_data,
 )

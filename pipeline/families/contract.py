@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.fields import StatisticSpec
+    from suffice.pipeline.latent_sums.noisy import NoisySums
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.priors import Prior
@@ -194,6 +195,9 @@ class Family:
         but for what does not depend on the parameters; arrays broadcast.
     noise_aware : callable or None
         The noisy statistic, a prior, the prior of N -> the exact posterior; None where there is none yet.
+    latent : callable or None
+        The noisy statistic, a prior, the prior of N -> the latent sums, and what N and S make of the prior;
+        of families with one parameter, None of the others.
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
         the exact sums of data sets that the model draws; None where no data can be simulated yet.
@@ -222,6 +226,13 @@ class Family:
     plug_in: Callable[[NoisyStatistic, Any], Law]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Law] | None = None
+    latent: (
+        Callable[
+            [NoisyStatistic, Any, NPrior],
+            tuple[NoisySums, Callable[[NDArray[np.float64], NDArray[np.float64]], Law]],
+        ]
+        | None
+    ) = None
     simulate: (
         Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
     ) = None

@@ -145,14 +145,19 @@ def one_sum_family(
     def plug_in(statistic: NoisyStatistic, given: PriorType) -> Law:
         return update(given, project(statistic), statistic.plan.parameters)
 
-    def noise_aware(statistic: NoisyStatistic, given: PriorType, n_prior: NPrior) -> Law:
-        from suffice.pipeline.latent_sums.law import LatentSumLaw  # noqa: PLC0415 - consumers only
-
+    def latent(
+        statistic: NoisyStatistic, given: PriorType, n_prior: NPrior
+    ) -> tuple[NoisySums, Callable[[Floats, Floats], Law]]:
         constants = statistic.plan.parameters
-        return LatentSumLaw.of(
+        return (
             noisy_sums(statistic, marginal(given, constants), n_prior),
             lambda n, total: update(given, OneSum(n=n, total=total), constants),
         )
+
+    def noise_aware(statistic: NoisyStatistic, given: PriorType, n_prior: NPrior) -> Law:
+        from suffice.pipeline.latent_sums.law import LatentSumLaw  # noqa: PLC0415 - consumers only
+
+        return LatentSumLaw.of(*latent(statistic, given, n_prior))
 
     return Family(
         name=name,
@@ -171,6 +176,7 @@ def one_sum_family(
             measure(entry), sizes, lambda record: draw(entry, truth[record], rng)
         ),
         noise_aware=noise_aware,
+        latent=latent,
     )
 
 

@@ -54,9 +54,15 @@ class Components:
     weight: Floats
 
     @classmethod
-    def of(cls, nodes: Nodes, law: Law, cells: int) -> Self:
-        """Merge the nodes of some cells, whose conjugate laws are given."""
-        kept = nodes.weight > _NEGLIGIBLE
+    def of(
+        cls, nodes: Nodes, law: Law, cells: int, *, fineness: float = 1.0, negligible: float = _NEGLIGIBLE
+    ) -> Self:
+        """Merge the nodes of some cells, whose conjugate laws are given.
+
+        What merging changes falls with the square of `fineness`; nodes up to the weight `negligible` are
+        left out.
+        """
+        kept = nodes.weight > negligible
         cell, weight = nodes.cell[kept], nodes.weight[kept]
         coordinate = coordinate_of(law)
         centre, width = coordinate.centre[kept], coordinate.width[kept]
@@ -64,21 +70,22 @@ class Components:
         spread = np.sqrt(np.bincount(cell, weight * (centre - middle[cell]) ** 2, cells))
         narrowest = np.full(cells, np.inf)
         np.minimum.at(narrowest, cell, width)
-        unit = np.maximum(spread / _PER_SPREAD, narrowest / _PER_WIDTH)[cell]
-        relative = np.log2(np.maximum(width / _PER_WIDTH / unit, 1.0))
-        level = np.minimum(np.floor(_PER_OCTAVE * relative), _LEVELS - 1.0).astype(np.int64)
+        unit = (np.maximum(spread / _PER_SPREAD, narrowest / _PER_WIDTH) / fineness)[cell]
+        per_octave, levels = _PER_OCTAVE * fineness, int(_LEVELS * fineness)
+        relative = np.log2(np.maximum(width / _PER_WIDTH / fineness / unit, 1.0))
+        level = np.minimum(np.floor(per_octave * relative), levels - 1.0).astype(np.int64)
         # Far out in the tails places grow, so that their number is bounded.
-        place = (centre - middle[cell]) / (unit * np.exp2(level / _PER_OCTAVE))
+        place = (centre - middle[cell]) / (unit * np.exp2(level / per_octave))
         place = place / (1.0 + np.abs(place) / _PLACES)
         index = np.rint(place).astype(np.int64) + _PLACES
-        key = (cell * _LEVELS + level) * (2 * _PLACES + 1) + index
+        key = (cell * levels + level) * (2 * _PLACES + 1) + index
         used, position = np.unique(key, return_inverse=True)
         total_weight = np.bincount(position, weight)
         return cls(
-            cell=used // ((2 * _PLACES + 1) * _LEVELS),
+            cell=used // ((2 * _PLACES + 1) * levels),
             n=np.bincount(position, weight * nodes.n[kept]) / total_weight,
             total=np.bincount(position, weight * nodes.total[kept]) / total_weight,
-            weight=total_weight / np.bincount(cell, weight, cells)[used // ((2 * _PLACES + 1) * _LEVELS)],
+            weight=total_weight / np.bincount(cell, weight, cells)[used // ((2 * _PLACES + 1) * levels)],
         )
 
     def quantiles(self, update: Callable[[Floats, Floats], Law], q: Sequence[float], cells: int) -> Floats:

@@ -36,6 +36,8 @@ class Coordinate:
         About the mean and the standard deviation of every law.
     cdf : callable
         A place for every law, (n,) -> probabilities below.
+    log_density : callable
+        Places that broadcast with (n,) -> log densities at these places.
     back : callable
         Places -> values of the parameter.
     """
@@ -43,6 +45,7 @@ class Coordinate:
     centre: Floats
     width: Floats
     cdf: Callable[[Floats], Floats]
+    log_density: Callable[[Floats], Floats]
     back: Callable[[Floats], Floats]
 
 
@@ -56,6 +59,7 @@ def coordinate_of(law: Law) -> Coordinate:
             centre=np.log(concentration / rate),
             width=1.0 / np.sqrt(concentration),
             cdf=lambda place: gamma_cdf(concentration, rate * np.exp(place)),
+            log_density=lambda place: _log_gamma(concentration, place - np.log(concentration / rate)),
             back=np.exp,
         )
     if isinstance(law, InverseGammaLaw):
@@ -64,6 +68,7 @@ def coordinate_of(law: Law) -> Coordinate:
             centre=np.log(scale / concentration),
             width=1.0 / np.sqrt(concentration),
             cdf=lambda place: 1.0 - gamma_cdf(concentration, scale * np.exp(-place)),
+            log_density=lambda place: _log_gamma(concentration, np.log(scale / concentration) - place),
             back=np.exp,
         )
     if isinstance(law, DirichletLaw):
@@ -72,6 +77,7 @@ def coordinate_of(law: Law) -> Coordinate:
             centre=np.log(own / rest),
             width=np.sqrt(1.0 / own + 1.0 / rest),
             cdf=lambda place: beta_cdf(own, rest, place),
+            log_density=lambda place: _log_beta(own, rest, place),
             back=lambda place: 1.0 / (1.0 + np.exp(-place)),
         )
     raise TypeError(type(law).__name__)
@@ -84,8 +90,40 @@ def _normal(law: NormalLaw) -> Coordinate:
         centre=law.loc,
         width=law.scale,
         cdf=lambda place: np.asarray(ndtr((place - law.loc) / law.scale)),
+        log_density=lambda place: (
+            -0.5 * ((place - law.loc) / law.scale) ** 2 - np.log(law.scale) - 0.5 * np.log(2.0 * np.pi)
+        ),
         back=lambda place: place,
     )
+
+
+def _log_gamma(concentration: Floats, distance: Floats) -> Floats:
+    """Log density of the logarithm of a gamma at this distance from its mode: large numbers cancel."""
+    with np.errstate(over="ignore"):
+        deviance = np.expm1(distance) - distance
+    return _log_height(concentration) - concentration * deviance
+
+
+def _log_beta(own: Floats, rest: Floats, place: Floats) -> Floats:
+    """Log density of the logit of a beta, relative to that at its mode."""
+    distance = place - np.log(own / rest)
+    p, q = own / (own + rest), rest / (own + rest)
+    height = _log_height(own) + _log_height(rest) - _log_height(own + rest)
+    with np.errstate(over="ignore", divide="ignore"):
+        below = own * np.log1p(q * np.expm1(-distance))
+        return height - below - rest * np.log1p(p * np.expm1(distance))
+
+
+def _log_height(concentration: Floats) -> Floats:
+    """Return a log a - a - log gamma(a)."""
+    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+
+    a = np.maximum(concentration, 1e-300)
+    large = np.maximum(a, 100.0)
+    series = 0.5 * np.log(large / (2.0 * np.pi)) - 1.0 / (12.0 * large) + 1.0 / (360.0 * large**3)
+    small = np.minimum(a, 100.0)
+    exact = small * np.log(small) - small - gammaln(small)
+    return np.where(a < 100.0, exact, series)
 
 
 def gamma_cdf(concentration: Floats, value: Floats) -> Floats:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.pipeline.calibration import calibrate
+    from suffice.pipeline.densities import Density
     from suffice.pipeline.joint_priors import NormalInverseGammaRegression, NormalInverseWishart
     from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import Reciprocal, Uniform
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Beta",
     "Calibration",
+    "Density",
     "Dirichlet",
     "Gamma",
     "InverseGamma",
@@ -75,6 +77,7 @@ _HOMES = {
     "plan": ("suffice.pipeline.plan", "compile_plan"),
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),
     "pool": ("suffice.pipeline.pooling.releases", "pool"),
+    "Density": ("suffice.pipeline.densities", "Density"),
     "Mixture": ("suffice.pipeline.mixtures", "Mixture"),
     "Posterior": ("suffice.pipeline.posterior", "Posterior"),
     "Release": ("suffice.pipeline.release", "Release"),

@@ -1,0 +1,243 @@
+r"""Posteriors of one parameter under any prior, by quadrature: exact but for it, and free of draws.
+
+Under a conjugate prior :math:`\pi_k` the noise-aware posterior :math:`p_k(\theta \mid y)` is a mixture of
+conjugate laws and has an evidence :math:`Z_k`, so that the likelihood of the noisy statistics is
+
+.. math::
+    p(y \mid \theta) = \frac{\sum_k c_k Z_k \, p_k(\theta \mid y)}{\sum_k c_k \pi_k(\theta)}
+
+for any :math:`c_k > 0`. Two conjugate priors are taken, the family's default and one as wide as the given
+prior and where that is, with :math:`c_k = 1 / Z_k`: where one posterior is resolved poorly, far out in its
+tails, the other counts. Where both are, more are taken on either side. Times the given
+prior this is integrated cell by cell, on panels about all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.densities import Density, DensityOnLine, Line
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.grid_law import GridLaw
+from suffice.pipeline.latent_sums.components import Components
+from suffice.pipeline.latent_sums.coordinates import Coordinate, coordinate_of
+from suffice.pipeline.latent_sums.latent import batches, resolve
+from suffice.pipeline.n_prior import Fixed
+from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.latent_sums.noisy import NoisySums
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.priors import Prior
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_LINES: dict[type[Prior], Line] = {
+    Beta: Line.LOGIT,
+    Gamma: Line.LOGARITHM,
+    InverseGamma: Line.LOGARITHM,
+    Normal: Line.IDENTITY,
+}
+_FINENESS = 4.0
+_NARROWEST, _WIDEST, _FARTHEST = 1e-6, 4.0, 200.0
+_MOST_STAGES = 9
+_PANELS = np.linspace(-11.0, 11.0, 12)
+_DEEP = 16.0
+"""Nats below its highest density at which a reference posterior no longer counts as resolved."""
+_TOLERABLE = 1e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The posterior of one cell under a conjugate prior, as a mixture on the line.
+
+    Attributes
+    ----------
+    prior, posteriors : Coordinate
+        The prior's law, and those of the mixture.
+    log_weight : ndarray of shape (n_laws,), float64
+    log_evidence : float
+    """
+
+    prior: Coordinate
+    posteriors: Coordinate
+    log_weight: Floats
+    log_evidence: float
+
+    @property
+    def edges(self) -> Floats:
+        """Panels about the mixture, and about its narrowest law."""
+        weight, centre, width = np.exp(self.log_weight), self.posteriors.centre, self.posteriors.width
+        middle = np.sum(weight * centre)
+        spread = np.sqrt(np.sum(weight * (width**2 + (centre - middle) ** 2)))
+        heaviest = int(np.argmax(weight))
+        return np.concatenate([middle + spread * _PANELS, centre[heaviest] + width[heaviest] * _PANELS])
+
+    def log_density(self, place: Floats) -> Floats:
+        """Log posterior density at places (n,)."""
+        parts = self.posteriors.log_density(place[:, None])
+        parts += self.log_weight
+        top = np.max(parts, axis=1)
+        finite = np.where(np.isfinite(top), top, 0.0)
+        parts -= finite[:, None]
+        with np.errstate(divide="ignore"):
+            log_density: Floats = finite + np.log(np.sum(np.exp(parts, out=parts), axis=1))
+        return log_density
+
+    def log_prior(self, place: Floats) -> Floats:
+        """Log prior density at places (n,)."""
+        return self.prior.log_density(place[:, None])[:, 0]
+
+
+class _UnresolvedError(Exception):
+    """Some cell's posterior lies where no reference posterior is resolved."""
+
+
+def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior | None) -> GridLaw:
+    """Return the law of a family's one parameter; plug-in where there is no prior of N.
+
+    Raises
+    ------
+    PriorError
+        Where the family has several parameters, the prior is improper or leaves the parameter's domain, or
+        prior and released values are so far apart that the posterior cannot be resolved.
+    """
+    plan = statistic.plan
+    family = FAMILIES[plan.family]
+    if family.latent is None:
+        message = (
+            f"{plan.name} is {plan.family}: densities and scipy.stats distributions are priors of families "
+            f"with one parameter. Its prior must be {family.prior.__name__}"
+        )
+        raise PriorError(message)
+    default: Any = family.default_prior(plan.parameters)
+    line = _LINES[family.prior]
+    _, update = family.latent(statistic, default, Fixed(0))
+    none = update(np.zeros(1), np.zeros(1))
+    prior = DensityOnLine.of(density, line, float(coordinate_of(none).centre[0]))
+    (name,) = none.parameters
+    if n_prior is None:
+        singles = [statistic.values[cell : cell + 1] for cell in range(len(statistic.values))]
+        exact = [
+            _of_sums(family.plug_in(dataclasses.replace(statistic, values=values), default), none)
+            for values in singles
+        ]
+        return GridLaw.of(name, line, ((_edges(prior, [one]), _Product(prior, [one])) for one in exact))
+    found = []
+    for more in _stages(family.prior, default, prior):
+        found += [_references(family.latent(statistic, reference, n_prior)) for reference in more]
+        try:
+            return GridLaw.of(
+                name,
+                line,
+                (
+                    (_edges(prior, cell), _Product(prior, cell, check=True))
+                    for cell in zip(*found, strict=True)
+                ),
+            )
+        except _UnresolvedError:
+            continue
+    message = (
+        f"prior {density} and the released values of {plan.name} are so far apart, or its tails are so "
+        "heavy, that the posterior cannot be resolved: give a prior closer to what is possible, or a "
+        "narrower support"
+    )
+    raise PriorError(message)
+
+
+def _stages(kind: type[Prior], default: Prior, prior: DensityOnLine) -> Iterator[list[Any]]:
+    """Conjugate priors to start with, then ones farther and farther out on both sides."""
+    width = max(prior.width, _NARROWEST)
+    yield [default, _alike(kind, prior.centre, width)]
+    for _ in range(_MOST_STAGES):
+        yield [_alike(kind, prior.centre + side * 3.0 * width, width) for side in (-1.0, 1.0)]
+        width *= 4.0
+
+
+def _alike(kind: type[Prior], centre: float, width: float) -> Prior:
+    """Return the conjugate prior with about this centre and width on the line."""
+    if kind is Normal:
+        return Normal(centre, width)
+    width = min(width, _WIDEST)
+    centre = float(np.clip(centre, -_FARTHEST, _FARTHEST))
+    if kind is Beta:
+        odds = math.exp(centre)
+        return Beta((1.0 + odds) / width**2, (1.0 + 1.0 / odds) / width**2)
+    if kind is Gamma:
+        return Gamma(width**-2.0, width**-2.0 * math.exp(-centre))
+    return InverseGamma(width**-2.0, width**-2.0 * math.exp(centre))
+
+
+def _references(latent: tuple[NoisySums, Callable[[Floats, Floats], Law]]) -> list[Reference]:
+    """Return the mixtures of every cell."""
+    sums, update = latent
+    prior = coordinate_of(update(np.zeros(1), np.zeros(1)))
+    found = []
+    for batch in batches(sums):
+        nodes = resolve(sums.take(batch))
+        merged = Components.of(
+            nodes, update(nodes.n, nodes.total), len(batch), fineness=_FINENESS, negligible=0.0
+        )
+        ends = np.searchsorted(merged.cell, np.arange(len(batch) + 1))
+        for cell, (start, stop) in enumerate(itertools.pairwise(ends)):
+            found.append(
+                Reference(
+                    prior=prior,
+                    posteriors=coordinate_of(update(merged.n[start:stop], merged.total[start:stop])),
+                    log_weight=np.log(merged.weight[start:stop]),
+                    log_evidence=float(nodes.log_evidence[cell]),
+                )
+            )
+    return found
+
+
+def _of_sums(posterior: Law, prior: Law) -> Reference:
+    """Return the conjugate law of one cell, given sums that are taken for exact."""
+    return Reference(
+        prior=coordinate_of(prior),
+        posteriors=coordinate_of(posterior),
+        log_weight=np.zeros(1),
+        log_evidence=0.0,
+    )
+
+
+def _edges(prior: DensityOnLine, references: Sequence[Reference]) -> Floats:
+    edges = np.concatenate([prior.edges, *(reference.edges for reference in references)])
+    return np.unique(np.clip(edges, prior.first, prior.last))
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """The log of likelihood and prior of one cell, but for a constant."""
+
+    prior: DensityOnLine
+    references: Sequence[Reference]
+    check: bool = False
+
+    def __call__(self, place: Floats) -> Floats:
+        """Log densities at ascending places."""
+        of_place = [reference.log_density(place) for reference in self.references]
+        of_prior = [reference.log_prior(place) - reference.log_evidence for reference in self.references]
+        own = self.prior.log_density(place)
+        above, below = np.logaddexp.reduce(of_place), np.logaddexp.reduce(of_prior)
+        with np.errstate(invalid="ignore"):
+            product = np.where(np.isneginf(above), -np.inf, above - below + own)
+        if self.check:
+            share = np.exp(product - np.max(product)) * np.gradient(place)
+            depth = np.max([value - np.max(value) for value in of_place], axis=0)
+            if np.sum(share[depth < -_DEEP]) > _TOLERABLE * np.sum(share):
+                raise _UnresolvedError
+        return product

@@ -1,0 +1,309 @@
+r"""Any public prior of one parameter: a log density on a stated support, and what quadrature needs of it.
+
+Densities are looked at on the line on which conjugate laws are nearly normal: the logarithm of rates, scales
+and variances, the logit of probabilities, means as they are. With :math:`\theta = h(x)`,
+
+.. math:: \log f(x) = \log p(h(x)) + \log h'(x).
+
+A prior is proper where f has a finite integral above 0 over the stated support.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.latent_sums.blocks import divide
+from suffice.pipeline.latent_sums.rules import integral_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_NOTHING = -1e100
+"""Stands for the logarithm of 0 where parabolas are drawn."""
+_FARTHEST = 200.0
+_NEAREST_ONE = 36.0
+"""The logit beyond which a probability is rounded to 1."""
+_LARGEST_MEAN = 1e75
+_RISE = 10.0
+_SPREAD = np.concatenate([np.arange(0.0, 8.0, 0.25), np.exp2(np.arange(3.0, 250.0))])
+_LEVELS = (1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 0.999, 1.0 - 1e-5, 1.0 - 1e-9)
+_LEFT_OUT = 15.0
+"""Nats by which what lies beyond the line's ends must be less than everything."""
+
+
+class ScipyDistribution(Protocol):
+    """A frozen continuous distribution of ``scipy.stats``."""
+
+    def logpdf(self, x: Any) -> Any:
+        """Log densities."""
+
+    def support(self) -> Any:
+        """Both ends of the support."""
+
+    def ppf(self, q: Any) -> Any:
+        """Quantiles."""
+
+
+class Line(StrEnum):
+    """How a parameter is mapped to the real line."""
+
+    LOGARITHM = "logarithm"
+    LOGIT = "logit"
+    IDENTITY = "identity"
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """Where the parameter lies."""
+        ends = {Line.LOGARITHM: (0.0, math.inf), Line.LOGIT: (0.0, 1.0)}
+        return ends.get(self, (-math.inf, math.inf))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Places beyond which the parameter's numbers would overflow or be rounded to an end."""
+        ends = {Line.LOGARITHM: (-_FARTHEST, _FARTHEST), Line.LOGIT: (-_FARTHEST, _NEAREST_ONE)}
+        return ends.get(self, (-_LARGEST_MEAN, _LARGEST_MEAN))
+
+    def place(self, parameter: Floats) -> Floats:
+        """Places of parameters; infinite at the ends of the domain."""
+        with np.errstate(divide="ignore"):
+            if self is Line.LOGARITHM:
+                return np.log(parameter)
+            if self is Line.LOGIT:
+                return np.log(parameter) - np.log1p(-parameter)
+        return parameter
+
+    def parameter(self, place: Floats) -> Floats:
+        """Parameters at places."""
+        if self is Line.LOGARITHM:
+            return np.exp(place)
+        return 1.0 / (1.0 + np.exp(-place)) if self is Line.LOGIT else place
+
+    def log_slope(self, place: Floats) -> Floats:
+        """Log of the derivative of the parameter."""
+        if self is Line.LOGARITHM:
+            return place
+        if self is Line.LOGIT:
+            return -np.abs(place) - 2.0 * np.log1p(np.exp(-np.abs(place)))
+        return np.zeros_like(place)
+
+
+@dataclass(frozen=True, slots=True)
+class Density:
+    """Any prior of one parameter, by its log density: ``Density(lambda p: 2 * np.log(p), 0, 1)``.
+
+    Parameters
+    ----------
+    log_density : callable
+        The parameter, an array (n,) of numbers inside of the support -> log densities (n,), but for a
+        constant; ``-inf`` where there is none.
+    lower, upper : float
+        The support, in the parameter's unit; infinite where it has no end.
+
+    Raises
+    ------
+    PriorError
+        Where the support is no interval. That the density is proper is checked for the parameter that it
+        is the prior of.
+    """
+
+    log_density: Callable[[Floats], Any] = field(repr=False)
+    lower: float
+    upper: float
+    name: str = field(default="Density", kw_only=True)
+    hints: tuple[float, ...] = field(default=(), kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.log_density):
+            message = f"Density: log_density must be a function of an array, not {self.log_density!r}"
+            raise PriorError(message)
+        for end in (self.lower, self.upper):
+            is_number = isinstance(end, int | float) and not isinstance(end, bool)
+            if not is_number or math.isnan(end):
+                message = f"Density: lower and upper must be numbers, not {end!r}"
+                raise PriorError(message)
+        if not self.lower < self.upper:
+            message = f"Density: lower must be below upper, not {self.lower!r}..{self.upper!r}"
+            raise PriorError(message)
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.lower:g}..{self.upper:g}"
+
+    @classmethod
+    def of(cls, prior: object) -> Self | None:
+        """Return a density, or that of a frozen distribution of ``scipy.stats``; None of anything else.
+
+        Raises
+        ------
+        PriorError
+            Where the distribution is not one of a real number.
+        """
+        if isinstance(prior, cls):
+            return prior
+        if not type(prior).__module__.startswith("scipy.stats"):
+            return None
+        given: Any = prior
+        if not all(hasattr(given, needed) for needed in ("logpdf", "support", "ppf", "dist")):
+            message = (
+                "a prior from scipy.stats must be a frozen continuous distribution of one number, as "
+                "scipy.stats.lognorm(0.5)"
+            )
+            raise PriorError(message)
+        lower, upper = (float(end) for end in given.support())
+        arguments = [f"{value:g}" for value in given.args]
+        arguments += [f"{key}={value:g}" for key, value in given.kwds.items()]
+        hints = tuple(float(place) for place in given.ppf(np.array(_LEVELS)))
+        name = f"scipy.stats.{given.dist.name}({', '.join(arguments)})"
+        return cls(given.logpdf, lower, upper, name=name, hints=hints)
+
+    def __call__(self, parameter: Floats) -> Floats:
+        """Log densities, checked: numbers or minus infinity, one for every parameter.
+
+        Raises
+        ------
+        PriorError
+            Where they are anything else.
+        """
+        way_out = "it takes an array (n,) of numbers inside of its support and returns n log densities"
+        try:
+            with np.errstate(all="ignore"):
+                value = np.asarray(self.log_density(parameter.ravel()), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            message = f"prior {self}: its log density cannot be called with an array: {way_out}"
+            raise PriorError(message) from error
+        if value.shape != (parameter.size,):
+            message = f"prior {self}: its log density of {parameter.size} numbers has the shape {value.shape}"
+            raise PriorError(f"{message}: {way_out}")
+        if np.any(np.isnan(value) | (value == np.inf)):
+            message = (
+                f"prior {self}: its log density is NaN or infinite inside of the support: return a number, "
+                "or -inf where there is no density, or narrow the support"
+            )
+            raise PriorError(message)
+        return value.reshape(parameter.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DensityOnLine:
+    """A proper density on the line; made by ``DensityOnLine.of``.
+
+    Attributes
+    ----------
+    density : Density
+    line : Line
+    first, last : float
+        Ends of the support, as far as the line goes.
+    edges : ndarray of shape (n_edges,), float64
+        Ascending, from first to last: between two of them the density is smooth, or negligible.
+    centre, width : float
+        Median, and the interquartile range over that of the standard normal.
+    """
+
+    density: Density
+    line: Line
+    first: float
+    last: float
+    edges: Floats
+    centre: float
+    width: float
+
+    @classmethod
+    def of(cls, density: Density, line: Line, typical: float) -> Self:
+        """Check that a density is proper and find where it is; `typical` is a place to start at.
+
+        Raises
+        ------
+        PriorError
+            Where its support leaves the parameter's, or its integral is zero or does not converge.
+        """
+        low, high = line.domain
+        if density.lower < low or density.upper > high:
+            message = (
+                f"prior {density}: the parameter lies in {low:g}..{high:g}, and the support must too: "
+                "truncate the prior, as scipy.stats.truncnorm does"
+            )
+            raise PriorError(message)
+        ends = line.place(np.array([density.lower, density.upper], dtype=np.float64))
+        first, last = (float(end) for end in np.clip(ends, *line.ends))
+        start = [first, last]
+        around = [typical - _SPREAD, typical + _SPREAD]
+        if math.isfinite(density.lower) and math.isfinite(density.upper):
+            inner = np.linspace(density.lower, density.upper, 67)[1:-1]
+            around += [line.place(inner), np.linspace(first, last, 67)]
+        if density.hints:
+            around.append(line.place(np.clip(np.array(density.hints), density.lower, density.upper)))
+        places = np.clip(np.concatenate([start, *around]), first, last)
+        edges = np.unique(places)
+
+        def evaluate(_row: NDArray[np.int64], place: Floats) -> Floats:
+            return np.maximum(_log_density(density, line, place), _NOTHING)
+
+        _, left, right, top = divide(
+            evaluate,
+            np.zeros(len(edges) - 1, dtype=np.int64),
+            edges[:-1],
+            edges[1:],
+            group=np.zeros(1, dtype=np.int64),
+            is_sum=False,
+            most_rise=_RISE,
+            longest=lambda left: np.full_like(left, np.inf),
+        )
+        if top[0] <= _NOTHING:
+            message = f"prior {density}: no density was found anywhere in its support: state a narrower one"
+            raise PriorError(message)
+        order = np.argsort(left)
+        left, right = left[order], right[order]
+        nodes, weights = integral_rule(left, right)
+        mass = np.exp(evaluate(np.zeros(0, dtype=np.int64), nodes) - top[0]) * weights
+        _require_proper(density, line, (first, last), float(top[0] + np.log(np.sum(mass))))
+        below = np.cumsum(mass) / np.sum(mass)
+        lower, middle, upper = np.interp([0.25, 0.5, 0.75], below, nodes.ravel())
+        return cls(
+            density=density,
+            line=line,
+            first=first,
+            last=last,
+            edges=np.unique(np.concatenate([[first], left, right, _far(typical, first, last), [last]])),
+            centre=float(middle),
+            width=float(upper - lower) / 1.349,
+        )
+
+    def log_density(self, place: Floats) -> Floats:
+        """Log density at places, but for a constant."""
+        return _log_density(self.density, self.line, place)
+
+
+def _far(typical: float, first: float, last: float) -> Floats:
+    """Places in octaves: moments may rest on tails where hardly any density is left."""
+    octaves = np.concatenate([typical - _SPREAD[_SPREAD >= 8.0], typical + _SPREAD[_SPREAD >= 8.0]])
+    return octaves[(octaves > first) & (octaves < last)]
+
+
+def _log_density(density: Density, line: Line, place: Floats) -> Floats:
+    # Rounding must not carry a place at an end out of the support.
+    parameter = np.clip(line.parameter(place), density.lower, density.upper)
+    return density(parameter) + line.log_slope(place)
+
+
+def _require_proper(density: Density, line: Line, ends: tuple[float, float], log_mass: float) -> None:
+    """Refuse a density that has not all but vanished where numbers end, before its support does."""
+    for end, limit in zip(ends, line.ends, strict=True):
+        if end != limit:
+            continue
+        beyond = _log_density(density, line, np.array([end]))[0] + math.log(abs(end))
+        if beyond > log_mass - _LEFT_OUT:
+            message = (
+                f"prior {density} is improper, or cannot be told from an improper one: its integral does not "
+                "converge towards an end of its support. Give a prior that falls faster there, or a support "
+                "that ends earlier"
+            )
+            raise PriorError(message)
