@@ -51,7 +51,7 @@ _LINES: dict[type[Prior], Line] = {
     InverseGamma: Line.LOGARITHM,
     Normal: Line.IDENTITY,
 }
-_FINENESS = 4.0
+_FINENESS = 6.0
 _NARROWEST, _WIDEST, _FARTHEST = 1e-6, 4.0, 200.0
 _MOST_STAGES = 9
 _PANELS = np.linspace(-11.0, 11.0, 12)
@@ -130,12 +130,7 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
     prior = DensityOnLine.of(density, line, float(coordinate_of(none).centre[0]))
     (name,) = none.parameters
     if n_prior is None:
-        singles = [statistic.values[cell : cell + 1] for cell in range(len(statistic.values))]
-        exact = [
-            _of_sums(family.plug_in(dataclasses.replace(statistic, values=values), default), none)
-            for values in singles
-        ]
-        return GridLaw.of(name, line, ((_edges(prior, [one]), _Product(prior, [one])) for one in exact))
+        return GridLaw.of(name, line, _exact_cells(statistic, prior))
     found = []
     for more in _stages(family.prior, default, prior):
         found += [_references(family.latent(statistic, reference, n_prior)) for reference in more]
@@ -202,6 +197,26 @@ def _references(latent: tuple[NoisySums, Callable[[Floats, Floats], Law]]) -> li
                 )
             )
     return found
+
+
+def _exact_cells(
+    statistic: NoisyStatistic, prior: DensityOnLine
+) -> Iterator[tuple[Floats, Callable[[Floats], Floats]]]:
+    """Edges and densities of cells whose projected sums are taken for exact: one conjugate law each."""
+    family = FAMILIES[statistic.plan.family]
+    default = family.default_prior(statistic.plan.parameters)
+    references: list[Prior] = [default, _alike(family.prior, prior.centre, max(prior.width, _NARROWEST))]
+    latent: Any = family.latent
+    nothing = [
+        latent(statistic, reference, Fixed(0))[1](np.zeros(1), np.zeros(1)) for reference in references
+    ]
+    for cell in range(len(statistic.values)):
+        single = dataclasses.replace(statistic, values=statistic.values[cell : cell + 1])
+        found = [
+            _of_sums(family.plug_in(single, reference), none)
+            for reference, none in zip(references, nothing, strict=True)
+        ]
+        yield _edges(prior, found), _Product(prior, found[:1])
 
 
 def _of_sums(posterior: Law, prior: Law) -> Reference:

@@ -37,6 +37,8 @@ _LARGEST_MEAN = 1e75
 _RISE = 10.0
 _SPREAD = np.concatenate([np.arange(0.0, 8.0, 0.25), np.exp2(np.arange(3.0, 250.0))])
 _LEVELS = (1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 0.999, 1.0 - 1e-5, 1.0 - 1e-9)
+_ROUNDING = 1e-12
+"""What the ends of a support that was worked out may miss those of the parameter's by."""
 _LEFT_OUT = 15.0
 """Nats by which what lies beyond the line's ends must be less than everything."""
 
@@ -126,7 +128,8 @@ class Density:
         if not callable(self.log_density):
             message = f"Density: log_density must be a function of an array, not {self.log_density!r}"
             raise PriorError(message)
-        for end in (self.lower, self.upper):
+        ends: tuple[Any, ...] = (self.lower, self.upper)
+        for end in ends:
             is_number = isinstance(end, int | float) and not isinstance(end, bool)
             if not is_number or math.isnan(end):
                 message = f"Density: lower and upper must be numbers, not {end!r}"
@@ -226,21 +229,21 @@ class DensityOnLine:
             Where its support leaves the parameter's, or its integral is zero or does not converge.
         """
         low, high = line.domain
-        if density.lower < low or density.upper > high:
+        if density.lower < low - _ROUNDING or density.upper > high + _ROUNDING:
             message = (
                 f"prior {density}: the parameter lies in {low:g}..{high:g}, and the support must too: "
                 "truncate the prior, as scipy.stats.truncnorm does"
             )
             raise PriorError(message)
-        ends = line.place(np.array([density.lower, density.upper], dtype=np.float64))
+        ends = line.place(np.clip([density.lower, density.upper], low, high))
         first, last = (float(end) for end in np.clip(ends, *line.ends))
         start = [first, last]
         around = [typical - _SPREAD, typical + _SPREAD]
         if math.isfinite(density.lower) and math.isfinite(density.upper):
-            inner = np.linspace(density.lower, density.upper, 67)[1:-1]
+            inner = np.clip(np.linspace(density.lower, density.upper, 67)[1:-1], low, high)
             around += [line.place(inner), np.linspace(first, last, 67)]
         if density.hints:
-            around.append(line.place(np.clip(np.array(density.hints), density.lower, density.upper)))
+            around.append(line.place(np.clip(np.array(density.hints), low, high)))
         places = np.clip(np.concatenate([start, *around]), first, last)
         edges = np.unique(places)
 
@@ -264,7 +267,9 @@ class DensityOnLine:
         left, right = left[order], right[order]
         nodes, weights = integral_rule(left, right)
         mass = np.exp(evaluate(np.zeros(0, dtype=np.int64), nodes) - top[0]) * weights
-        _require_proper(density, line, (first, last), float(top[0] + np.log(np.sum(mass))))
+        with np.errstate(divide="ignore"):
+            log_mass = float(top[0] + np.log(np.sum(mass)))
+        _require_proper(density, line, (first, last), log_mass)
         below = np.cumsum(mass) / np.sum(mass)
         lower, middle, upper = np.interp([0.25, 0.5, 0.75], below, nodes.ravel())
         return cls(

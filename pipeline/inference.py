@@ -155,10 +155,10 @@ def _any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior 
 def _prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
     """Read the prior and check that it is of the family's conjugate kind."""
     plan = statistic.plan
-    given = _read(prior)
-    if given is None:
+    read = _read(prior)
+    if read is None:
         return default_prior(statistic)
-    chosen = one_component(given, f"this posterior of {plan.name}")
+    chosen = one_component(read, f"this posterior of {plan.name}")
     kind = FAMILIES[plan.family].prior
     if not isinstance(chosen, kind):
         message = f"{plan.name} is {plan.family}: its prior must be {kind.__name__}, not {chosen}"

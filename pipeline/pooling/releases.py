@@ -10,6 +10,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.contrasts import matched_cells
 from suffice.pipeline.inference import noise_aware_posterior, same_data_posterior
+from suffice.pipeline.mixtures import one_component
 from suffice.pipeline.pooling.particles import (
     CELLS,
     ENOUGH_EFFECTIVE,
@@ -153,6 +154,7 @@ def taken(statistic: NoisyStatistic, rows: Rows) -> NoisyStatistic:
 
 
 def _mixture(posterior: Posterior) -> Any:
+    one_component(posterior.prior, "a pooled posterior")
     if not hasattr(posterior.law, "mixture"):
         message = f"{posterior.statistic} is {posterior.family}, of which disjoint data do not pool yet"
         raise UsageError(message)

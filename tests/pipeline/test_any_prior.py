@@ -92,7 +92,11 @@ def panels(edges: Floats) -> tuple[Floats, Floats]:
     return (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
 
 
-UNIT, RATE = np.linspace(0, 1, 60), np.concatenate([np.geomspace(1e-9, 0.05, 40), np.linspace(0.06, 60, 200)])
+NEAR = np.geomspace(1e-14, 0.01, 60)
+UNIT, RATE = (
+    np.unique(np.concatenate([NEAR, np.linspace(0.01, 0.99, 60), 1 - NEAR])),
+    np.concatenate([np.geomspace(1e-9, 0.05, 40), np.linspace(0.06, 60, 200)]),
+)
 RIGHT = stats.truncnorm(-3, 7, loc=0.3, scale=0.1)
 TWO_BUMPS = Density(lambda p: np.logaddexp(-(((p - 0.2) / 0.01) ** 2), -(((p - 0.9) / 0.02) ** 2)), 0, 1)
 PROBLEMS: list[tuple[str, list[float], Any]] = [
@@ -122,19 +126,19 @@ def test_moments_and_quantiles_are_those_of_enumeration(
     assert density is not None
     edges = RATE if family == "poisson" else UNIT
     ends = [max(density.lower, edges[0]), min(density.upper, edges[-1])]
-    edges = np.unique(np.clip(np.concatenate([edges, np.linspace(0.1, 1, 91), ends]), *ends))
-    places, weights = panels(edges)
-    mean, sd, share = enumerated(statistic, density.log_density, n_prior, places, weights)
     (name,) = posterior.parameters
+    levels = (0.025, 0.5, 0.975)
+    quantiles = [posterior.quantile(name, level)[0] for level in levels]
+    edges = np.concatenate([edges, np.linspace(0.1, 1, 91), quantiles, ends])
+    places, weights = panels(np.unique(np.clip(edges, *ends)))
+    mean, sd, share = enumerated(statistic, density.log_density, n_prior, places, weights)
     if prior is PROBLEMS[7][2] and not public and n_prior.support[0] == 0:
         assert posterior.mean(name)[0] == math.inf  # no rows at all leave the prior, which has no mean
     else:
         assert abs(posterior.mean(name)[0] - mean) < 1e-4 * sd
         assert posterior.sd(name)[0] == pytest.approx(sd, rel=1e-4)
-    for level in (0.025, 0.5, 0.975):
-        below = share[places < posterior.quantile(name, level)[0]].sum()
-        near = share[np.argmin(np.abs(places - posterior.quantile(name, level)[0]))]
-        assert abs(below - level) < 1e-3 + near
+    for level, quantile in zip(levels, quantiles, strict=True):
+        assert abs(share[places < quantile].sum() - level) < 2e-4
 
 
 CONJUGATE: list[tuple[str, Prior, Any]] = [
@@ -169,7 +173,7 @@ def test_a_conjugate_density_gives_the_conjugate_result(
     finite = np.isfinite(sd)
     assert np.all(np.isinf(found.sd(name)) == ~finite)
     assert np.all(np.abs(found.mean(name) - expected.mean(name))[finite] < 1e-4 * sd[finite])
-    assert found.sd(name)[finite] == pytest.approx(sd[finite], rel=1e-4)
+    assert found.sd(name)[finite] == pytest.approx(sd[finite], rel=2e-4)
 
 
 def test_draws_follow_the_law() -> None:
