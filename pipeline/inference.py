@@ -207,4 +207,5 @@ def _posterior(
         label_columns=FAMILIES[plan.family].labels(plan.parameters),
         law=law,
         components=law.components if isinstance(law, Labelled) else {},
+        constants=plan.parameters,
     )

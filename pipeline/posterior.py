@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.densities import Density
+    from suffice.pipeline.clipping import Clipping
+    from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.laws import Law
     from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import NPrior
@@ -80,6 +82,8 @@ class Posterior:
         The parameters' joint law.
     components : dict of str to tuple of str
         What a parameter with a last axis of its own is of, in order: a column, or a pair as ``x, y``.
+    constants : Parameters or None
+        The public bounds and known parameters of the statistic.
     model : Model or None
         What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
     """
@@ -93,6 +97,7 @@ class Posterior:
     label_columns: Mapping[str, tuple[str | None, ...]]
     law: Law = field(repr=False)
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
 
     @property
@@ -119,6 +124,23 @@ class Posterior:
         ``largest_r_hat`` (over parameters and cells; 1 where chains agree) and ``fewest_effective_draws``.
         """
         return dict(getattr(self.law, "diagnostics", {}))
+
+    @property
+    def clipping(self) -> Clipping | None:
+        """Whether clipping matters, told from the posterior and the bounds: no data are read.
+
+        For every cell the ``share`` of records that the model puts beyond the bounds, the ``bias`` that
+        clipping them gives, in posterior standard deviations, and ``is_warned`` where it exceeds a quarter.
+        None where nothing is clipped (Bernoulli, binomial, counts of categories), and of several columns.
+        """
+        from suffice.pipeline.clipping import clipping_of  # noqa: PLC0415 - few ask
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+
+        outside = FAMILIES[self.family].outside
+        if outside is None or self.constants is None:
+            return None
+        means, sds = (list(map(moment, self.parameters)) for moment in (self.mean, self.sd))
+        return clipping_of(outside, means, sds, self.constants)
 
     def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:
         """Draw the parameters jointly and independently.

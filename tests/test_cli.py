@@ -479,3 +479,22 @@ def test_a_posterior_is_written_as_a_card(place: Place, suffice: Runner, tmp_pat
     assert "origin=JFK" in text
     assert "300 a cell, seed 7" in text
     assert "--card" in suffice.text(*words, str(tmp_path / "card.txt"), status=2)
+
+
+def test_a_posterior_warns_where_clipping_matters(place: Place, suffice: Runner, tmp_path: Path) -> None:
+    """Two stops on average below a bound of 2, three in ten clipped: the warning names no cell's data."""
+    stops = {"family": "poisson", "column": "stops", "upper": 2}
+    flag = {"family": "bernoulli", "column": "cancelled"}
+    spec = {"statistics": {"stops": stops, "wide": {**stops, "upper": 40}, "flag": flag}}
+    write_parts(flights(6000), place.data)
+    suffice.json("release", spec_file(place, **spec))
+    page = tmp_path / "card.html"
+    told = suffice.json("posterior", "flights", "stops", "--card", str(page))["clipping"]
+    assert (told["threshold"], told["is_warned"]) == (0.25, True)
+    assert [cell["origin"] for cell in told["cells"]] == ["EWR", "JFK", "LGA"]
+    assert all(0.1 < cell["share"] < 0.4 and cell["bias"] > 1 and cell["is_warned"] for cell in told["cells"])
+    assert "clipping matters in 3 of 3 cells" in suffice.text("posterior", "flights", "stops")
+    assert "Clipping matters in 3 of 3 cells" in page.read_text(encoding="utf-8")
+    assert not suffice.json("posterior", "flights", "wide")["clipping"]["is_warned"]
+    assert "clipping matters" not in suffice.text("posterior", "flights", "wide")
+    assert suffice.json("posterior", "flights", "flag")["clipping"] is None

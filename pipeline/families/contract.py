@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.fields import StatisticSpec
     from suffice.pipeline.latent_sums.noisy import NoisySums
     from suffice.pipeline.laws import Law
@@ -204,6 +205,10 @@ class Family:
     same_data : callable or None
         Noisy statistics of several releases that hold the same exact ones, a prior, the prior of N -> the
         exact posterior given all of them; None where there is none yet.
+    outside : callable or None
+        Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
+        the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
+        it is not worked out.
     needs_unit : bool
         Whether it follows the rows of a column unit, and so needs one.
     n_categories : callable
@@ -237,6 +242,7 @@ class Family:
         Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
     ) = None
     same_data: Callable[[Sequence[NoisyStatistic], Any, NPrior], Law] | None = None
+    outside: Callable[..., Outside] | None = None
     needs_unit: bool = False
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())

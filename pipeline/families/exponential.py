@@ -19,6 +19,7 @@ from suffice.pipeline.families.one_sum import (
     one_sum_family,
     rate_log_likelihood,
 )
+from suffice.pipeline.families.outside import gamma_rate_outside
 from suffice.pipeline.fields import Positive
 from suffice.pipeline.priors import Gamma
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
@@ -70,6 +72,11 @@ def draw(_spec: ExponentialSpec, rate: Floats, rng: np.random.Generator) -> Floa
     return rng.standard_exponential(rate.shape) / rate
 
 
+def outside(rate: Floats, parameters: Parameters) -> Outside:
+    """Return values above the bound."""
+    return gamma_rate_outside(rate, bounds(parameters)[1])
+
+
 FAMILY = one_sum_family(
     name="exponential",
     spec=ExponentialSpec,
@@ -80,4 +87,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

@@ -19,6 +19,7 @@ from suffice.pipeline.families.one_sum import (
     one_sum_family,
     rate_log_likelihood,
 )
+from suffice.pipeline.families.outside import gamma_rate_outside
 from suffice.pipeline.fields import Positive
 from suffice.pipeline.priors import Gamma
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
@@ -79,6 +81,11 @@ def draw(spec: GammaSpec, rate: Floats, rng: np.random.Generator) -> Floats:
     return rng.standard_gamma(float(spec.shape), rate.shape) / rate
 
 
+def outside(rate: Floats, parameters: Parameters) -> Outside:
+    """Return values above the bound."""
+    return gamma_rate_outside(rate, bounds(parameters)[1], float(parameters.constants["shape"]))
+
+
 FAMILY = one_sum_family(
     name="gamma",
     spec=GammaSpec,
@@ -90,4 +97,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

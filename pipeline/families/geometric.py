@@ -13,10 +13,12 @@ from suffice.pipeline.families.one_sum import (
     SumLattice,
     SumSpec,
     beta_law,
+    bounds,
     failures_before,
     one_sum_family,
     success_log_likelihood,
 )
+from suffice.pipeline.families.outside import failures_outside
 from suffice.pipeline.fields import Count
 from suffice.pipeline.priors import Beta
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
@@ -72,6 +75,11 @@ def draw(_spec: GeometricSpec, probability: Floats, rng: np.random.Generator) ->
     return failures_before(1.0, probability, rng)
 
 
+def outside(probability: Floats, parameters: Parameters) -> Outside:
+    """Return counts above the bound."""
+    return failures_outside(probability, bounds(parameters)[1])
+
+
 FAMILY = one_sum_family(
     name="geometric",
     spec=GeometricSpec,
@@ -82,4 +90,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

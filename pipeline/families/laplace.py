@@ -21,6 +21,7 @@ from suffice.pipeline.families.one_sum import (
     inverse_gamma_law,
     one_sum_family,
 )
+from suffice.pipeline.families.outside import gamma_scale_outside
 from suffice.pipeline.fields import Bound, Positive
 from suffice.pipeline.lattice import require_interval
 from suffice.pipeline.priors import InverseGamma
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
@@ -83,6 +85,11 @@ def draw(spec: LaplaceSpec, scale: Floats, rng: np.random.Generator) -> Floats:
     return rng.laplace(float(spec.location), scale)
 
 
+def outside(scale: Floats, parameters: Parameters) -> Outside:
+    """Return distances above the bound, which are exponential."""
+    return gamma_scale_outside(scale, bounds(parameters)[1])
+
+
 FAMILY = one_sum_family(
     name="laplace",
     spec=LaplaceSpec,
@@ -93,4 +100,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

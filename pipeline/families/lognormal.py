@@ -125,4 +125,5 @@ FAMILY = Family(
     log_likelihood=normal.log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    outside=normal.outside,
 )

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity, combination
+from suffice.pipeline.families.outside import normal_outside
 from suffice.pipeline.fields import Bound, ColumnSpec, LatticeBits, MomentWeight, Nulls, NullsField
 from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.priors import NormalInverseGamma
@@ -27,6 +28,7 @@ from suffice.pipeline.sums import LatticeColumn, PowerSums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_moments.noisy import NoisyMoments
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
@@ -277,6 +279,11 @@ def simulate(
     return power_sums(measure(spec), sizes, lambda record: rng.normal(mean[record], sd[record]))
 
 
+def outside(mean: Floats, variance: Floats, parameters: Parameters) -> Outside:
+    """Return values outside of either bound."""
+    return normal_outside(mean, variance, float(parameters.lower or 0), float(parameters.upper or 0))
+
+
 FAMILY = Family(
     name="normal",
     spec=NormalSpec,
@@ -290,4 +297,5 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    outside=outside,
 )

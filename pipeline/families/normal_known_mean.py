@@ -21,6 +21,7 @@ from suffice.pipeline.families.one_sum import (
     inverse_gamma_law,
     one_sum_family,
 )
+from suffice.pipeline.families.outside import Outside, gamma_scale_outside
 from suffice.pipeline.fields import Bound, Positive
 from suffice.pipeline.lattice import require_interval
 from suffice.pipeline.priors import InverseGamma
@@ -83,6 +84,12 @@ def draw(spec: NormalKnownMeanSpec, variance: Floats, rng: np.random.Generator) 
     return rng.normal(float(spec.mean), np.sqrt(variance))
 
 
+def outside(variance: Floats, parameters: Parameters) -> Outside:
+    """Return squares above the bound, which are of twice the variance times a gamma law of shape 1/2."""
+    found = gamma_scale_outside(2.0 * variance, bounds(parameters)[1], 0.5)
+    return Outside(share=found.share, shifts=(found.shifts[0] / 2.0,))
+
+
 FAMILY = one_sum_family(
     name="normal_known_mean",
     spec=NormalKnownMeanSpec,
@@ -93,4 +100,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

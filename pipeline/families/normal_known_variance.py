@@ -20,6 +20,7 @@ from suffice.pipeline.families.one_sum import (
     bounds,
     one_sum_family,
 )
+from suffice.pipeline.families.outside import Outside, normal_outside
 from suffice.pipeline.fields import Bound, Positive
 from suffice.pipeline.lattice import Quantiser, require_interval
 from suffice.pipeline.priors import Normal
@@ -105,6 +106,13 @@ def draw(spec: NormalKnownVarianceSpec, mean: Floats, rng: np.random.Generator) 
     return rng.normal(mean, math.sqrt(spec.variance))
 
 
+def outside(mean: Floats, parameters: Parameters) -> Outside:
+    """Return values outside of either bound; the variance is known, so the mean alone moves."""
+    variance = np.full(mean.shape, float(parameters.constants["variance"]))
+    found = normal_outside(mean, variance, *bounds(parameters))
+    return Outside(share=found.share, shifts=found.shifts[:1])
+
+
 FAMILY = one_sum_family(
     name="normal_known_variance",
     spec=NormalKnownVarianceSpec,
@@ -116,4 +124,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

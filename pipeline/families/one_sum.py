@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.latent_sums.noisy import NoisySums
     from suffice.pipeline.laws import Law
@@ -125,6 +126,7 @@ def one_sum_family(
     log_likelihood: Callable[[Any, OneSum, Parameters], Floats],
     draw: Callable[[SpecType, Floats, np.random.Generator], Floats],
     constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
+    outside: Callable[[Floats, Parameters], Outside] | None = None,
 ) -> Family:
     """Return the family with this lattice, this conjugate update and this law of the sum under the prior.
 
@@ -177,6 +179,7 @@ def one_sum_family(
         ),
         noise_aware=noise_aware,
         latent=latent,
+        outside=outside,
     )
 
 

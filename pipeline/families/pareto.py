@@ -22,6 +22,7 @@ from suffice.pipeline.families.one_sum import (
     one_sum_family,
     rate_log_likelihood,
 )
+from suffice.pipeline.families.outside import gamma_rate_outside
 from suffice.pipeline.fields import Positive
 from suffice.pipeline.lattice import Quantiser
 from suffice.pipeline.priors import Gamma
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
@@ -102,6 +104,11 @@ def draw(spec: ParetoSpec, shape: Floats, rng: np.random.Generator) -> Floats:
     return float(spec.minimum) * np.exp(rng.standard_exponential(shape.shape) / shape)
 
 
+def outside(shape: Floats, parameters: Parameters) -> Outside:
+    """Return logarithms above the bound, which are exponential."""
+    return gamma_rate_outside(shape, bounds(parameters)[1])
+
+
 FAMILY = one_sum_family(
     name="pareto",
     spec=ParetoSpec,
@@ -112,4 +119,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

@@ -18,6 +18,7 @@ from suffice.pipeline.families.one_sum import (
     bounds,
     one_sum_family,
 )
+from suffice.pipeline.families.outside import poisson_outside
 from suffice.pipeline.fields import Count
 from suffice.pipeline.priors import Gamma
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
@@ -75,6 +77,11 @@ def draw(_spec: PoissonSpec, rate: Floats, rng: np.random.Generator) -> Floats:
     return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
 
 
+def outside(rate: Floats, parameters: Parameters) -> Outside:
+    """Return counts above the bound."""
+    return poisson_outside(rate, bounds(parameters)[1])
+
+
 FAMILY = one_sum_family(
     name="poisson",
     spec=PoissonSpec,
@@ -85,4 +92,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

@@ -23,6 +23,7 @@ from suffice.pipeline.families.one_sum import (
     one_sum_family,
     rate_log_likelihood,
 )
+from suffice.pipeline.families.outside import gamma_rate_outside
 from suffice.pipeline.fields import Positive
 from suffice.pipeline.priors import Gamma
 from suffice.pipeline.transforms import Shape, Transform, power_bound
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.families.one_sum import OneSum
+    from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
     from suffice.pipeline.laws import Law
 
@@ -89,6 +91,11 @@ def draw(spec: WeibullSpec, rate: Floats, rng: np.random.Generator) -> Floats:
     return (rng.standard_exponential(rate.shape) / rate) ** (1.0 / float(spec.shape))
 
 
+def outside(rate: Floats, parameters: Parameters) -> Outside:
+    """Return powers above the bound, which are exponential."""
+    return gamma_rate_outside(rate, bounds(parameters)[1])
+
+
 FAMILY = one_sum_family(
     name="weibull",
     spec=WeibullSpec,
@@ -99,4 +106,5 @@ FAMILY = one_sum_family(
     marginal=marginal,
     log_likelihood=log_likelihood,
     draw=draw,
+    outside=outside,
 )

@@ -13,6 +13,7 @@ from suffice.card_plot import forest
 from suffice.errors import UsageError
 from suffice.pipeline.numbers import format_epsilon, format_number
 from suffice.pipeline.posterior import PLUG_IN, summarise
+from suffice.rendering import clipping_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -146,6 +147,9 @@ def _warning(posterior: Posterior, statistic: NoisyStatistic) -> str:
             "Plug-in: the noisy statistics were taken for exact. These intervals are too narrow where the "
             "noise is not small; they are not calibrated."
         )
+    clipping = clipping_warning(posterior)
+    if clipping:
+        warnings.append(f"{clipping[0].upper()}{clipping[1:]}.")
     if statistic.n_saturated:
         warnings.append(
             f"{statistic.n_saturated} released values are saturated: there were more records than "

@@ -116,12 +116,14 @@ def posterior(
                 "seed": seed,
                 **({"diagnostics": drawn_from.diagnostics} if drawn_from.diagnostics else {}),
                 "rows": rows,
+                "clipping": rendering.clipping_document(drawn_from),
                 **answers,
             }
         )
         return
     _print_posterior(drawn_from, rows, answers)
     rendering.print_saturation(opened.statistic(statistic))
+    rendering.print_clipping(drawn_from)
     if drawn_from.diagnostics:
         told = ", ".join(f"{name} {value}" for name, value in drawn_from.diagnostics.items())
         print(f"\n{told}".replace("_", " "))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,49 @@ def print_saturation(statistic: NoisyStatistic) -> None:
             f"\n{statistic.n_saturated} values are saturated: there were more records than max_total_rows "
             f"({statistic.max_total_rows}), and what rests on them is too small"
         )
+
+
+def print_clipping(posterior: Posterior) -> None:
+    """Say in how many cells clipping matters, and how much at worst."""
+    warning = clipping_warning(posterior)
+    if warning:
+        print(f"\n{warning}")
+
+
+def clipping_warning(posterior: Posterior) -> str:
+    """Return the warning of clipping in words; empty where there is none."""
+    found = posterior.clipping
+    if found is None or not found.is_warned.any():
+        return ""
+    share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
+    return (
+        f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model puts "
+        f"up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a parameter by up "
+        f"to {bias:.3g} posterior standard deviations; wider bounds would help"
+    )
+
+
+def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
+    """Return clipping cell by cell as JSON states it; None where nothing is clipped or it is not known."""
+    from suffice.pipeline.clipping import THRESHOLD  # noqa: PLC0415 - numpy is slow to import
+
+    found = posterior.clipping
+    if found is None:
+        return None
+    cells = zip(found.share.tolist(), found.bias.tolist(), found.is_warned.tolist(), strict=True)
+    return {
+        "threshold": THRESHOLD,
+        "is_warned": bool(found.is_warned.any()),
+        "cells": [
+            {
+                **{column: keys[cell] for column, keys in posterior.groups.items()},
+                "share": share if math.isfinite(share) else None,
+                "bias": bias if math.isfinite(bias) else None,
+                "is_warned": is_warned,
+            }
+            for cell, (share, bias, is_warned) in enumerate(cells)
+        ],
+    }
 
 
 def rows_text(rows: Sequence[Mapping[str, Any]]) -> str:
