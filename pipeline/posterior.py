@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.densities import Density
     from suffice.pipeline.clipping import Clipping
+    from suffice.pipeline.densities import Density
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.laws import Law
     from suffice.pipeline.mixtures import Mixture

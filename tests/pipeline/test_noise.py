@@ -43,6 +43,7 @@ CONSUMERS = {  # draw from posteriors and from models: their generator is the ca
     "pipeline/joint_moments/chains.py",
     "pipeline/joint_moments/latent.py",
     "pipeline/joint_moments/laws.py",
+    "pipeline/grid_law.py",
     "pipeline/laws.py",
     "pipeline/mixtures.py",
     "pipeline/scalar_laws.py",
