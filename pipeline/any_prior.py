@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.grid_law import Cell
     from suffice.pipeline.latent_sums.noisy import NoisySums
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
@@ -58,6 +59,8 @@ _PANELS = np.linspace(-11.0, 11.0, 12)
 _DEEP = 16.0
 """Nats below its highest density at which a reference posterior no longer counts as resolved."""
 _TOLERABLE = 1e-5
+_NATS = 45.0
+"""Panels lower than the highest by so much at both ends are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +141,7 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
             return GridLaw.of(
                 name,
                 line,
-                (
-                    (_edges(prior, cell), _Product(prior, cell, check=True))
-                    for cell in zip(*found, strict=True)
-                ),
+                (_cell(prior, cell) for cell in zip(*found, strict=True)),
             )
         except _UnresolvedError:
             continue
@@ -199,9 +199,7 @@ def _references(latent: tuple[NoisySums, Callable[[Floats, Floats], Law]]) -> li
     return found
 
 
-def _exact_cells(
-    statistic: NoisyStatistic, prior: DensityOnLine
-) -> Iterator[tuple[Floats, Callable[[Floats], Floats]]]:
+def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Cell]:
     """Edges and densities of cells whose projected sums are taken for exact: one conjugate law each."""
     family = FAMILIES[statistic.plan.family]
     default = family.default_prior(statistic.plan.parameters)
@@ -216,7 +214,7 @@ def _exact_cells(
             _of_sums(family.plug_in(single, reference), none)
             for reference, none in zip(references, nothing, strict=True)
         ]
-        yield _edges(prior, found), _Product(prior, found[:1])
+        yield _cell(prior, found, exact=True)
 
 
 def _of_sums(posterior: Law, prior: Law) -> Reference:
@@ -229,9 +227,18 @@ def _of_sums(posterior: Law, prior: Law) -> Reference:
     )
 
 
-def _edges(prior: DensityOnLine, references: Sequence[Reference]) -> Floats:
+def _cell(prior: DensityOnLine, references: Sequence[Reference], *, exact: bool = False) -> Cell:
+    """Return panels between which nothing matters, but for the outermost ones, and the log density.
+
+    Of exact references, which all have the same likelihood, the first is enough.
+    """
     edges = np.concatenate([prior.edges, *(reference.edges for reference in references)])
-    return np.unique(np.clip(edges, prior.first, prior.last))
+    edges = np.unique(np.clip(edges, prior.first, prior.last))
+    product = _Product(prior, references[:1] if exact else references)
+    value = product(edges)
+    kept = np.maximum(value[:-1], value[1:]) > np.max(value) - _NATS
+    kept[[0, -1]] = True
+    return edges[:-1][kept], edges[1:][kept], dataclasses.replace(product, check=not exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +258,10 @@ class _Product:
         with np.errstate(invalid="ignore"):
             product = np.where(np.isneginf(above), -np.inf, above - below + own)
         if self.check:
-            share = np.exp(product - np.max(product)) * np.gradient(place)
+            # Not far off the weights of the rule; panels may be far apart.
+            gap = np.diff(place)
+            gap = np.minimum(np.append(gap, gap[-1]), np.append(gap[0], gap))
+            share = np.exp(product - np.max(product)) * gap
             depth = np.max([value - np.max(value) for value in of_place], axis=0)
             if np.sum(share[depth < -_DEEP]) > _TOLERABLE * np.sum(share):
                 raise _UnresolvedError

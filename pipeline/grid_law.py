@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.densities import Line
 
     Floats: TypeAlias = NDArray[np.float64]
+    Cell: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]
 
 _KNOTS = 32
 """Steps of the distribution function in a panel."""
@@ -50,11 +51,10 @@ class GridLaw:
     below: Floats
 
     @classmethod
-    def of(cls, name: str, line: Line, cells: Iterable[tuple[Floats, Callable[[Floats], Floats]]]) -> Self:
-        """Integrate in every cell: edges, ascending, and the log density on the line but for a constant."""
+    def of(cls, name: str, line: Line, cells: Iterable[Cell]) -> Self:
+        """Integrate in every cell: panels from left to right, and the log density but for a constant."""
         means, sds, place, below = [], [], [], []
-        for cell, (edges, log_density) in enumerate(cells):
-            left, right = edges[:-1], edges[1:]
+        for cell, (left, right, log_density) in enumerate(cells):
             nodes, weights = integral_rule(left, right)
             log_value = log_density(nodes.ravel()).reshape(nodes.shape)
             value = np.exp(log_value - np.max(log_value))

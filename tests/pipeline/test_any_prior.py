@@ -95,7 +95,7 @@ def panels(edges: Floats) -> tuple[Floats, Floats]:
 NEAR = np.geomspace(1e-14, 0.01, 60)
 UNIT, RATE = (
     np.unique(np.concatenate([NEAR, np.linspace(0.01, 0.99, 60), 1 - NEAR])),
-    np.concatenate([np.geomspace(1e-9, 0.05, 40), np.linspace(0.06, 60, 200)]),
+    np.concatenate([np.geomspace(1e-9, 0.05, 40), np.linspace(0.06, 60, 200), np.geomspace(61, 1e7, 60)]),
 )
 RIGHT = stats.truncnorm(-3, 7, loc=0.3, scale=0.1)
 TWO_BUMPS = Density(lambda p: np.logaddexp(-(((p - 0.2) / 0.01) ** 2), -(((p - 0.9) / 0.02) ** 2)), 0, 1)
