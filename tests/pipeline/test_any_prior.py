@@ -14,6 +14,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.densities import Density
 from suffice.pipeline.inference import posterior_of
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
+from suffice.pipeline.pooling.releases import pooled
 from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal, Prior
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -99,15 +100,17 @@ UNIT, RATE = (
 )
 RIGHT = stats.truncnorm(-3, 7, loc=0.3, scale=0.1)
 TWO_BUMPS = Density(lambda p: np.logaddexp(-(((p - 0.2) / 0.01) ** 2), -(((p - 0.9) / 0.02) ** 2)), 0, 1)
+HALF_CAUCHY = stats.halfcauchy(scale=0.5)
 PROBLEMS: list[tuple[str, list[float], Any]] = [
     ("bernoulli", [7, 3], RIGHT),
     ("bernoulli", [-2, 1], stats.uniform(0.25, 0.5)),
     ("bernoulli", [9, 4], TWO_BUMPS),
+    ("bernoulli", [9, 1], stats.beta(200, 1)),
     ("binomial", [4, 7], RIGHT),
     ("binomial", [4, 7], stats.arcsine()),
     ("geometric", [4, 7], RIGHT),
     ("poisson", [5, 4], stats.lognorm(0.5, scale=2)),
-    ("poisson", [-1, -2], stats.halfcauchy(scale=0.5)),
+    ("poisson", [-1, -2], HALF_CAUCHY),
     ("poisson", [5, 4], stats.lognorm(0.05, scale=12)),
     ("poisson", [5, 4], Density(lambda rate: -((rate - 2) ** 2), 1.5, math.inf)),
 ]
@@ -132,7 +135,7 @@ def test_moments_and_quantiles_are_those_of_enumeration(
     edges = np.concatenate([edges, np.linspace(0.1, 1, 91), quantiles, ends])
     places, weights = panels(np.unique(np.clip(edges, *ends)))
     mean, sd, share = enumerated(statistic, density.log_density, n_prior, places, weights)
-    if prior is PROBLEMS[7][2] and not public and n_prior.support[0] == 0:
+    if prior is HALF_CAUCHY and not public and n_prior.support[0] == 0:
         assert posterior.mean(name)[0] == math.inf  # no rows at all leave the prior, which has no mean
     else:
         assert abs(posterior.mean(name)[0] - mean) < 1e-4 * sd
@@ -257,6 +260,23 @@ def test_families_of_several_parameters_refuse_densities(entry: dict[str, Any], 
 def test_a_text_says_where_densities_are_given() -> None:
     with pytest.raises(PriorError, match=r"suffice\.Density"):
         posterior_of(released("poisson", [[5, 4]]), prior="lognorm(0.5)")
+
+
+def test_heavy_tails_are_reached_and_leave_no_mean() -> None:
+    statistic = released("normal_known_variance", [[3, 2], [-3, 2]], epsilon="0.1")
+    posterior = posterior_of(statistic, prior=stats.cauchy(4, 1))
+    assert np.all(np.isnan(posterior.mean("mean")))
+    assert np.all(np.isinf(posterior.sd("mean")))
+    # With no rows at all, the posterior is the prior.
+    none = posterior_of(statistic, prior=stats.cauchy(4, 1), n_prior=Fixed(0))
+    for level in (0.01, 0.25, 0.5, 0.99):
+        assert stats.cauchy(4, 1).cdf(none.quantile("mean", level)) == pytest.approx(level, abs=1e-4)
+
+
+def test_what_needs_conjugate_priors_refuses_densities() -> None:
+    statistic = released("poisson", [[5, 4]])
+    with pytest.raises(PriorError, match="conjugate"):
+        pooled([statistic, statistic], prior=stats.lognorm(1), n_prior=None, rng=np.random.default_rng())  # type: ignore[arg-type]
 
 
 def test_a_prior_is_named_in_its_posterior() -> None:
