@@ -40,7 +40,7 @@ class Clipping:
         Of records beyond the bounds under the model at its posterior mean, 0 to 1; NaN where there is none.
     bias : ndarray of shape (n_cells,), float64
         By how many posterior standard deviations clipping moves a parameter, the largest over parameters;
-        0 where the standard deviation is infinite, NaN where the mean is.
+        0 where the standard deviation is infinite, NaN where the mean is, infinite where nothing is within.
     is_warned : ndarray of shape (n_cells,), bool
         Where the bias exceeds ``THRESHOLD``.
     """
@@ -60,9 +60,9 @@ def clipping_of(
     """Judge clipping by posterior means and standard deviations, (n_cells,) each, parameter by parameter."""
     known = np.all(np.isfinite(means), axis=0)
     share, bias = (np.full(known.shape, np.nan) for _ in range(2))
-    found = outside(*(mean[known] for mean in means), constants)
-    share[known] = found.share
-    bias[known] = np.max(
-        [np.abs(shift) / sd[known] for shift, sd in zip(found.shifts, sds, strict=True)], axis=0
-    )
+    # A prior far beyond the bounds clips everything: no parameter fits what is left, the shift is infinite.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = outside(*(mean[known] for mean in means), constants)
+        biases = [np.abs(shift) / sd[known] for shift, sd in zip(found.shifts, sds, strict=True)]
+    share[known], bias[known] = found.share, np.max(biases, axis=0)
     return Clipping(share=share, bias=bias)

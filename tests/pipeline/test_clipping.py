@@ -165,6 +165,28 @@ def test_wide_bounds_are_no_alarm(family: str) -> None:
         assert not posterior.clipping.is_warned.any()
 
 
+@pytest.mark.parametrize("family", list(CLIPPED))
+def test_any_released_values_give_a_share(family: str) -> None:
+    """No records, all at either bound, impossible sums, more than there can be: never an error."""
+    world = simulated_world(family, n=1, method=PLUG_IN, conditions=(CLIPPED[family][0], None))
+    scale = world.plan.partition_total or 1
+    width = len(world.plan.components)
+    rows = [[0] * width, [-(10**9) * scale] * width, [10**12 * scale] * width]
+    rows += [[10**9 * scale * (place == position) for place in range(width)] for position in range(width)]
+    found = plug_in_posterior(noisy_statistic(world.plan, np.array(rows, dtype=object))).clipping
+    assert found is not None
+    assert np.all((found.share >= 0.0) & (found.share <= 1.0))
+    assert not np.isnan(found.bias).any()
+
+
+def test_a_prior_beyond_the_bounds_warns() -> None:
+    plan = statistic_plan({"family": "exponential", "upper": "1"}, epsilon="1", public_n=False)
+    statistic = noisy_statistic(plan, np.zeros((1, 2), dtype=object))
+    found = plug_in_posterior(statistic, prior="Gamma(1, 1e30)").clipping
+    assert found is not None
+    assert (found.share[0], found.bias[0], found.is_warned[0]) == (1.0, math.inf, True)
+
+
 def test_what_has_no_mean_is_no_number_and_no_warning() -> None:
     laplace = {"family": "laplace", "location": "0", "half_range": "4"}
     plan = statistic_plan(laplace, epsilon="1", public_n=False)
