@@ -129,7 +129,8 @@ def posterior(
         print(f"\n{told}".replace("_", " "))
     print(f"\nprior: {drawn_from.prior}")
     if drawn_from.n_prior is not None:
-        print(f"prior of N: {drawn_from.n_prior}; what rests on draws rests on {draws}")
+        print(f"prior of N: {drawn_from.n_prior}")
+    print(f"what has no closed form is from {draws} draws")
 
 
 def _check_files(out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None) -> None:
