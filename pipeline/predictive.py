@@ -61,13 +61,19 @@ class Model:
         if family.simulate is None:
             message = f"{plan.name} is {plan.family}, of which no rows can be drawn yet"
             raise UsageError(message)
+        if not family.predicts:
+            message = (
+                f"{plan.name} is {plan.family}: its posterior does not tell what new rows start from, and so "
+                "none can be drawn"
+            )
+            raise UsageError(message)
         if rows * draws * cells > MOST_RECORDS:
             message = (
                 f"{rows} rows in {draws} draws of {cells} cells are more than {MOST_RECORDS}: ask for fewer"
             )
             raise UsageError(message)
         flat = [values.reshape(draws * cells, *values.shape[2:]) for values in parameters]
-        truth = flat[0] if len(flat) == 1 else np.stack(flat, axis=1)
+        truth = flat[0] if len(flat) == 1 else np.column_stack(flat)
         sums = family.simulate(self.entry, truth, np.full(draws * cells, rows), rng).unclipped
         exact = dataclasses.replace(
             self.statistic,
@@ -78,9 +84,13 @@ class Model:
         result: dict[str, list[Floats]] = {}
         for quantity in plan.quantities:
             result.setdefault(quantity.name, []).append(exact.estimates(quantity).reshape(draws, cells))
-        by_category = {quantity.name for quantity in plan.quantities if quantity.category is not None}
+        by_entry = {
+            quantity.name
+            for quantity in plan.quantities
+            if quantity.category or quantity.component or quantity.labels
+        }
         return {
-            name: np.stack(values, axis=-1) if name in by_category else values[0]
+            name: np.stack(values, axis=-1) if name in by_entry else values[0]
             for name, values in result.items()
         }
 

@@ -7,6 +7,7 @@ same lattice without its bounds: what differs is clipping alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy as np
 from suffice.pipeline.transforms import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.structure import CountTable
     from suffice.pipeline.sums import PowerSums
     from suffice.pipeline.transforms import Transform
 
@@ -73,14 +75,10 @@ def power_sums(measure: PowerSums, sizes: Counts, draw: Callable[[Counts], Float
     Sums are kept in float64: exact below 2**53, and wrong by a part in 1e15 beyond it, where the noise is
     larger by many orders.
     """
-    ends = np.cumsum(sizes)
     clipped, unclipped = (np.zeros((len(sizes), measure.degree + 1)) for _ in range(2))
     n_clipped = 0
-    for start in range(0, int(ends[-1]), _RECORDS):
-        within = np.clip(ends - start, 0, _RECORDS)
-        first, last = np.searchsorted(ends, [start, start + _RECORDS], side="right")
-        part = slice(first, last + 1)
-        count = np.diff(within[part], prepend=0)
+    for part, count in _parts(sizes):
+        first = part.start
         data_set = np.repeat(np.arange(first, first + len(count)), count)
         with np.errstate(over="ignore"):
             free = _on_endless_lattice(measure, draw(data_set))
@@ -94,6 +92,82 @@ def power_sums(measure: PowerSums, sizes: Counts, draw: Callable[[Counts], Float
     return SimulatedSums(clipped=_integers(clipped), unclipped=_integers(unclipped), n_clipped=n_clipped)
 
 
+def table_counts(
+    estimated: Sequence[CountTable],
+    released: Sequence[CountTable],
+    probability: Floats,
+    sizes: Counts,
+    rng: np.random.Generator,
+) -> SimulatedSums:
+    """Draw records variable by variable, each given its parents, and count them in the released tables.
+
+    Parameters
+    ----------
+    estimated : sequence of CountTable
+        One for each variable, which is its last; the others are its parents.
+    released : sequence of CountTable
+        Over the same variables.
+    probability : ndarray of shape (n_data_sets, n_probabilities), float64
+        Of the estimated tables, side by side.
+    sizes : ndarray of int64, shape (n_data_sets,)
+        Records of each data set.
+    rng : numpy.random.Generator
+    """
+    ends = np.cumsum([table.size for table in estimated])
+    parents, below = {}, {}
+    for table, chances in zip(estimated, np.split(probability, ends[:-1], axis=1), strict=True):
+        *others, own = (variable.name for variable in table.variables)
+        parents[own] = others
+        below[own] = np.cumsum(chances.reshape(-1, *table.shape), axis=-1)[..., :-1]
+    order = tuple(TopologicalSorter(parents).static_order())
+    counts = [np.zeros((len(sizes), table.size), np.int64) for table in released]
+    for part, count in _parts(sizes):
+        within = np.repeat(np.arange(len(count)), count)
+        codes: dict[str, Counts] = {}
+        for name in order:
+            thresholds = below[name][(within + part.start, *(codes[parent] for parent in parents[name]))]
+            codes[name] = np.sum(rng.random((len(within), 1)) >= thresholds, axis=1)
+        for table, sums in zip(released, counts, strict=True):
+            entry = np.ravel_multi_index([codes[variable.name] for variable in table.variables], table.shape)
+            sums[part] += _tallies(within, entry, (len(count), table.size))
+    joined = np.concatenate(counts, axis=1).astype(object)
+    return SimulatedSums(clipped=joined, unclipped=joined, n_clipped=0)
+
+
+def transition_counts(
+    probability: Floats, most: int, sizes: Counts, rng: np.random.Generator
+) -> SimulatedSums:
+    """Count the transitions of units that start in states equally likely and walk `most` steps.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n_data_sets, n_states, n_states), float64
+        Of the next state given each.
+    most : int, > 0
+        Steps of a unit; the last unit of a data set takes what is left.
+    sizes : ndarray of int64, shape (n_data_sets,)
+        Transitions of each data set.
+    rng : numpy.random.Generator
+    """
+    states = probability.shape[1]
+    below = np.cumsum(probability, axis=-1)[..., :-1]
+    counts = np.zeros((len(sizes), states**2), np.int64)
+    whole, rest = np.divmod(sizes, most)
+    for steps, units in (
+        (most, whole),
+        *((left, (rest == left).astype(np.int64)) for left in range(1, most)),
+    ):
+        for part, count in _parts(units):
+            within = np.repeat(np.arange(len(count)), count)
+            at = rng.integers(0, states, len(within))
+            for _ in range(steps):
+                after = np.sum(rng.random((len(within), 1)) >= below[within + part.start, at], axis=1)
+                counts[part] += _tallies(within, at * states + after, (len(count), states**2))
+                at = after
+    joined = counts.astype(object)
+    return SimulatedSums(clipped=joined, unclipped=joined, n_clipped=0)
+
+
 def discrete_laplace(scale: float, size: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
     """Simulated discrete Laplace noise, which protects nobody: a difference of two geometric numbers.
 
@@ -102,6 +176,21 @@ def discrete_laplace(scale: float, size: tuple[int, ...], rng: np.random.Generat
     first, second = np.floor(rng.standard_exponential((2, *size)) * scale).astype(np.int64)
     noise: NDArray[np.int64] = first - second
     return noise
+
+
+def _parts(sizes: Counts) -> Iterator[tuple[slice, Counts]]:
+    """Go through records in order, ``_RECORDS`` at a time: the data sets, and how many records of each."""
+    ends = np.cumsum(sizes)
+    for start in range(0, int(ends[-1]), _RECORDS):
+        within = np.clip(ends - start, 0, _RECORDS)
+        first, last = np.searchsorted(ends, [start, start + _RECORDS], side="right")
+        part = slice(int(first), int(last) + 1)
+        yield part, np.diff(within[part], prepend=0)
+
+
+def _tallies(rows: Counts, entries: Counts, shape: tuple[int, int]) -> Counts:
+    """Count every pair of a row and an entry."""
+    return np.bincount(rows * shape[1] + entries, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _on_endless_lattice(measure: PowerSums, values: Floats) -> Floats:

@@ -11,11 +11,10 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.joint_priors import JointPrior
 from suffice.pipeline.mixtures import one_component
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.posterior import NOISE_AWARE
-from suffice.pipeline.priors import Dirichlet
+from suffice.pipeline.predictive import Model
 from suffice.pipeline.release import NoisyStatistic
 from suffice.pipeline.sensitivity import Design
 from suffice.pipeline.sums import CodeCounts
@@ -80,18 +79,8 @@ class World:
         return FAMILIES[self.plan.family]
 
     def truth(self, size: int, rng: np.random.Generator) -> Floats:
-        """Draw parameters from the prior, a row a data set.
-
-        Raises
-        ------
-        UsageError
-            Where no data of the family can be simulated.
-        """
-        if isinstance(self.prior, Dirichlet):
-            return self.prior.sample(size, rng, len(self.plan.parameters.categories))
-        if isinstance(self.prior, JointPrior):
-            raise _not_simulated(self.plan)
-        return self.prior.sample(size, rng)
+        """Draw parameters from the prior, a row a data set."""
+        return self.family.truth(self.prior, self.plan.parameters, size, rng)
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
         """Draw data sets with these parameters and numbers of records, and sum them.
@@ -135,9 +124,7 @@ def world_of(
     family = FAMILIES[plan.family]
     if family.simulate is None:
         raise _not_simulated(plan)
-    spec = family.spec.model_validate(
-        {name: str(value).lower() if isinstance(value, bool) else value for name, value in entry.items()}
-    )
+    spec = Model.of(statistic, entry).entry
     if family.block(spec, plan.design is Design.MINIMAL).components != plan.components:
         message = (
             f"{plan.name} was released by a suffice whose components were others: it cannot be simulated"

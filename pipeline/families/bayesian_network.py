@@ -19,6 +19,7 @@ from suffice.pipeline.families.count_tables import VariableSpec, default_prior, 
 from suffice.pipeline.fields import StatisticSpec
 from suffice.pipeline.priors import Dirichlet
 from suffice.pipeline.sensitivity import Design
+from suffice.pipeline.simulation import table_counts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.structure import CountTable
     from suffice.pipeline.sums import TableCounts
 
@@ -134,6 +136,18 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     )
 
 
+def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
+    """Draw the probabilities of every table."""
+    return count_tables.truth(prior, constants.tables, size, rng)
+
+
+def simulate(
+    spec: BayesianNetworkSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw rows, each variable given its parents, and count them in every table."""
+    return table_counts(tables(spec), tables(spec), truth, sizes, rng)
+
+
 FAMILY = Family(
     name="bayesian_network",
     spec=BayesianNetworkSpec,
@@ -146,6 +160,8 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
+    truth=truth,
     n_categories=n_categories,
     tables=tables,
     labels=labels,

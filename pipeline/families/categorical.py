@@ -186,6 +186,11 @@ def same_data(statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_prior: N
     return CountLaw(posterior=count_posterior(counts), shown=None)
 
 
+def truth(prior: Dirichlet, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
+    """Draw probabilities of every category."""
+    return prior.sample(size, rng, len(parameters.categories))
+
+
 def simulate(
     _spec: CategoricalSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedSums:
@@ -211,6 +216,7 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    truth=truth,
     same_data=same_data,
     n_categories=n_categories,
     labels=labels,

@@ -7,17 +7,24 @@ Sensitivity in `sensitivity.md`: partition-of-unity or minimal-tables, with one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from suffice.pipeline.families import categorical, count_tables
 from suffice.pipeline.families.contract import Block, Family, Parameters
 from suffice.pipeline.families.count_tables import Variables, default_prior, totals
 from suffice.pipeline.fields import StatisticSpec
 from suffice.pipeline.priors import Dirichlet
+from suffice.pipeline.simulation import code_counts
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.structure import CountTable
     from suffice.pipeline.sums import TableCounts
+
+    Floats: TypeAlias = NDArray[np.float64]
 
 _TABLE = "joint"
 
@@ -58,6 +65,18 @@ def n_categories(spec: ContingencySpec) -> int:
     return measure(spec).width
 
 
+def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
+    """Draw probabilities of every combination."""
+    return prior.sample(size, rng, constants.tables[0].size)
+
+
+def simulate(
+    _spec: ContingencySpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw the counts of every combination."""
+    return code_counts(sizes, truth, rng)
+
+
 FAMILY = Family(
     name="contingency",
     spec=ContingencySpec,
@@ -70,6 +89,8 @@ FAMILY = Family(
     plug_in=categorical.plug_in,
     log_likelihood=categorical.log_likelihood,
     noise_aware=categorical.noise_aware,
+    simulate=simulate,
+    truth=truth,
     n_categories=n_categories,
     tables=tables,
     labels=labels,

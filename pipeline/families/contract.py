@@ -202,6 +202,11 @@ class Family:
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
         the exact sums of data sets that the model draws; None where no data can be simulated yet.
+    truth : callable
+        The prior, the constants, how many, a generator -> draws of the prior, a row each, as ``simulate``
+        takes them: the posterior's parameters in order, each with all its entries.
+    predicts : bool
+        Whether new rows depend on nothing but its parameters.
     same_data : callable or None
         Noisy statistics of several releases that hold the same exact ones, a prior, the prior of N -> the
         exact posterior given all of them; None where there is none yet.
@@ -241,6 +246,10 @@ class Family:
     simulate: (
         Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
     ) = None
+    truth: Callable[[Any, Parameters, int, np.random.Generator], NDArray[np.float64]] = field(
+        default=lambda prior, _parameters, size, rng: prior.sample(size, rng)
+    )
+    predicts: bool = True
     same_data: Callable[[Sequence[NoisyStatistic], Any, NPrior], Law] | None = None
     outside: Callable[..., Outside] | None = None
     needs_unit: bool = False

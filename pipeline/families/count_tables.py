@@ -150,6 +150,15 @@ def tables_of(statistic: NoisyStatistic) -> list[Floats]:
     return [part.reshape(-1, *table.shape) for part, table in zip(parts, released, strict=True)]
 
 
+def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.random.Generator) -> Floats:
+    """Draw the probabilities of each table's last variable given the others, (size, n_probabilities)."""
+    from suffice.pipeline.table_laws import block_starts, sample_blocks  # noqa: PLC0415 - consumers only
+
+    entries = sum(table.size for table in tables)
+    concentration = np.broadcast_to(np.array(prior.concentration, dtype=np.float64), (size, entries))
+    return sample_blocks(concentration, block_starts(tables), rng)
+
+
 def plug_in_law(tables: Sequence[CountTable], prior: Dirichlet, counts: Floats) -> Law:
     r"""Update every distribution's prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
     from suffice.pipeline.table_laws import BlockDirichletLaw, block_starts  # noqa: PLC0415 - consumers only

@@ -18,6 +18,7 @@ from suffice.pipeline.families.contract import Block, Family, Parameters
 from suffice.pipeline.families.count_tables import default_prior, totals
 from suffice.pipeline.fields import Column, Count
 from suffice.pipeline.priors import Dirichlet
+from suffice.pipeline.simulation import transition_counts
 from suffice.pipeline.structure import CountTable, Variable
 from suffice.pipeline.sums import TransitionCounts
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.simulation import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -118,6 +120,19 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     return PiecesLaw(pieces=((posterior, counts.shape[1] + places, places),))
 
 
+def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
+    """Draw the probabilities of the next state given each state."""
+    return count_tables.truth(prior, constants.tables, size, rng)
+
+
+def simulate(
+    spec: MarkovChainSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Let units walk from states that are equally likely, each its most transitions but for the last unit."""
+    states = len(categorical.names(spec))
+    return transition_counts(truth.reshape(-1, states, states), spec.transitions, sizes, rng)
+
+
 FAMILY = Family(
     name="markov_chain",
     spec=MarkovChainSpec,
@@ -130,6 +145,9 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
+    truth=truth,
+    predicts=False,
     needs_unit=True,
     n_categories=n_categories,
     tables=tables,

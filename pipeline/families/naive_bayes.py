@@ -21,6 +21,7 @@ from suffice.pipeline.families.count_tables import Variables, default_prior, tot
 from suffice.pipeline.fields import StatisticSpec
 from suffice.pipeline.priors import Dirichlet
 from suffice.pipeline.sensitivity import Design
+from suffice.pipeline.simulation import table_counts
 from suffice.pipeline.structure import CountTable
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.sums import TableCounts
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -170,6 +172,18 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     return PiecesLaw(pieces=((posterior, everything, everything),))
 
 
+def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
+    """Draw the probabilities of every table."""
+    return count_tables.truth(prior, estimated_tables(constants), size, rng)
+
+
+def simulate(
+    spec: NaiveBayesSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw rows, each variable given its parents, and count them in every table."""
+    return table_counts(estimated_tables(parameters(spec)), tables(spec), truth, sizes, rng)
+
+
 FAMILY = Family(
     name="naive_bayes",
     spec=NaiveBayesSpec,
@@ -182,6 +196,8 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
+    truth=truth,
     n_categories=n_categories,
     tables=tables,
     labels=labels,

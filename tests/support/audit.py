@@ -18,6 +18,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from suffice.pipeline.calibration import simulate
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.n_prior import Fixed
 from suffice.pipeline.posterior import NOISE_AWARE
 from suffice.pipeline.verdict import LEFT_OUT
@@ -62,6 +63,11 @@ class Problem:
         return f"{self.family}-{'public' if self.public_n else 'latent'}-{self.n}-{self.epsilon}"
 
 
+def designs(family: str) -> tuple[bool, ...]:
+    """Whether N is public: both, but for sequences of units, whose transitions are never."""
+    return (False,) if FAMILIES[family].needs_unit else (False, True)
+
+
 def problems(
     families: Sequence[str], rows: Sequence[int] = ROWS, epsilons: Sequence[str] = EPSILONS
 ) -> list[Problem]:
@@ -69,7 +75,7 @@ def problems(
     return [
         Problem(family=family, public_n=public_n, n=n, epsilon=epsilon)
         for family in families
-        for public_n in (False, True)
+        for public_n in designs(family)
         for n in rows
         for epsilon in epsilons
     ]
@@ -113,7 +119,7 @@ def within(ranks: Ranks) -> bool:
 
 def table_rows(family: str, simulations: int = SIMULATIONS) -> Iterator[str]:
     """Measure a family, and give its rows of the table in ``docs/calibration.md``."""
-    for public_n in (False, True):
+    for public_n in designs(family):
         for n in ROWS:
             cells: dict[str, list[str]] = {}
             for fixed in (False, True):

@@ -13,11 +13,12 @@ from suffice.pipeline.plan import compile_plan
 from suffice.pipeline.posterior import NOISE_AWARE
 from suffice.pipeline.spec import load_spec
 from suffice.pipeline.world import World, world_of
-from support.noisy import noisy_statistic
+from support.noisy import COLUMNLESS, NO_NULLS, noisy_statistic
 
 if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
 
+WITH_OTHER = {"categories": ["0"], "other": "true"}
 CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
     "bernoulli": ({}, None),
     "categorical": ({"categories": ["a", "b", "c", "d"], "other": "true"}, None),
@@ -33,6 +34,19 @@ CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
     "normal": ({"lower": "-6", "upper": "6"}, "NormalInverseGamma(0.3, 4, 12, 6)"),
     "normal_known_mean": ({"mean": "1", "half_range": "15"}, "InverseGamma(8, 7)"),
     "normal_known_variance": ({"variance": "1", "lower": "-9", "upper": "9"}, "Normal(0, 1)"),
+    "contingency": ({"columns": {"a": WITH_OTHER, "b": WITH_OTHER}}, None),
+    "naive_bayes": ({"outcome": {"y": WITH_OTHER}, "features": {"a": WITH_OTHER, "b": WITH_OTHER}}, None),
+    "bayesian_network": (
+        {
+            "nodes": {
+                "b": {**WITH_OTHER, "parents": ["a"]},
+                "a": WITH_OTHER,
+                "c": {**WITH_OTHER, "parents": ["b"]},
+            }
+        },
+        None,
+    ),
+    "markov_chain": ({"categories": ["a", "b"], "order": "when", "transitions": "4"}, None),
     "lognormal": ({"lower": "0.0025", "upper": "400"}, "NormalInverseGamma(0.3, 4, 12, 6)"),
 }
 """By family: keys of the statistic's entry, and a prior under which under one record in 10^5 is clipped."""
@@ -50,8 +64,8 @@ def simulated_world(
 ) -> World:
     """Return the world of a release of one statistic; a private N is uniform on ``0..2 n`` by default."""
     keys, prior = conditions or CONDITIONS[family]
-    entry = {"family": family, "column": "x", **keys}
-    if public_n and family != "categorical":
+    entry = {"family": family, **({} if family in COLUMNLESS else {"column": "x"}), **keys}
+    if public_n and family not in NO_NULLS:
         entry["nulls"] = {"value": "0" if family != "pareto" else "2"}
     spec = load_spec(
         {
@@ -61,7 +75,7 @@ def simulated_world(
             "privacy": {
                 "epsilon": epsilon,
                 "neighboring": "replace_one" if public_n else "add_or_remove_one",
-                "unit": "row",
+                "unit": {"column": "who", "max_rows": "1"} if FAMILIES[family].needs_unit else "row",
             },
             "statistics": {"measured": entry},
         }
