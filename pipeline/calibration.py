@@ -13,6 +13,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import Release
     from suffice.pipeline.world import World
@@ -38,8 +40,11 @@ if TYPE_CHECKING:
     Progress: TypeAlias = Callable[[int, int], None]
 
 SIMULATIONS = 1000
+SLOW_SIMULATIONS = 200
+"""Where posteriors take MCMC: a tenth of a second to one each, and twice that where records are clipped."""
 FALSE_ALARM = 1e-3
 _BATCH = 250
+_SLOW_BATCH = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,7 @@ def calibrate(
     method: str = NOISE_AWARE,
     prior: Prior | str | None = None,
     n_prior: NPrior | int | str | None = None,
-    simulations: int = SIMULATIONS,
+    simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
@@ -89,8 +94,9 @@ def calibrate(
     n_prior : optional
         A private N is drawn from it, and the posterior is computed under it. By default uniform on
         ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
-    simulations : int, > 0
-        The more, the smaller the failure that is seen.
+    simulations : int, > 0, optional
+        The more, the smaller the failure that is seen. By default ``SIMULATIONS``, or ``SLOW_SIMULATIONS``
+        where posteriors take MCMC (multivariate normal, linear regression): a minute or a few.
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
     progress : callable, optional
@@ -105,9 +111,12 @@ def calibrate(
     UsageError, PriorError
         Where the statistic, the method or a prior does not fit, or too many records would have to be drawn.
     """
-    require_positive("simulations", simulations)
+    if simulations is not None:
+        require_positive("simulations", simulations)
     chosen = release.statistic(statistic).where(where)
     world = world_of(chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior)
+    if simulations is None:
+        simulations = SLOW_SIMULATIONS if world.is_slow else SIMULATIONS
     simulated = simulate(world, simulations, generator(rng), progress)
     return Calibration(
         statistic=statistic,
@@ -142,14 +151,15 @@ def simulate(
     UsageError
         Where more than ``MOST_RECORDS`` records would have to be drawn.
     """
-    sizes = world.n_prior.sample(simulations, rng)
+    sizes = world.sizes(simulations, rng)
+    batch = _SLOW_BATCH if world.is_slow else _BATCH
     n_records = sum(sizes.tolist())
     require_drawable(world, n_records)
     names: tuple[tuple[str, str | None], ...] = ()
     parts: list[tuple[Counts, Counts]] = []
     n_clipped = 0
-    for start in range(0, simulations, _BATCH):
-        size = sizes[start : start + _BATCH]
+    for start in range(0, simulations, batch):
+        size = sizes[start : start + batch]
         truth = world.truth(len(size), rng)
         sums = world.sums(truth, size, rng)
         noise = discrete_laplace(world.scale, (len(size), len(world.plan.components)), rng)
@@ -175,8 +185,15 @@ def simulate(
     return Simulated(clipped=with_clipping, unclipped=without, clipped_share=n_clipped / max(n_records, 1))
 
 
-def _tally(ranks: Counts) -> tuple[int, ...]:
-    return tuple(np.bincount(ranks, minlength=DRAWS + 1).tolist())
+def _names(posterior: Posterior) -> tuple[tuple[str, str | None], ...]:
+    """Name the entries of all parameters: with their component, ``mean[x]``, or beside their category."""
+    if not posterior.components:
+        return tuple(product(posterior.parameters, posterior.categories or (None,)))
+    return tuple(
+        (parameter if component is None else f"{parameter}[{component}]", None)
+        for parameter in posterior.parameters
+        for component in posterior.components.get(parameter, (None,))
+    )
 
 
 def _ranks(
@@ -191,11 +208,7 @@ def _ranks(
         world.noisy(sums, noise), method=world.method, prior=world.prior, n_prior=world.believed_n_prior
     )
     drawn = posterior.sample(DRAWS, rng)
-    names = tuple(
-        (parameter, category)
-        for parameter in posterior.parameters
-        for category in (posterior.categories or (None,))
-    )
+    names = _names(posterior)
     draws = np.concatenate(
         [drawn[parameter].reshape(DRAWS, len(truth), -1) for parameter in posterior.parameters], axis=2
     )

@@ -71,6 +71,16 @@ class NormalInverseWishart:
         loc, scale = _vector(self, "loc", size), _matrix(self, "scale", size)
         return loc, float(self.precision), float(self.df), scale
 
+    def sample(self, size: int, rng: np.random.Generator, columns: int) -> tuple[Floats, Floats]:
+        """Return independent draws of means (size, columns) and covariances (size, columns, columns)."""
+        from suffice.pipeline.joint_moments.laws import sample_normal_inverse_wishart  # noqa: PLC0415 - consumers
+
+        loc, precision, df, scale = self.of(columns)
+        mean, covariance = sample_normal_inverse_wishart(
+            loc[None], np.array([precision]), np.array([df]), scale[None], size, rng
+        )
+        return mean[:, 0], covariance[:, 0]
+
 
 @dataclass(frozen=True, slots=True)
 class NormalInverseGammaRegression:
@@ -115,6 +125,15 @@ class NormalInverseGammaRegression:
         """
         loc, precision = _vector(self, "loc", size), _matrix(self, "precision", size)
         return loc, precision, float(self.concentration), float(self.scale)
+
+    def sample(self, size: int, rng: np.random.Generator, coefficients: int) -> tuple[Floats, Floats]:
+        """Return independent draws of coefficients (size, coefficients) and variances (size,)."""
+        loc, precision, concentration, scale = self.of(coefficients)
+        variance = scale / rng.standard_gamma(concentration, size)
+        # With precision = L L^T, L^-T is a root of its inverse.
+        root = np.linalg.inv(np.linalg.cholesky(precision))
+        spread = rng.standard_normal((size, coefficients)) @ root
+        return loc + np.sqrt(variance)[:, None] * spread, variance
 
 
 JointPrior: TypeAlias = NormalInverseWishart | NormalInverseGammaRegression

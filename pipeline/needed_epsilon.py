@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.fields import canonical
 from suffice.pipeline.inference import posterior_of
 from suffice.pipeline.n_prior import Uniform
@@ -164,6 +165,12 @@ def _world(
         public_n=None if private else n,
         max_total_rows=spec.max_total_rows,
     )
+    if FAMILIES[statistic.family].by_mcmc:
+        message = (
+            f"target {target}: {statistic.name} is {statistic.family}, whose posteriors take MCMC, too "
+            "slow to try many epsilons: simulate one release at a time with suffice calibrate"
+        )
+        raise UsageError(message)
     believed = Uniform(0, 2 * n) if private and n_prior is None else n_prior
     world = world_of(cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed)
     _position(posterior_of(cell, method=PLUG_IN, prior=world.prior), target)

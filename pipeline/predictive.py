@@ -63,8 +63,8 @@ class Model:
             raise UsageError(message)
         if not family.predicts:
             message = (
-                f"{plan.name} is {plan.family}: its posterior does not tell what new rows start from, and so "
-                "none can be drawn"
+                f"{plan.name} is {plan.family}: its posterior does not tell all that new rows depend on, as "
+                "the predictors of a regression or the first states of sequences, and so none can be drawn"
             )
             raise UsageError(message)
         if rows * draws * cells > MOST_RECORDS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.structure import CountTable
-    from suffice.pipeline.sums import PowerSums
+    from suffice.pipeline.sums import LatticeColumn, MomentSums, PowerSums
     from suffice.pipeline.transforms import Transform
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -81,7 +82,7 @@ def power_sums(measure: PowerSums, sizes: Counts, draw: Callable[[Counts], Float
         first = part.start
         data_set = np.repeat(np.arange(first, first + len(count)), count)
         with np.errstate(over="ignore"):
-            free = _on_endless_lattice(measure, draw(data_set))
+            free = _on_endless_lattice(measure.of, draw(data_set))
         bounded = np.clip(free, measure.of.quantiser.lowest, measure.of.quantiser.highest)
         n_clipped += int(np.count_nonzero(free != bounded))
         for lattice_values, sums in ((bounded, clipped), (free, unclipped)):
@@ -90,6 +91,51 @@ def power_sums(measure: PowerSums, sizes: Counts, draw: Callable[[Counts], Float
                 weights = lattice_values if power == 1 else lattice_values**power
                 sums[part, power] += np.bincount(data_set - first, weights, len(count))
     return SimulatedSums(clipped=_integers(clipped), unclipped=_integers(unclipped), n_clipped=n_clipped)
+
+
+def moment_sums(measure: MomentSums, sizes: Counts, draw: Callable[[Counts], Floats]) -> SimulatedSums:
+    """Sum the values and products of simulated records on the lattices of several columns.
+
+    Parameters
+    ----------
+    measure : MomentSums
+        What the engine would compute.
+    sizes : ndarray of int64, shape (n_data_sets,)
+        Records of each data set.
+    draw : callable
+        The data set of each record, (n_records,) -> values of the columns, (n_records, n_columns); called
+        and summed as in ``power_sums``.
+    """
+    clipped, unclipped = (np.zeros((len(sizes), measure.width)) for _ in range(2))
+    pairs = list(combinations_with_replacement(range(len(measure.of) + 1), 2))
+    n_clipped = 0
+    for part, count in _parts(sizes):
+        within = np.repeat(np.arange(len(count)), count)
+        values = draw(within + part.start)
+        free = [_on_endless_lattice(of, values[:, place]) for place, of in enumerate(measure.of)]
+        bounded = [
+            np.clip(values, of.quantiser.lowest, of.quantiser.highest)
+            for of, values in zip(measure.of, free, strict=True)
+        ]
+        differs = [one != other for one, other in zip(free, bounded, strict=True)]
+        n_clipped += int(np.count_nonzero(np.any(differs, axis=0)))
+        for lattice_values, sums in ((bounded, clipped), (free, unclipped)):
+            factors = [np.ones(len(within)), *lattice_values]
+            for place, (first, second) in enumerate(pairs):
+                sums[part, place] += np.bincount(within, factors[first] * factors[second], len(count))
+    return SimulatedSums(clipped=_integers(clipped), unclipped=_integers(unclipped), n_clipped=n_clipped)
+
+
+def normal_rows(mean: Floats, covariance: Floats, rng: np.random.Generator) -> Callable[[Counts], Floats]:
+    """Return what draws rows of data sets with these means (n, d) and covariances (n, d, d)."""
+    root = np.linalg.cholesky(covariance)
+
+    def draw(data_set: Counts) -> Floats:
+        noise = rng.standard_normal((len(data_set), mean.shape[1]))
+        rows: Floats = mean[data_set] + np.einsum("rij,rj->ri", root[data_set], noise)
+        return rows
+
+    return draw
 
 
 def table_counts(
@@ -193,10 +239,10 @@ def _tallies(rows: Counts, entries: Counts, shape: tuple[int, int]) -> Counts:
     return np.bincount(rows * shape[1] + entries, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _on_endless_lattice(measure: PowerSums, values: Floats) -> Floats:
+def _on_endless_lattice(of: LatticeColumn, values: Floats) -> Floats:
     """Lattice values before clipping, in float64."""
-    quantiser = measure.of.quantiser
-    transformed = values if measure.of.transform is None else _unbounded(measure.of.transform, values)
+    quantiser = of.quantiser
+    transformed = values if of.transform is None else _unbounded(of.transform, values)
     lattice_values = np.rint((transformed - quantiser.centre) / quantiser.half_range * quantiser.steps)
     return np.clip(lattice_values, -_FARTHEST, _FARTHEST)
 

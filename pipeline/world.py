@@ -82,6 +82,19 @@ class World:
         """Draw parameters from the prior, a row a data set."""
         return self.family.truth(self.prior, self.plan.parameters, size, rng)
 
+    def sizes(self, size: int, rng: np.random.Generator) -> Counts:
+        """Draw numbers of records from their prior, as far as the posterior believes them possible."""
+        drawn = self.n_prior.sample(size, rng)
+        least = 0 if self.believed_n_prior is None else self.family.least_rows(self.plan.parameters)
+        while np.any(few := drawn < least):
+            drawn[few] = self.n_prior.sample(int(np.count_nonzero(few)), rng)
+        return drawn
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether every posterior takes MCMC."""
+        return self.family.by_mcmc and self.method == NOISE_AWARE
+
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
         """Draw data sets with these parameters and numbers of records, and sum them.
 

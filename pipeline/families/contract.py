@@ -205,6 +205,10 @@ class Family:
     truth : callable
         The prior, the constants, how many, a generator -> draws of the prior, a row each, as ``simulate``
         takes them: the posterior's parameters in order, each with all its entries.
+    least_rows : callable
+        The constants -> the fewest rows that the noise-aware posterior believes possible.
+    by_mcmc : bool
+        Whether the noise-aware posterior of a cell takes a good part of a second.
     predicts : bool
         Whether new rows depend on nothing but its parameters.
     same_data : callable or None
@@ -249,6 +253,8 @@ class Family:
     truth: Callable[[Any, Parameters, int, np.random.Generator], NDArray[np.float64]] = field(
         default=lambda prior, _parameters, size, rng: prior.sample(size, rng)
     )
+    least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
+    by_mcmc: bool = False
     predicts: bool = True
     same_data: Callable[[Sequence[NoisyStatistic], Any, NPrior], Law] | None = None
     outside: Callable[..., Outside] | None = None

@@ -22,6 +22,7 @@ from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
 from suffice.pipeline.joint_priors import NormalInverseGammaRegression
 from suffice.pipeline.lattice import DEFAULT_BITS
+from suffice.pipeline.simulation import moment_sums, normal_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.sensitivity import Design
+    from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.sums import MomentSums
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -148,6 +150,37 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     return likelihood
 
 
+def truth(
+    prior: NormalInverseGammaRegression, parameters: Parameters, size: int, rng: np.random.Generator
+) -> Floats:
+    """Draw the coefficients, the intercept where there is one, and the variance of the residuals."""
+    coefficients = len(parameters.columns) - 1 + int(moments.is_linear(parameters))
+    return np.column_stack(prior.sample(size, rng, coefficients))
+
+
+def simulate(
+    spec: LinearRegressionSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw rows, and sum their lattice values and products.
+
+    The predictors of each data set are normal, their mean and covariance drawn from the prior that the
+    noise-aware posterior has of them; without an intercept their mean is 0.
+    """
+    size = len(spec.predictors)
+    slope, residual = truth[:, :size], np.sqrt(truth[:, -1])
+    intercept = truth[:, size] if spec.intercept else np.zeros(len(truth))
+    predictors = prior_of_columns(parameters(spec).columns[:-1])
+    mean, covariance = predictors.sample(len(truth), rng, size)
+    draw_predictors = normal_rows(mean if spec.intercept else np.zeros_like(mean), covariance, rng)
+
+    def draw(data_set: NDArray[np.int64]) -> Floats:
+        x = draw_predictors(data_set)
+        fitted = intercept[data_set] + np.sum(x * slope[data_set], axis=1)
+        return np.column_stack([x, fitted + residual[data_set] * rng.standard_normal(len(x))])
+
+    return moment_sums(measure(spec), sizes, draw)
+
+
 FAMILY = Family(
     name="linear_regression",
     spec=LinearRegressionSpec,
@@ -160,4 +193,9 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
+    truth=truth,
+    least_rows=moments.least_rows,
+    by_mcmc=True,
+    predicts=False,
 )

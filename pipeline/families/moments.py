@@ -326,6 +326,11 @@ def _in_column_units(box: Box, released: Map) -> tuple[Quantity, ...]:
     return tuple(quantities)
 
 
+def least_rows(parameters: Parameters) -> int:
+    """Return the fewest rows whose moments have a density."""
+    return len(parameters.columns) + 2
+
+
 def is_linear(parameters: Parameters) -> bool:
     """Return whether a statistic has first moments: all but a regression without an intercept."""
     return bool(parameters.constants.get("intercept", True))

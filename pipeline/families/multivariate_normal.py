@@ -19,6 +19,7 @@ from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.fields import LatticeBits, MomentWeight, StatisticSpec
 from suffice.pipeline.joint_priors import NormalInverseWishart
 from suffice.pipeline.lattice import DEFAULT_BITS
+from suffice.pipeline.simulation import moment_sums, normal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.sensitivity import Design
+    from suffice.pipeline.simulation import SimulatedSums
     from suffice.pipeline.sums import MomentSums
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -128,6 +130,26 @@ def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters:
     return likelihood
 
 
+def truth(prior: NormalInverseWishart, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
+    """Draw means, variances, and the covariances of pairs."""
+    columns = len(parameters.columns)
+    mean, covariance = prior.sample(size, rng, columns)
+    variance = np.einsum("nii->ni", covariance)
+    return np.concatenate([mean, variance, covariance[:, *np.triu_indices(columns, 1)]], axis=1)
+
+
+def simulate(
+    spec: MultivariateNormalSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedSums:
+    """Draw rows, and sum their lattice values and products."""
+    columns = len(spec.columns)
+    mean, variance, off = np.split(truth, [columns, 2 * columns], axis=1)
+    first, second = np.triu_indices(columns, 1)
+    covariance = variance[:, :, None] * np.eye(columns)
+    covariance[:, first, second] = covariance[:, second, first] = off
+    return moment_sums(measure(spec), sizes, normal_rows(mean, covariance, rng))
+
+
 FAMILY = Family(
     name="multivariate_normal",
     spec=MultivariateNormalSpec,
@@ -140,4 +162,8 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    simulate=simulate,
+    truth=truth,
+    least_rows=moments.least_rows,
+    by_mcmc=True,
 )

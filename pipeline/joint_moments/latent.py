@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.families.moments import is_linear, moment_map
+from suffice.pipeline.families.moments import is_linear, least_rows, moment_map
 from suffice.pipeline.joint_moments.chains import effective_draws, sample_chains, split_r_hat
 from suffice.pipeline.joint_moments.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.joint_moments.laws import NormalInverseWishartLaw, RegressionLaw
@@ -200,7 +200,7 @@ def _posterior(
         size=size,
         linear=is_linear(statistic.plan.parameters),
         evidence=evidence,
-        latent_n=_latent_n(n_prior, size),
+        latent_n=_latent_n(n_prior, size, least_rows(statistic.plan.parameters)),
         components=components,
         observed=observed,
     )
@@ -261,9 +261,9 @@ def _squares(size: int) -> NDArray[np.int64]:
     return np.flatnonzero((first == second) & (first > 0))
 
 
-def _latent_n(n_prior: NPrior, size: int) -> LatentN:
+def _latent_n(n_prior: NPrior, size: int, least: int) -> LatentN:
     """Return the prior of N from the least number of rows whose moments have a density."""
-    least, most = size + 2, n_prior.support[1]
+    most = n_prior.support[1]
     lowest = max(least, n_prior.support[0])
     if most < lowest:
         message = (

@@ -82,7 +82,12 @@ def calibrate(
     ] = None,
     where: WhereOption = None,
     method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
-    simulations: Annotated[int, typer.Option("--simulations", help="Data sets to draw.")] = 1000,
+    simulations: Annotated[
+        int | None,
+        typer.Option(
+            "--simulations", help="Data sets to draw; default: 1000, or 200 where posteriors take MCMC."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the simulation repeatable.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
     store: StoreOption = DEFAULT_STORE,
@@ -121,8 +126,8 @@ def calibrate(
         print(found)
 
 
-def _check_simulation(simulations: int, seed: int | None) -> None:
-    if simulations < 1:
+def _check_simulation(simulations: int | None, seed: int | None) -> None:
+    if simulations is not None and simulations < 1:
         message = f"--simulations {simulations}: a number above 0"
         raise UsageError(message)
     if seed is not None and seed < 0:

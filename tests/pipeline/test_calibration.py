@@ -176,11 +176,49 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
             calibrate(release, name, **options)
 
 
-def test_a_family_without_a_simulator_is_refused_by_name(tmp_path: Path) -> None:
+def test_statistics_of_several_columns_and_of_tables_are_calibrated(tmp_path: Path) -> None:
+    """Components and categories are named, nested truth in the entry is read, and MCMC reports as it goes."""
     columns = {name: {"lower": 0, "upper": 1} for name in ("a", "b")}
-    plan = make_plan(statistics={"pair": {"family": "multivariate_normal", "columns": columns}})
-    with pytest.raises(UsageError, match="multivariate_normal, of which no data"):
-        calibrate(opened(tmp_path, plan), "pair")
+    plan = make_plan(
+        statistics={
+            "pair": {"family": "multivariate_normal", "columns": columns},
+            "line": {
+                "family": "linear_regression",
+                "outcome": {"b": columns["b"]},
+                "predictors": {"a": columns["a"]},
+                "intercept": "true",
+            },
+            "table": {"family": "contingency", "columns": {"c": {"categories": ["x"], "other": "true"}}},
+        }
+    )
+    release = opened(tmp_path, plan)
+    seen: list[tuple[int, int]] = []
+    pair = calibrate(
+        release, "pair", simulations=2, n_prior="Uniform(0, 9)", progress=lambda *done: seen.append(done)
+    )
+    assert [ranks.parameter for ranks in pair.clipped] == [
+        "mean[a]",
+        "mean[b]",
+        "variance[a]",
+        "variance[b]",
+        "covariance[a, b]",
+    ]
+    assert seen == [(2, 2)]
+    assert pair.clipped_share > 0.0
+    line = calibrate(release, "line", method="plug-in", simulations=2, n_prior=10)
+    assert [ranks.parameter for ranks in line.clipped] == ["coefficient[a]", "intercept", "variance"]
+    table = calibrate(release, "table", simulations=2, n_prior=10)
+    assert [ranks.category for ranks in table.clipped] == ["c=x", "c=other"]
+    with pytest.raises(PriorError, match="at least 4 rows"):
+        calibrate(release, "pair", n_prior=3)
+
+
+def test_numbers_of_records_are_those_that_the_posterior_believes_possible() -> None:
+    """Two columns need four rows: 0 to 3 are drawn again, and not where N is taken from the noisy counts."""
+    rng = np.random.default_rng()
+    sizes = simulated_world("multivariate_normal", n=3).sizes(5000, rng)
+    assert set(sizes.tolist()) == {4, 5, 6}
+    assert 0 in simulated_world("multivariate_normal", n=3, method="plug-in").sizes(5000, rng)
 
 
 def test_the_default_prior_of_n_is_proper_and_around_the_noisy_number() -> None:

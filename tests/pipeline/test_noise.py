@@ -36,6 +36,7 @@ CONSUMERS = {  # draw from posteriors and from models: their generator is the ca
     "pipeline/counts/star.py",
     "pipeline/counts/star_tables.py",
     "pipeline/counts/weights.py",
+    "pipeline/joint_priors.py",
     "pipeline/latent_moments/posterior.py",
     "pipeline/latent_sums/law.py",
     "pipeline/latent_sums/sampling.py",

@@ -33,13 +33,17 @@ if TYPE_CHECKING:
     from suffice.pipeline.verdict import Ranks
 
 FAMILIES = noise_aware_families()
+BY_MCMC = noise_aware_families(by_mcmc=True)
 FEW = 200
+FEW_BY_MCMC = 30
+MANY_BY_MCMC = 500
 NOISY = problems(FAMILIES, (20,), ("0.1",))
 SHORT = [problem for problem in NOISY if problem.public_n] + [
     problem for problem in problems(FAMILIES, (1000,), ("1",)) if not problem.public_n
 ]
-FALSE_ALARM = 1e-6 / (8 * len(SHORT))
-"""Of one check of one parameter, of which there are at most 8 a problem: 1e-6 over all."""
+BY_MCMC_LONG = problems(BY_MCMC, (20, 1000), ("0.1", "1"))
+FALSE_ALARM = 1e-6 / (8 * len(SHORT) + 20 * (len(BY_MCMC) + len(BY_MCMC_LONG)))
+"""Of one check of one parameter, of which there are at most 8 a problem, 20 by MCMC: 1e-6 over all."""
 
 
 def test_every_family_that_can_be_calibrated_is() -> None:
@@ -71,6 +75,25 @@ def test_the_controls_fail_the_same_check(problem: Problem) -> None:
     """At N = 20 and epsilon = 0.1 the noise is larger than the sampling error, whatever the family."""
     plug_in = ranks_of(problem, method=PLUG_IN, simulations=FEW)
     assert all(min(ranks.p_values()) < FALSE_ALARM for ranks in plug_in)
+
+
+@pytest.mark.parametrize("family", BY_MCMC)
+def test_posteriors_by_mcmc_are_calibrated(family: str) -> None:
+    problem = Problem(family=family, public_n=True, n=20, epsilon="1")
+    for ranks in ranks_of(problem, simulations=FEW_BY_MCMC):
+        assert min(ranks.p_values()) > FALSE_ALARM, ranks.p_values()
+    plug_in = ranks_of(
+        Problem(family=family, public_n=True, n=20, epsilon="0.1"), method=PLUG_IN, simulations=FEW_BY_MCMC
+    )
+    assert min(p_value for ranks in plug_in for p_value in ranks.p_values()) < FALSE_ALARM
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("problem", BY_MCMC_LONG, ids=str)
+def test_many_posteriors_by_mcmc_are_calibrated(problem: Problem) -> None:
+    for ranks in ranks_of(problem, simulations=MANY_BY_MCMC):
+        assert min(ranks.p_values()) > FALSE_ALARM, ranks.p_values()
 
 
 @cache

@@ -18,6 +18,8 @@ from support.noisy import COLUMNLESS, NO_NULLS, noisy_statistic
 if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
 
+SEVERAL = {"multivariate_normal", "linear_regression"}
+"""Families of several bounded columns."""
 WITH_OTHER = {"categories": ["0"], "other": "true"}
 CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
     "bernoulli": ({}, None),
@@ -47,9 +49,24 @@ CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
         None,
     ),
     "markov_chain": ({"categories": ["a", "b"], "order": "when", "transitions": "4"}, None),
+    "multivariate_normal": (
+        {"columns": {"x": {"lower": "-6", "upper": "6"}, "y": {"lower": "-9", "upper": "9"}}},
+        "NormalInverseWishart([0.3, 0], 4, 25, [12, 22])",
+    ),
+    "linear_regression": (
+        {
+            "outcome": {"y": {"lower": "-20", "upper": "20"}},
+            "predictors": {"x": {"lower": "-1", "upper": "1"}},
+        },
+        "NormalInverseGammaRegression([0.5, 0], [1, 4], 4, 0.3)",
+    ),
     "lognormal": ({"lower": "0.0025", "upper": "400"}, "NormalInverseGamma(0.3, 4, 12, 6)"),
 }
 """By family: keys of the statistic's entry, and a prior under which under one record in 10^5 is clipped."""
+
+
+CLIPPED = frozenset({"linear_regression"})
+"""Families that are judged by the run without clipping: predictors have a prior as wide as their bounds."""
 
 
 def simulated_world(
@@ -64,8 +81,10 @@ def simulated_world(
 ) -> World:
     """Return the world of a release of one statistic; a private N is uniform on ``0..2 n`` by default."""
     keys, prior = conditions or CONDITIONS[family]
-    entry = {"family": family, **({} if family in COLUMNLESS else {"column": "x"}), **keys}
-    if public_n and family not in NO_NULLS:
+    entry = {"family": family, **({} if family in COLUMNLESS | SEVERAL else {"column": "x"}), **keys}
+    if public_n and family in SEVERAL:
+        entry = {key: _counting_nulls(value) for key, value in entry.items()}
+    elif public_n and family not in NO_NULLS:
         entry["nulls"] = {"value": "0" if family != "pareto" else "2"}
     spec = load_spec(
         {
@@ -90,6 +109,17 @@ def simulated_world(
     return world_of(statistic, released, method, prior, given)
 
 
-def noise_aware_families() -> list[str]:
-    """Families whose posteriors can be calibrated, and of which data can be simulated."""
-    return [name for name, family in FAMILIES.items() if family.noise_aware and family.simulate]
+def _counting_nulls(value: Any) -> Any:
+    """Let nulls of every column count as 0."""
+    if not isinstance(value, dict):
+        return value
+    return {name: {**bounds, "nulls": {"value": "0"}} for name, bounds in value.items()}
+
+
+def noise_aware_families(*, by_mcmc: bool = False) -> list[str]:
+    """Families whose posteriors can be calibrated, and of which data can be simulated; by MCMC or not."""
+    return [
+        name
+        for name, family in FAMILIES.items()
+        if family.noise_aware and family.simulate and family.by_mcmc == by_mcmc
+    ]
