@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
@@ -160,15 +161,25 @@ def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> 
     return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
 
+_WORTH_SAYING = 5
+"""Seconds that are left."""
+_WIDTH = 60
+"""Of a line of progress: what is shorter than the line before it covers it."""
+
+
 class Progress:
     """Progress on standard error, on a terminal only."""
 
     def __init__(self, doing: str = "reading", unit: str = "tasks") -> None:
         self._shown = sys.stderr.isatty()
         self._doing, self._unit = doing, unit
+        self._started = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
         """Show that `done` of `total` have ended."""
         if self._shown:
             end = "\n" if done == total else ""
-            print(f"\r{self._doing}: {done} of {total} {self._unit}", end=end, file=sys.stderr, flush=True)
+            seconds = (time.monotonic() - self._started) / max(done, 1) * (total - done)
+            left = f", about {seconds:.0f} s left" if seconds >= _WORTH_SAYING else ""
+            text = f"{self._doing}: {done} of {total} {self._unit}{left}"
+            print(f"\r{text:<{_WIDTH}}", end=end, file=sys.stderr, flush=True)

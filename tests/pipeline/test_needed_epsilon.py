@@ -117,3 +117,18 @@ def test_a_target_reads_back_as_written() -> None:
     assert parse_target(" a  b[c d]  width 1e-3 ") == Target(
         statistic="a", parameter="b", category="c d", width=1e-3
     )
+
+
+def test_posteriors_that_take_mcmc_are_refused() -> None:
+    bounds = {"lower": 0, "upper": 1}
+    spec = load_spec(
+        {
+            "name": "pairs",
+            "dataset": "pairs",
+            "source": {"parquet": "rows/"},
+            "privacy": {"epsilon": 1, "neighboring": "add_or_remove_one", "unit": "row"},
+            "statistics": {"pair": {"family": "multivariate_normal", "columns": {"a": bounds, "b": bounds}}},
+        }
+    )
+    with pytest.raises(UsageError, match="take MCMC"):
+        suffice.smallest_epsilon(spec, "pair mean width 0.1", n=100)
