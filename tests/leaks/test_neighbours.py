@@ -79,6 +79,22 @@ def neighbours(rng: np.random.Generator, *, replaced: bool) -> tuple[pa.Table, p
     return with_record(record(rng)), with_record(record(rng)) if replaced else base
 
 
+UNIT = {"column": "passenger", "max_rows": "3"}
+
+
+def neighbours_by_unit(rng: np.random.Generator, *, replaced: bool) -> tuple[pa.Table, pa.Table]:
+    """Return two data sets: one has a passenger more, or another passenger, with few rows or many."""
+    base = flights(int(rng.choice([0, 1, 40])), seed=int(rng.integers(2**31)))
+    base = base.append_column("passenger", pa.array(rng.integers(0, 9, base.num_rows)))
+
+    def with_passenger() -> pa.Table:
+        name = rng.choice(np.array([77, -(2**63), None], dtype=object))
+        rows = [{**record(rng), "passenger": name} for _ in range(int(rng.choice([1, 3, 30])))]
+        return pa.concat_tables([base, pa.Table.from_pylist(rows, schema=base.schema)])
+
+    return with_passenger(), with_passenger() if replaced else base
+
+
 def released(template: Place, directory: Path, table: pa.Table, changes: dict[str, Any]) -> Shape:
     """Release a data set from a copy of the template's ledger and empty store."""
     directory.mkdir()
@@ -151,13 +167,16 @@ def differing(first: object, second: object, place: str = "") -> set[str]:
     return set() if first == second else {place}
 
 
-def check_pair(template: Place, directory: Path, rng: np.random.Generator, *, replaced: bool) -> set[str]:
+def check_pair(
+    template: Place, directory: Path, rng: np.random.Generator, *, replaced: bool, by_unit: bool = False
+) -> set[str]:
     relation = "replace_one" if replaced else "add_or_remove_one"
-    changes = {"privacy": {"epsilon": "1", "neighboring": relation, "unit": "row"}}
+    unit = UNIT if by_unit else "row"
+    changes = {"privacy": {"epsilon": "1", "neighboring": relation, "unit": unit}}
+    pair = (neighbours_by_unit if by_unit else neighbours)(rng, replaced=replaced)
     directory.mkdir()
     first, second = (
-        released(template, directory / side, table, changes)
-        for side, table in zip("ab", neighbours(rng, replaced=replaced), strict=True)
+        released(template, directory / side, table, changes) for side, table in zip("ab", pair, strict=True)
     )
     assert first.paths == second.paths
     assert first.schemas == second.schemas
@@ -201,6 +220,18 @@ def test_releases_of_neighbours_differ_in_their_noise_only(
     templates: dict[bool, Place], tmp_path: Path
 ) -> None:
     check_pairs(templates, tmp_path, 20)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_releases_of_neighbouring_units_differ_in_their_noise_only(tmp_path: Path, *, replaced: bool) -> None:
+    relation = "replace_one" if replaced else "add_or_remove_one"
+    template = make_place(tmp_path / "template", neighboring=relation, unit="column:passenger")
+    with open_ledger(template.ledger) as ledger:
+        open_store(template.store, ledger_id=ledger.ledger_id, create=True)
+    rng = np.random.default_rng(2013)
+    for number in range(8):
+        found = check_pair(template, tmp_path / f"pair-{number}", rng, replaced=replaced, by_unit=True)
+        assert "files.sha256" in found
 
 
 @pytest.mark.audit
