@@ -371,8 +371,8 @@ def test_totals_are_sums_over_records(tmp_path: Path, name: str, shape: str) -> 
     engine = Engine(tmp_path, CASES[name], "add_or_remove_one", shape)
     records = dict(zip(engine.universe, engine.vectors(), strict=True))
     assert not engine.totals([]).any()
-    pairs = list(itertools.combinations_with_replacement(engine.universe, 2))[::3]
-    for rows in [*pairs, engine.universe, engine.universe * 3]:
+    pairs = list(itertools.combinations_with_replacement(engine.universe, 2))
+    for rows in [*pairs[:: 3 + len(pairs) // 500], engine.universe, engine.universe * 3]:
         expected = sum((records[row] for row in rows), np.zeros(len(engine.totals([])), dtype=object))
         assert (engine.totals(rows) == expected).all()
 
