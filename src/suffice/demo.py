@@ -181,7 +181,7 @@ def _close(say: Say, directory: Path, spec: Spec, release: Release, account: Acc
         "Try next, each from the release alone and at no cost:",
         f"  {suffice} posterior {spec.name} cancelled --store {store} --where origin=JFK "
         '--prior "Beta(1, 30)"',
-        f"  {suffice} posterior {spec.name} arr_delay --store {store} --where month=7 --method plug-in",
+        f"  {suffice} posterior {spec.name} arr_delay --store {store} --where month=7",
         f"  {suffice} table {spec.name} arr_delay --store {store} --out delays.csv",
         f"  {suffice} verify {spec.name} --store {store} --ledger sqlite:///{ledger}",
         f"  {suffice} ledger show --ledger sqlite:///{ledger}",
