@@ -12,15 +12,12 @@ UAI 2016.
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from suffice.errors import MissingExtraError, UsageError
+from suffice.errors import UsageError
 from suffice.pipeline.contrasts import (
     DIFFERENCE,
     RATIO,
@@ -35,6 +32,7 @@ from suffice.pipeline.contrasts import (
 from suffice.pipeline.structure import entry_names
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
@@ -55,7 +53,6 @@ PLUG_IN = "plug-in"
 METHODS = (NOISE_AWARE, PLUG_IN)
 DRAWS = 4000
 MASS = 0.95
-_NETCDF = "h5netcdf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,10 +175,11 @@ class Posterior:
     ) -> Floats:
         """Posterior quantiles, shaped as ``mean``.
 
-        Exact under ``plug-in``. Under ``noise-aware`` these are quantiles of ``draws`` independent draws;
+        Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum, of normal and lognormal
+        statistics and under a ``Density`` rest on no draws: the probability below them is right to about
+        0.001, 0.01 at worst. Those of counts of categories, and of several columns, are quantiles of draws;
         their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd for the ends of a 95 %
-        interval of 4000 draws. Those of normal and lognormal statistics rest on no draws: the probability
-        below them is right to about 0.001, 0.01 at worst. Nor do means and standard deviations.
+        interval of 4000 independent draws.
 
         Raises
         ------
@@ -329,35 +327,9 @@ class Posterior:
         MissingExtraError
             Where ArviZ is not installed.
         """
-        try:
-            with warnings.catch_warnings():
-                # ArviZ 0.x announces ArviZ 1.x, which is served below as well.
-                warnings.simplefilter("ignore", FutureWarning)
-                import arviz  # noqa: PLC0415 - slow to import, and an extra
-                import xarray  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("to_arviz()", "arviz") from None
-        data = {
-            parameter: (["chain", "draw", "group", *self._last_dimension(parameter)], values[None])
-            for parameter, values in self.sample(draws, rng).items()
-        }
-        coordinates: dict[str, Any] = {
-            "chain": [0],
-            "draw": np.arange(draws),
-            "group": np.arange(self.n_groups),
-        }
-        for name, values in self.label_columns.items():
-            texts = ["" if value is None else value for value in values]
-            coordinates[_coordinate(name)] = (*self._last_dimension(), texts)
-        for parameter, names in self.components.items():
-            coordinates[f"{parameter}_component"] = list(names)
-        for column, keys in self.groups.items():
-            coordinates[column if column == "group" else _coordinate(column)] = ("group", keys)
-        attributes = {"method": self.method, "prior": str(self.prior), "statistic": self.statistic}
-        dataset = xarray.Dataset(data, coordinates, attributes)
-        if int(arviz.__version__.split(".")[0]) < 1:
-            return arviz.InferenceData(posterior=dataset)
-        return xarray.DataTree.from_dict({"posterior": dataset})
+        from suffice.pipeline.arviz_export import to_arviz  # noqa: PLC0415 - slow to import, and an extra
+
+        return to_arviz(self, draws, rng)
 
     def to_netcdf(
         self, path: str | os.PathLike[str], draws: int = DRAWS, rng: np.random.Generator | int | None = None
@@ -371,14 +343,9 @@ class Posterior:
         UsageError
             Where the file cannot be written.
         """
-        drawn = self.to_arviz(draws, rng)
-        if importlib.util.find_spec(_NETCDF) is None:
-            raise MissingExtraError("netCDF files", "arviz")
-        try:
-            drawn.to_netcdf(os.fspath(path), engine=_NETCDF)
-        except OSError:
-            message = f"{os.fspath(path)}: the file cannot be written"
-            raise UsageError(message) from None
+        from suffice.pipeline.arviz_export import write_netcdf  # noqa: PLC0415 - as above
+
+        write_netcdf(self, path, draws, rng)
 
     def _contrast(
         self,
@@ -408,12 +375,6 @@ class Posterior:
         The former is empty where no parameter has such an axis, the names where this one has none.
         """
         return entry_labels(parameter, self.categories, self.components)
-
-    def _last_dimension(self, parameter: str | None = None) -> tuple[str, ...]:
-        """The dimension that tells entries apart: a component, the one label that they have, or ``entry``."""
-        if self.components:
-            return (f"{parameter}_component",) if parameter in self.components else ()
-        return tuple(self.label_columns) if len(self.label_columns) <= 1 else ("entry",)
 
     def _known(self, parameter: str) -> str:
         if parameter not in self.parameters:
@@ -469,8 +430,3 @@ def _checked_draws(draws: object) -> int:
 
 def _is_integer(value: object, least: int) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
-
-
-def _coordinate(name: str) -> str:
-    """Name a coordinate for ArviZ, which has dimensions of these names."""
-    return f"{name}_" if name in {"chain", "group", "entry"} else name

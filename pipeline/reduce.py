@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.chunk import chunk
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk import ChunkJob
     from suffice.pipeline.cluster import Cluster, Progress
+
+Result = TypeVar("Result")
 
 SPLIT_EVERY = 8
 """Partial sums that one task adds, and at most this many are left for the calling process."""
@@ -149,19 +151,26 @@ def add_tree(
 
 def _read(partition: Partition, job: ChunkJob, topic: str | None) -> Sums | Failure:
     """Sum one partition, in a task; on a distributed cluster there is a topic to report to."""
+    return guarded(lambda: chunk(partition, job), topic, READING_FAILED, report=True)
+
+
+def guarded(
+    work: Callable[[], Result], topic: str | None, otherwise: str, *, report: bool = False
+) -> Result | Failure:
+    """Do a task's work; what goes wrong comes back as a fixed text."""
     try:
         if topic is not None and this_worker_may_spill():
             return Failure(MAY_SPILL)
-        sums = chunk(partition, job)
-        if topic is not None:
+        result = work()
+        if report and topic is not None:
             report_finished(topic)
     except StageFailedError as error:
         return Failure(str(error))
     except MemoryError:
         return Failure(NO_MEMORY)
     except Exception:  # noqa: BLE001 - whatever it is, its text may quote data
-        return Failure(READING_FAILED)
-    return sums
+        return Failure(otherwise)
+    return result
 
 
 def _add(

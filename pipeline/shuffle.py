@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from suffice.errors import StageFailedError
 from suffice.pipeline.chunk import BLOCK_ROWS
-from suffice.pipeline.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
+from suffice.pipeline.cluster import Watched
 from suffice.pipeline.clustering import Seen, bit_count, combine_seen, units_seen
 from suffice.pipeline.exact import Sums, combine
 from suffice.pipeline.privacy_unit import UnitSums
 from suffice.pipeline.records import RecordLayout, RecordReader, divide, slices
 from suffice.pipeline.reduce import (
-    NO_MEMORY,
     PARTIAL_BYTES,
     READING_FAILED,
     Failure,
     add_tree,
+    guarded,
     succeeded,
     sums_bytes,
     zero_sums,
@@ -33,7 +32,7 @@ from suffice.pipeline.reduce import (
 from suffice.pipeline.sources.parquet import join, read_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -208,12 +207,12 @@ def _one_round(
 
 def _read(partition: Partition, shared: Round, topic: str | None) -> Divided | Failure:
     """Read, encode and divide rows, in a task."""
-    return _guarded(lambda: divide_rows(partition, shared), topic, READING_FAILED, report=True)
+    return guarded(lambda: divide_rows(partition, shared), topic, READING_FAILED, report=True)
 
 
 def _see(partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None) -> Seen | Failure:
     """Tell which units have rows here, in a task."""
-    return _guarded(lambda: units_seen(partition, job, key, n_bits), topic, READING_FAILED)
+    return guarded(lambda: units_seen(partition, job, key, n_bits), topic, READING_FAILED)
 
 
 def _gather(pieces: Sequence[list[Records] | Failure], shared: Round, topic: str | None) -> Sums | Failure:
@@ -223,7 +222,7 @@ def _gather(pieces: Sequence[list[Records] | Failure], shared: Round, topic: str
         if isinstance(piece, Failure):
             return piece
         whole.append(piece)
-    return _guarded(lambda: sum_bucket(whole, shared), topic, _GATHERING_FAILED)
+    return guarded(lambda: sum_bucket(whole, shared), topic, _GATHERING_FAILED)
 
 
 def _piece_of(divided: Divided | Failure, bucket: int) -> list[Records] | Failure:
@@ -232,25 +231,6 @@ def _piece_of(divided: Divided | Failure, bucket: int) -> list[Records] | Failur
 
 def _sums_of(divided: Divided | Failure) -> Sums | Failure | None:
     return divided if isinstance(divided, Failure) else divided.sums
-
-
-def _guarded(
-    work: Callable[[], Result], topic: str | None, otherwise: str, *, report: bool = False
-) -> Result | Failure:
-    """Do a task's work; what goes wrong comes back as a fixed text."""
-    try:
-        if topic is not None and this_worker_may_spill():
-            return Failure(MAY_SPILL)
-        result = work()
-        if report and topic is not None:
-            report_finished(topic)
-    except StageFailedError as error:
-        return Failure(str(error))
-    except MemoryError:
-        return Failure(NO_MEMORY)
-    except Exception:  # noqa: BLE001 - whatever it is, its text may quote data
-        return Failure(otherwise)
-    return result
 
 
 def divide_rows(partition: Partition, shared: Round) -> Divided:

@@ -13,7 +13,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.making import Place
     from support.postgres import Server
+    from support.running import Runner
 
 ENGINES = ("sqlite", "postgresql")
 
@@ -49,6 +51,25 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"
     return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Data, a granted ledger and a store of the test's own, which commands find by themselves."""
+    from support.making import make_place
+
+    made = make_place(tmp_path)
+    monkeypatch.setenv("SUFFICE_STORE", made.store)
+    monkeypatch.setenv("SUFFICE_LEDGER", made.ledger)
+    return made
+
+
+@pytest.fixture
+def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Return what runs commands in this process."""
+    from support.running import Runner
+
+    return Runner(capsys)
 
 
 @pytest.fixture(scope="session")

@@ -2,59 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from suffice import cli
-from support.making import Place, flights, make_place, mapping, write_parts
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    place = make_place(tmp_path)
-    monkeypatch.setenv("SUFFICE_STORE", place.store)
-    monkeypatch.setenv("SUFFICE_LEDGER", place.ledger)
-    return place
-
-
-def spec_file(place: Place, **changes: Any) -> str:
-    path = place.directory / "release.json"
-    path.write_text(json.dumps(mapping(place.data, **changes)), encoding="utf-8")
-    return str(path)
-
-
-class Runner:
-    """Runs commands in this process and returns their JSON, their text or their status."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def text(self, *words: str, status: int = 0) -> str:
-        with pytest.raises(SystemExit) as caught:
-            cli.main(words)
-        captured = self.capsys.readouterr()
-        assert caught.value.code == status, captured
-        return captured.out if status == 0 else captured.out + captured.err
-
-    def json(self, *words: str, status: int = 0) -> Any:
-        with pytest.raises(SystemExit) as caught:
-            cli.main([*words, "--json"])
-        captured = self.capsys.readouterr()
-        assert caught.value.code == status, captured
-        assert captured.err == ""
-        return json.loads(captured.out)
-
-
-@pytest.fixture
-def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner(capsys)
+from support.making import Place, flights, make_place, write_parts
+from support.running import Runner, spec_file
 
 
 def test_the_whole_road(place: Place, suffice: Runner) -> None:
@@ -136,33 +93,6 @@ def test_tables_filter_and_never_sum(place: Place, suffice: Runner, tmp_path: Pa
     assert "no group" in suffice.text("table", "flights", "carrier", "--where", "month=1", status=2)
     assert "origin=ZZZ" in suffice.text("table", "flights", "carrier", "--where", "origin=ZZZ", status=2)
     assert "no statistic" in suffice.text("table", "flights", "absent", status=2)
-
-
-def test_posteriors_state_method_prior_and_rows(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    suffice.json("release", spec_file(place))
-    document = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(1, 9)", "--seed", "7")
-    assert (document["method"], document["prior"], document["mass"]) == ("noise-aware", "Beta(1, 9)", 0.95)
-    assert [row["origin"] for row in document["rows"]] == ["EWR", "JFK", "LGA"]
-    for row in document["rows"]:
-        assert set(row) == {"origin", "parameter", "mean", "sd", "lower", "upper"}
-        assert 0 <= row["lower"] < row["mean"] < row["upper"] <= 1
-    same = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(1, 9)", "--seed", "7")
-    assert same == document
-    other = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(50, 50)")
-    assert all(a["mean"] < b["mean"] for a, b in zip(document["rows"], other["rows"], strict=True))
-    shares = suffice.json("posterior", "flights", "carrier", "--where", "origin=JFK")["rows"]
-    assert [row["category"] for row in shares] == ["UA", "DL", "other"]
-    assert sum(row["mean"] for row in shares) == pytest.approx(1, abs=1e-6)
-    for family, parameters in (("stops", {"rate"}), ("arr_delay", {"mean", "variance"})):
-        plug_in = suffice.json("posterior", "flights", family, "--method", "plug-in")
-        assert plug_in["method"] == "plug-in"
-        assert {row["parameter"] for row in plug_in["rows"]} == parameters
-    out, plot = tmp_path / "draws.parquet", tmp_path / "plot.svg"
-    suffice.text("posterior", "flights", "carrier", "--draws", "50", "--out", str(out), "--plot", str(plot))
-    draws = pq.read_table(out)
-    assert draws.column_names == ["origin", "category", "draw", "parameter", "value"]
-    assert draws.num_rows == 3 * 3 * 50
-    assert "<svg" in plot.read_text(encoding="utf-8")
 
 
 def test_several_columns_go_the_whole_road(place: Place, suffice: Runner, tmp_path: Path) -> None:
@@ -376,16 +306,6 @@ def test_errors_of_options_name_the_option(place: Place, suffice: Runner) -> Non
         assert words[0] in message
 
 
-def test_a_posterior_says_what_it_rests_on(place: Place, suffice: Runner) -> None:
-    suffice.json("release", spec_file(place))
-    document = suffice.json(
-        "posterior", "flights", "cancelled", "--n-prior", "Uniform(0, 900)", "--seed", "3"
-    )
-    assert (document["n_prior"], document["draws"], document["seed"]) == ("Uniform(0, 900)", 4000, 3)
-    assert "4000 draws" in suffice.text("posterior", "flights", "cancelled")
-    assert "whole number" in suffice.text("posterior", "flights", "cancelled", "--n-prior", "-4", status=2)
-
-
 def test_the_version(suffice: Runner) -> None:
     assert suffice.text("--version").startswith("suffice 0.")
 
@@ -400,101 +320,3 @@ def test_saturated_values_are_said_to_be(place: Place, suffice: Runner) -> None:
     assert "saturated" in suffice.text("posterior", "flights", "d", "--method", "plug-in")
     suffice.json("release", spec_file(place, name="fine"))
     assert suffice.json("table", "fine", "arr_delay")["saturated"] == 0
-
-
-def test_a_calibration_states_coverage_and_verdict(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    suffice.json("release", spec_file(place))
-    plot = tmp_path / "ranks.svg"
-    words = ("calibrate", "flights", "cancelled", "--simulations", "200", "--seed", "7")
-    document = suffice.json(*words, "--plot", str(plot), "--n-prior", "Uniform(0, 300)")
-    assert {key: document[key] for key in ("statistic", "family", "method", "prior", "n_prior")} == {
-        "statistic": "cancelled",
-        "family": "bernoulli",
-        "method": "noise-aware",
-        "prior": "Beta(1, 1)",
-        "n_prior": "Uniform(0, 300)",
-    }
-    assert (document["simulations"], document["draws"], document["seed"]) == (200, 199, 7)
-    assert document["verdict"] in {"calibrated", "not calibrated"}
-    assert document["false_alarm"] == 0.001
-    (row,) = document["rows"]
-    assert set(row) == {
-        "parameter",
-        "clipping",
-        "coverage_50",
-        "coverage_80",
-        "coverage_95",
-        "rank_p_value",
-        "histogram",
-    }
-    assert "<svg" in plot.read_text(encoding="utf-8")
-    clipped = suffice.json("calibrate", "flights", "stops", "--method", "plug-in", "--simulations", "50")
-    assert [row["clipping"] for row in clipped["rows"]] == [True, False]
-    text = suffice.text(*words, "--where", "origin=JFK")
-    assert "200 simulations" in text
-    assert "at most 0.001 of the time" in text
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("--simulations", "0"), ("--seed", "-1"), ("--plot", "p.pdf"), ("--n-prior", "many"), ("--method", "x")],
-)
-def test_bad_arguments_of_a_calibration_are_exit_2(
-    place: Place, suffice: Runner, words: tuple[str, str]
-) -> None:
-    suffice.json("release", spec_file(place))
-    assert suffice.json("calibrate", "flights", "cancelled", *words, status=2)["error"]["exit_status"] == 2
-
-
-def test_a_plan_finds_the_epsilon_of_a_target(place: Place, suffice: Runner) -> None:
-    spec = spec_file(place)
-    target = ("--target", "cancelled probability width 0.2")
-    words = ("plan", spec, *target, "--n", "200", "--simulations", "50", "--seed", "7")
-    document = suffice.json(*words)
-    assert document["cells"] == 3
-    found = document["target"]
-    assert {key: found[key] for key in ("statistic", "parameter", "width", "mass", "n", "seed")} == {
-        "statistic": "cancelled",
-        "parameter": "probability",
-        "width": 0.2,
-        "mass": 0.95,
-        "n": 200,
-        "seed": 7,
-    }
-    assert found["median_width_without_noise"] < found["median_width"] <= 0.2
-    assert float(found["epsilon"]) == pytest.approx(4 * float(found["statistic_epsilon"]))
-    assert f"epsilon {found['epsilon']}" in suffice.text(*words)
-    assert "--n" in suffice.text("plan", spec, *target, status=2)
-    assert "--target" in suffice.text("plan", spec, "--n", "5", status=2)
-    assert suffice.json("plan", spec, "--target", "x", "--n", "5", status=2)["error"]["exit_status"] == 2
-
-
-def test_a_posterior_is_written_as_a_card(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    suffice.json("release", spec_file(place))
-    page = tmp_path / "card.html"
-    words = ("posterior", "flights", "cancelled", "--seed", "7", "--draws", "300", "--card")
-    assert len(suffice.json(*words, str(page))["rows"]) == 3
-    text = page.read_text(encoding="utf-8")
-    assert "flights: cancelled" in text
-    assert "origin=JFK" in text
-    assert "300 a cell, seed 7" in text
-    assert "--card" in suffice.text(*words, str(tmp_path / "card.txt"), status=2)
-
-
-def test_a_posterior_warns_where_clipping_matters(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    """Two stops on average below a bound of 2, three in ten clipped: the warning names no cell's data."""
-    stops = {"family": "poisson", "column": "stops", "upper": 2}
-    flag = {"family": "bernoulli", "column": "cancelled"}
-    spec = {"statistics": {"stops": stops, "wide": {**stops, "upper": 40}, "flag": flag}}
-    write_parts(flights(6000), place.data)
-    suffice.json("release", spec_file(place, **spec))
-    page = tmp_path / "card.html"
-    told = suffice.json("posterior", "flights", "stops", "--card", str(page))["clipping"]
-    assert (told["threshold"], told["is_warned"]) == (0.25, True)
-    assert [cell["origin"] for cell in told["cells"]] == ["EWR", "JFK", "LGA"]
-    assert all(0.1 < cell["share"] < 0.4 and cell["bias"] > 1 and cell["is_warned"] for cell in told["cells"])
-    assert "clipping matters in 3 of 3 cells" in suffice.text("posterior", "flights", "stops")
-    assert "Clipping matters in 3 of 3 cells" in page.read_text(encoding="utf-8")
-    assert not suffice.json("posterior", "flights", "wide")["clipping"]["is_warned"]
-    assert "clipping matters" not in suffice.text("posterior", "flights", "wide")
-    assert suffice.json("posterior", "flights", "flag")["clipping"] is None

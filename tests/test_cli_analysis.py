@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from suffice import cli
 from support import releases
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from support.running import Runner
 
 CANCELLED = np.array([[900, 100], [800, 200], [950, 50]], dtype=object)
 CARRIER = np.array([[30, 40, 5], [300, 40, -4], [20, 20, 20]], dtype=object)
@@ -28,28 +28,6 @@ def release(tmp_path: Path) -> str:
     }
     values = {"cancelled": CANCELLED, "carrier": CARRIER}
     return str(publish(tmp_path / "store", make_plan(statistics=statistics), values))
-
-
-class Runner:
-    """Runs commands in this process and returns their JSON or their text."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def text(self, *words: str, status: int = 0) -> str:
-        with pytest.raises(SystemExit) as caught:
-            cli.main(words)
-        captured = self.capsys.readouterr()
-        assert caught.value.code == status, captured
-        return captured.out + captured.err
-
-    def json(self, *words: str, status: int = 0) -> Any:
-        return json.loads(self.text(*words, "--json", status=status))
-
-
-@pytest.fixture
-def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner(capsys)
 
 
 def test_jfk_against_lga(release: str, suffice: Runner) -> None:

@@ -300,7 +300,7 @@ def test_draws_go_to_netcdf_and_come_back(tmp_path: Path) -> None:
 def test_without_a_writer_of_netcdf_the_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("suffice.pipeline.posterior._NETCDF", "no_such_writer")
+    monkeypatch.setattr("suffice.pipeline.arviz_export._NETCDF", "no_such_writer")
     with pytest.raises(MissingExtraError, match=r"suffice\[arviz\]"):
         posterior_of(released(BERNOULLI, [[3, 4]])).to_netcdf(tmp_path / "draws.nc", 5)
 
