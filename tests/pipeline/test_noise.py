@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
 CONSUMERS = {  # draw from posteriors and from models: their generator is the caller's
+    "pipeline/arviz_export.py",
     "pipeline/calibration.py",
     "pipeline/n_prior.py",
     "pipeline/contrasts.py",

@@ -161,6 +161,7 @@ def test_plug_in_posteriors_of_few_rows_fail_the_same_test(family: str, public_n
 
 @pytest.mark.parametrize("public_n", [False, True])
 def test_posteriors_that_take_the_noise_for_half_of_what_it_is_fail(public_n: bool) -> None:
+    """Their 80 % intervals of the mean cover 60 to 62 %, of which 1,000 cells miss 73 % once in 10^13."""
     rng = np.random.default_rng()
-    mean, _variance = ranks_of("normal", public_n, 20, "5", "noise-aware", 500, rng, noise=2.0)
-    assert not is_nominal(mean, 0.95)
+    mean, _variance = ranks_of("normal", public_n, 100, "1", "noise-aware", 1000, rng, noise=2.0)
+    assert not is_nominal(mean, 0.8)
