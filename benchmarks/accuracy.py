@@ -157,6 +157,8 @@ def diffprivlib(data: dict[str, np.ndarray], epsilon: str) -> dict[str, np.ndarr
 
 def tumult(data: dict[str, np.ndarray], epsilon: str) -> dict[str, np.ndarray]:
     """One grouped query for all data sets at once: a data set is a group."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     import pandas
     from pyspark.sql import SparkSession
     from tmlt.analytics import AddOneRow, KeySet, PureDPBudget, QueryBuilder, Session
@@ -172,10 +174,11 @@ def tumult(data: dict[str, np.ndarray], epsilon: str) -> dict[str, np.ndarray]:
     frame = pandas.DataFrame(
         {"set": np.repeat(np.arange(releases), rows).astype(str), **{k: v.ravel() for k, v in data.items()}}
     )
+    frame.to_parquet("rows.parquet")
     session = Session.from_dataframe(
         privacy_budget=PureDPBudget(float("inf")),
         source_id="rows",
-        dataframe=spark.createDataFrame(frame),
+        dataframe=spark.read.parquet("rows.parquet"),
         protected_change=AddOneRow(),
     )
     sets = {"set": [str(k) for k in range(releases)]}
@@ -215,7 +218,7 @@ def elsewhere(contender: str, path: Path, epsilon: str) -> dict[str, np.ndarray]
     out = path.with_name("answers.npz")
     command = [
         python,
-        __file__,
+        str(Path(__file__).resolve()),
         "--contender",
         contender,
         "--data",
@@ -225,7 +228,8 @@ def elsewhere(contender: str, path: Path, epsilon: str) -> dict[str, np.ndarray]
         "--out",
         str(out),
     ]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    # Spark leaves its warehouse where it is started.
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=path.parent)
     return dict(np.load(out))
 
 
