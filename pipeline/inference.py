@@ -15,8 +15,6 @@ from suffice.pipeline.priors import Dirichlet, Prior
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from suffice.pipeline.densities import ScipyDistribution
     from suffice.pipeline.laws import Law
     from suffice.pipeline.release import NoisyStatistic
@@ -94,30 +92,6 @@ def noise_aware_posterior(
     return _posterior(
         statistic, NOISE_AWARE, chosen, family.noise_aware(statistic, chosen, latent_n), latent_n
     )
-
-
-def same_data_posterior(
-    statistics: Sequence[NoisyStatistic],
-    *,
-    prior: Prior | str | None = None,
-    n_prior: NPrior | int | str | None = None,
-) -> Posterior:
-    """Compute the exact posterior given several noisy values of the same exact statistics.
-
-    Raises
-    ------
-    UsageError
-        Where the family has no such posterior yet.
-    """
-    first = statistics[0]
-    family = FAMILIES[first.plan.family]
-    if family.same_data is None:
-        message = (
-            f"{first.plan.name} is {family.name}, of which several releases of the same data do not pool yet"
-        )
-        raise UsageError(message)
-    chosen, latent_n = _prior_for(first, prior), n_prior_for(first, n_prior)
-    return _posterior(first, NOISE_AWARE, chosen, family.same_data(statistics, chosen, latent_n), latent_n)
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:

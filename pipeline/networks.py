@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.pipeline.counts.latent import count_posterior
 from suffice.pipeline.counts.noisy import NoisyCounts
-from suffice.pipeline.counts.star import StarCounts, star_posterior
+from suffice.pipeline.counts.star import StarCounts, StarSight, star_posterior
 from suffice.pipeline.families.categorical import project_simplex
 from suffice.pipeline.table_laws import PiecesLaw
 
@@ -44,6 +44,7 @@ def network_law(
     *,
     scale: float,
     n_prior: NPrior,
+    again: Sequence[tuple[Sequence[Floats], float]] = (),
 ) -> PiecesLaw:
     """Return the posterior of all probabilities, in the order of the tables' entries.
 
@@ -59,6 +60,8 @@ def network_law(
         b of the noise.
     n_prior : NPrior
         The prior of N.
+    again : sequence of (sequence of ndarray, float)
+        Noisy counts of the very same tables in other releases, and the scale of their noise.
     """
     starts = np.cumsum([0, *(table.size for table in released)])
     pieces: list[tuple[Piece, Rows, Rows]] = []
@@ -70,6 +73,7 @@ def network_law(
                 scale=scale,
                 concentration=concentrations[root][0],
                 n_prior=n_prior,
+                again=tuple((seen[root], own_scale) for seen, own_scale in again),
             )
             everything = np.arange(released[root].size)
             pieces.append((count_posterior(alone), everything, starts[root] + everything))
@@ -93,6 +97,14 @@ def network_law(
                     for node in nodes
                 ),
                 n_prior=n_prior,
+                again=tuple(
+                    StarSight(
+                        classes=None if root is None else seen[root],
+                        features=tuple(_by_class(released[node], seen[node], names) for node in nodes),
+                        scale=own_scale,
+                    )
+                    for seen, own_scale in again
+                ),
             )
         )
         own = [] if root is None else [starts[root] + np.arange(n_classes)]

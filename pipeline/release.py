@@ -45,6 +45,8 @@ class NoisyStatistic:
         The public number of records, where there is one.
     max_total_rows : int
         Public bound on a cell's number of records.
+    again : tuple of NoisyStatistic
+        Other releases' noisy values of the very same exact totals, cells in the same order.
     """
 
     plan: StatisticPlan = field(repr=False)
@@ -52,6 +54,21 @@ class NoisyStatistic:
     groups: Mapping[str, list[str | int]] = field(repr=False)
     public_n: int | None
     max_total_rows: int
+    again: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
+
+    @property
+    def looks(self) -> tuple[NoisyStatistic, ...]:
+        """All noisy values of the exact totals: these, then those of other releases."""
+        return (self, *self.again)
+
+    def take(self, cells: NDArray[np.int64]) -> NoisyStatistic:
+        """Return the given cells, in the given order."""
+        return dataclasses.replace(
+            self,
+            values=self.values[cells],
+            groups={column: [keys[cell] for cell in cells.tolist()] for column, keys in self.groups.items()},
+            again=tuple(look.take(cells) for look in self.again),
+        )
 
     @property
     def known_n(self) -> int:
@@ -136,12 +153,7 @@ class NoisyStatistic:
                 f"{column}={key}" for column, key in where.items()
             )
             raise UsageError(message)
-        chosen = np.flatnonzero(keep)
-        return dataclasses.replace(
-            self,
-            values=self.values[chosen],
-            groups={column: [keys[index] for index in chosen] for column, keys in self.groups.items()},
-        )
+        return self.take(np.flatnonzero(keep))
 
     def roll_up(self, *columns: str) -> RolledUp:
         """Merge cells over some group columns: their sums with noise counted right, and pooled posteriors.

@@ -46,6 +46,23 @@ _MOST_ROUNDS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StarSight:
+    """Noisy values of one release; symbols as in ``StarCounts``."""
+
+    classes: Floats | None
+    features: tuple[Floats, ...]
+    scale: float
+
+    def take(self, cells: Rows) -> StarSight:
+        """The given cells, in the given order."""
+        return replace(
+            self,
+            classes=None if self.classes is None else self.classes[cells],
+            features=tuple(feature[cells] for feature in self.features),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StarCounts:
     """Noisy counts of classes and of features by class, and the law that they came from.
 
@@ -63,6 +80,8 @@ class StarCounts:
         Of each feature's Dirichlet prior, by class.
     n_prior : NPrior
         The prior of N.
+    again : tuple of StarSight
+        What other releases say of the very same counts.
     """
 
     classes: Floats | None
@@ -71,6 +90,12 @@ class StarCounts:
     class_concentration: Floats
     feature_concentrations: tuple[Floats, ...]
     n_prior: NPrior
+    again: tuple[StarSight, ...] = ()
+
+    @property
+    def sights(self) -> tuple[StarSight, ...]:
+        """What every release says, this one first."""
+        return (StarSight(classes=self.classes, features=self.features, scale=self.scale), *self.again)
 
     @property
     def n_cells(self) -> int:
@@ -79,17 +104,17 @@ class StarCounts:
 
     def take(self, cells: Rows) -> Self:
         """The given cells, in the given order."""
-        return replace(
-            self,
-            classes=None if self.classes is None else self.classes[cells],
-            features=tuple(feature[cells] for feature in self.features),
-        )
+        own, *again = (seen.take(cells) for seen in self.sights)
+        return replace(self, classes=own.classes, features=own.features, again=tuple(again))
 
     def first_centre(self) -> Floats:
         """Class counts (n_cells, n_classes) to begin with: means of the margins by inverse variance."""
-        margins = [(feature.sum(axis=2), 1.0 / feature.shape[2]) for feature in self.features]
-        if self.classes is not None:
-            margins.append((self.classes, 1.0))
+        margins = []
+        for seen in self.sights:
+            precision = (self.scale / seen.scale) ** 2
+            margins += [(feature.sum(axis=2), precision / feature.shape[2]) for feature in seen.features]
+            if seen.classes is not None:
+                margins.append((seen.classes, precision))
         total = sum(weight for _, weight in margins)
         mean: Floats = np.sum([margin * (weight / total) for margin, weight in margins], axis=0)
         return self.inner(mean)

@@ -52,13 +52,14 @@ class Part:
     @classmethod
     def of(cls, star: StarCounts, feature: int, classes: Rows, shared: Floats, centre: Floats) -> Self:
         """Convolve the rows of every cell and class, at the tilt with the mean of their sum at its centre."""
-        noisy = star.features[feature][:, classes].reshape(-1, len(shared))
+        noisy, *again = (seen.features[feature][:, classes].reshape(-1, len(shared)) for seen in star.sights)
         counts = NoisyCounts.of(
             noisy,
             observed=np.ones(len(shared), dtype=bool),
             scale=star.scale,
             concentration=shared,
             n_prior=Uniform(0, star.n_prior.support[1]),
+            again=tuple((counts, seen.scale) for counts, seen in zip(again, star.again, strict=True)),
         )
         target = centre[:, classes].ravel()
         sums = CountSums.of(counts, search_tilt(counts, np.zeros(len(noisy)), target, target))
@@ -150,8 +151,9 @@ class StarTables:
         points = int(np.max((last - first) / step[:, None])) + 1
         m = first[:, :, None] + step[:, None, None] * np.arange(points)
         log_weight = log_rising(star.class_concentration[None, :, None], m)
-        if star.classes is not None:
-            log_weight = log_weight - np.abs(star.classes[:, :, None] - m) / star.scale
+        for seen in star.sights:
+            if seen.classes is not None:
+                log_weight = log_weight - np.abs(seen.classes[:, :, None] - m) / seen.scale
         for part in parts:
             evidence = part.log_evidence(m[:, part.classes].reshape(-1, points))
             log_weight[:, part.classes] += evidence.reshape(len(centre), -1, points)

@@ -133,6 +133,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
         count_tables.concentrations(prior, released),
         scale=statistic.plan.scale,
         n_prior=n_prior,
+        again=[(count_tables.tables_of(look), look.plan.scale) for look in statistic.again],
     )
 
 

@@ -22,7 +22,7 @@ from suffice.pipeline.simulation import code_counts
 from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -126,17 +126,12 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
 
 def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Law:
     """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
-    return same_data((statistic,), prior, n_prior)
-
-
-def same_data(statistics: Sequence[NoisyStatistic], prior: Beta, n_prior: NPrior) -> Law:
-    """Return the exact posterior given several noisy values of the same counts."""
     from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
     from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415
     from suffice.pipeline.laws import CountLaw  # noqa: PLC0415
 
-    observed = np.array([statistics[0].plan.design is not Design.MINIMAL, True])
-    first, *again = (_pairs(statistic) for statistic in statistics)
+    observed = np.array([statistic.plan.design is not Design.MINIMAL, True])
+    first, *again = map(_pairs, statistic.looks)
     counts = NoisyCounts.of(
         first[0],
         observed=observed,
@@ -153,21 +148,26 @@ def latent(
 ) -> tuple[NoisySums, Callable[[Floats, Floats], Law]]:
     """Return the count of true, and that of false where it is released, as sums of one trial a record."""
     from suffice.pipeline.latent_sums.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.latent_sums.noisy import NoisySums  # noqa: PLC0415
+    from suffice.pipeline.latent_sums.noisy import NoisySums, Sight  # noqa: PLC0415
     from suffice.pipeline.laws import DirichletLaw  # noqa: PLC0415
 
-    values = statistic.values.astype(np.float64)
+    is_minimal = statistic.plan.design is Design.MINIMAL
+    own, *again = (
+        Sight(first=counts[:, 1], second=None if is_minimal else counts[:, 0], scale=scale)
+        for counts, scale in map(_pairs, statistic.looks)
+    )
     sums = NoisySums(
-        first=values[:, -1],
-        second=None if statistic.plan.design is Design.MINIMAL else values[:, 0],
+        first=own.first,
+        second=own.second,
         reach=1.0,
         step=1.0,
         lower=0.0,
-        scale=statistic.plan.scale,
+        scale=own.scale,
         marginal=BetaBinomial(
             concentration1=prior.concentration1, concentration0=prior.concentration0, trials=1.0
         ),
         n_prior=n_prior,
+        again=tuple(again),
     )
 
     def update(n: Floats, true: Floats) -> Law:
@@ -210,5 +210,4 @@ FAMILY = Family(
     noise_aware=noise_aware,
     latent=latent,
     simulate=simulate,
-    same_data=same_data,
 )

@@ -21,8 +21,6 @@ from suffice.pipeline.simulation import code_counts
 from suffice.pipeline.sums import CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.count_tables import VariableSpec
@@ -165,21 +163,16 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
     """Return the exact posterior: the counts are latent, N with its own prior."""
-    return same_data((statistic,), prior, n_prior)
-
-
-def same_data(statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_prior: NPrior) -> Law:
-    """Return the exact posterior given several noisy values of the same counts."""
     from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
     from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415
     from suffice.pipeline.laws import CountLaw  # noqa: PLC0415
 
-    first, *again = ((statistic.values.astype(np.float64), statistic.plan.scale) for statistic in statistics)
+    first, *again = ((look.values.astype(np.float64), look.plan.scale) for look in statistic.looks)
     counts = NoisyCounts.of(
         first[0],
-        observed=np.ones(len(statistics[0].plan.components), dtype=bool),
+        observed=np.ones(len(statistic.plan.components), dtype=bool),
         scale=first[1],
-        concentration=_concentration(statistics[0], prior),
+        concentration=_concentration(statistic, prior),
         n_prior=n_prior,
         again=tuple(again),
     )
@@ -217,7 +210,6 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     truth=truth,
-    same_data=same_data,
     n_categories=n_categories,
     labels=labels,
 )

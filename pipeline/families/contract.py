@@ -195,7 +195,8 @@ class Family:
         The posterior's parameters in order, exact or projected sums, the constants -> the log likelihood
         but for what does not depend on the parameters; arrays broadcast.
     noise_aware : callable or None
-        The noisy statistic, a prior, the prior of N -> the exact posterior; None where there is none yet.
+        The noisy statistic, a prior, the prior of N -> the exact posterior given all its looks; None where
+        there is none yet.
     latent : callable or None
         The noisy statistic, a prior, the prior of N -> the latent sums, and what N and S make of the prior;
         of families with one parameter, None of the others.
@@ -211,9 +212,6 @@ class Family:
         Whether the noise-aware posterior of a cell takes a good part of a second.
     predicts : bool
         Whether new rows depend on nothing but its parameters.
-    same_data : callable or None
-        Noisy statistics of several releases that hold the same exact ones, a prior, the prior of N -> the
-        exact posterior given all of them; None where there is none yet.
     outside : callable or None
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
@@ -256,7 +254,6 @@ class Family:
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: bool = False
     predicts: bool = True
-    same_data: Callable[[Sequence[NoisyStatistic], Any, NPrior], Law] | None = None
     outside: Callable[..., Outside] | None = None
     needs_unit: bool = False
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)

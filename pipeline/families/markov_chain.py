@@ -101,7 +101,11 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     N is the number of transitions. How often each state is left has a flat prior over the states; that a
     state is entered about as often as it is left is not used.
     """
-    from suffice.pipeline.counts.star import StarCounts, star_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.counts.star import (  # noqa: PLC0415 - consumers only
+        StarCounts,
+        StarSight,
+        star_posterior,
+    )
     from suffice.pipeline.table_laws import PiecesLaw  # noqa: PLC0415
 
     released = statistic.plan.parameters.tables
@@ -114,6 +118,10 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
             class_concentration=np.ones(counts.shape[1]),
             feature_concentrations=tuple(count_tables.concentrations(prior, released)),
             n_prior=n_prior,
+            again=tuple(
+                StarSight(classes=None, features=tuple(count_tables.tables_of(look)), scale=look.plan.scale)
+                for look in statistic.again
+            ),
         )
     )
     places = np.arange(released[0].size)

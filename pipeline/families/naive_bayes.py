@@ -154,7 +154,11 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
-    from suffice.pipeline.counts.star import StarCounts, star_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.counts.star import (  # noqa: PLC0415 - consumers only
+        StarCounts,
+        StarSight,
+        star_posterior,
+    )
     from suffice.pipeline.table_laws import PiecesLaw  # noqa: PLC0415
 
     of_class, *of_features = count_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))
@@ -166,6 +170,10 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
             class_concentration=of_class[0],
             feature_concentrations=tuple(of_features),
             n_prior=n_prior,
+            again=tuple(
+                StarSight(classes=None, features=tuple(count_tables.tables_of(look)), scale=look.plan.scale)
+                for look in statistic.again
+            ),
         )
     )
     everything = np.arange(posterior.mean.shape[1])

@@ -222,19 +222,22 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
         NoisyMoments,
     )
 
-    plan = statistic.plan
-    steps = 1 << (plan.parameters.lattice_bits or DEFAULT_BITS)
-    minimal = plan.design is Design.MINIMAL
-    weight = plan.moment_weight or DEFAULT_WEIGHT
-    units = (int(steps**2 / weight), steps**2) if minimal else (4 * steps**2,) * 3
+    steps = 1 << (statistic.plan.parameters.lattice_bits or DEFAULT_BITS)
+    minimal = statistic.plan.design is Design.MINIMAL
     coefficients = np.array(MOMENTS if minimal else BERNSTEIN)
     coefficients[:, 0] += coefficients[:, 2] / (12.0 * steps**2)
-    centre, half_range = _interval(plan.parameters)
-    values = [[value / unit for value, unit in zip(row, units, strict=True)] for row in statistic.values]
+    values, rate = [], []
+    for look in statistic.looks:
+        weight = look.plan.moment_weight or DEFAULT_WEIGHT
+        units = (int(steps**2 / weight), steps**2) if minimal else (4 * steps**2,) * 3
+        values.append([[value / unit for value, unit in zip(row, units, strict=True)] for row in look.values])
+        rate += [unit / look.plan.scale for unit in units]
+    centre, half_range = _interval(statistic.plan.parameters)
     return NoisyMoments(
-        values=np.array(values, dtype=np.float64),
-        coefficients=coefficients,
-        rate=np.array([unit / plan.scale for unit in units]),
+        values=np.concatenate(values, axis=1, dtype=np.float64),
+        coefficients=np.tile(coefficients, (len(statistic.looks), 1)),
+        rate=np.array(rate),
+        looks=len(statistic.looks),
         loc=(prior.loc - centre) / half_range,
         precision=float(prior.precision),
         concentration=float(prior.concentration),

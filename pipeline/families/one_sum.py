@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.outside import Outside
     from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.latent_sums.noisy import NoisySums
+    from suffice.pipeline.latent_sums.noisy import NoisySums, Sight
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.plan import StatisticPlan
     from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal
     from suffice.pipeline.release import NoisyStatistic
     from suffice.pipeline.transforms import Transform
@@ -241,35 +242,44 @@ def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -
 
     plan = statistic.plan
     lower, upper = bounds(plan.parameters)
-    maps = {quantity.name: quantity for quantity in plan.quantities}
     if plan.design is Design.MINIMAL:
-        # total = step sum(X) + (lower - step lowest) N
-        step = maps["total"].coefficients[0]
-        lowest = int(((plan.parameters.lower or 0) - maps["total"].public_n_coefficient) / step)
-        shift = lowest * statistic.known_n
-        first = np.array([int(value) - shift for value in statistic.values[:, 0]], dtype=np.float64)
-        return NoisySums(
-            first=first,
-            second=None,
-            reach=(upper - lower) / float(step),
-            step=float(step),
-            lower=lower,
-            scale=plan.scale,
-            marginal=marginal,
-            n_prior=n_prior,
-        )
-    values = statistic.values.astype(np.float64)
-    reach = float(plan.partition_total or 1)
+        step = float(_total(plan).coefficients[0])
+        reach = (upper - lower) / step
+    else:
+        reach = float(plan.partition_total or 1)
+        step = (upper - lower) / reach
+    own, *again = map(_sight, statistic.looks)
     return NoisySums(
-        first=values[:, 0],
-        second=values[:, 1],
+        first=own.first,
+        second=own.second,
         reach=reach,
-        step=(upper - lower) / reach,
+        step=step,
         lower=lower,
-        scale=plan.scale,
+        scale=own.scale,
         marginal=marginal,
         n_prior=n_prior,
+        again=tuple(again),
     )
+
+
+def _sight(statistic: NoisyStatistic) -> Sight:
+    """Return the raw noisy components of one release, counted from the lowest lattice value."""
+    from suffice.pipeline.latent_sums.noisy import Sight  # noqa: PLC0415 - consumers only
+
+    plan = statistic.plan
+    if plan.design is not Design.MINIMAL:
+        values = statistic.values.astype(np.float64)
+        return Sight(first=values[:, 0], second=values[:, 1], scale=plan.scale)
+    # total = step sum(X) + (lower - step lowest) N
+    total = _total(plan)
+    lowest = int(((plan.parameters.lower or 0) - total.public_n_coefficient) / total.coefficients[0])
+    shift = lowest * statistic.known_n
+    first = np.array([int(value) - shift for value in statistic.values[:, 0]], dtype=np.float64)
+    return Sight(first=first, second=None, scale=plan.scale)
+
+
+def _total(plan: StatisticPlan) -> Quantity:
+    return next(quantity for quantity in plan.quantities if quantity.name == "total")
 
 
 def bounds(parameters: Parameters) -> tuple[float, float]:

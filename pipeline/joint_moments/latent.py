@@ -239,7 +239,15 @@ def _posterior(
 
 
 def _components(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
-    """Return the map from moments in half ranges to components, and the released values, in noise scales."""
+    """Return the map from moments in half ranges to components, and the released values, in noise scales.
+
+    Components of several releases of the same moments follow one another.
+    """
+    matrices, observed = zip(*map(_components_of_look, statistic.looks), strict=True)
+    return np.concatenate(matrices), np.concatenate(observed, axis=1)
+
+
+def _components_of_look(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
     plan = statistic.plan
     parameters = plan.parameters
     steps = 1 << (parameters.lattice_bits or 0)
@@ -312,6 +320,7 @@ def _start(
 
 def _generator(statistic: NoisyStatistic, *texts: str) -> np.random.Generator:
     """Return a generator that the release and the priors determine: who asks again gets the same chains."""
-    content = repr((statistic.plan.name, statistic.values.tolist(), texts)).encode()
+    values = [look.values.tolist() for look in statistic.looks]
+    content = repr((statistic.plan.name, values, texts)).encode()
     seed = int.from_bytes(hashlib.sha256(content).digest()[:16], "big")
     return np.random.default_rng(seed)

@@ -38,7 +38,8 @@ class NoisyMoments:
     Attributes
     ----------
     values : ndarray of shape (n_cells, n_components), float64
-        The raw noisy components, in records: impossible ones are normal.
+        The raw noisy components, in records: impossible ones are normal. Those of several releases of the
+        same sums follow one another.
     coefficients : ndarray of shape (n_components, 3), float64
         A, B and C of every component.
     rate : ndarray of shape (n_components,), float64
@@ -47,6 +48,8 @@ class NoisyMoments:
         Of the normal inverse gamma prior of the mean and the variance of z.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
+    looks : int
+        The number of releases, each with the same number of components.
     """
 
     values: Floats
@@ -57,6 +60,7 @@ class NoisyMoments:
     concentration: float
     scale: float
     n_prior: NPrior
+    looks: int = 1
 
     def __post_init__(self) -> None:
         for name in ("precision", "concentration", "scale"):
@@ -84,20 +88,22 @@ class NoisyMoments:
     def functionals(self) -> tuple[Floats, Floats]:
         r"""Functionals (n_rows, 3) and what was observed of them (n_cells, n_rows), in units of the noise.
 
-        First the components, then their sums with every pattern of signs: as
-        :math:`\sum_j |x_j| \ge |\sum_j \pm x_j|`, each of those bounds the noise's log density as well, and
-        one of them is it wherever no component changes sign.
+        First the components, then the sums of each release's with every pattern of signs: as
+        :math:`\sum_j |x_j| \ge |\sum_j \pm x_j|`, each of those bounds the log density of its noise as well,
+        and one of them is it wherever no component changes sign.
         """
         rows = self.coefficients * self.rate[:, None]
         observed = self.values * self.rate
-        signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=len(rows) - 1)])
+        own = len(rows) // self.looks
+        signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=own - 1)])
+        signs = np.kron(np.eye(self.looks), signs)
         return np.concatenate([rows, signs @ rows]), np.concatenate([observed, observed @ signs.T], axis=1)
 
     def estimates(self) -> Floats:
-        """Unbiased N, t and q, (n_cells, 3)."""
-        if len(self.coefficients) == 3:
-            return np.asarray(np.linalg.solve(self.coefficients, self.values.T).T, dtype=np.float64)
+        """Unbiased N, t and q, (n_cells, 3): of several releases their mean by inverse variance."""
+        rows, observed = self.coefficients * self.rate[:, None], self.values * self.rate
+        if len(rows) == 3 * self.looks:
+            return np.asarray(np.linalg.lstsq(rows, observed.T, rcond=None)[0].T, dtype=np.float64)
         n = float(self.n_prior.support[0])
-        rest = self.values - n * self.coefficients[:, 0]
-        sums = np.linalg.solve(self.coefficients[:, 1:], rest.T).T
+        sums = np.linalg.lstsq(rows[:, 1:], (observed - n * rows[:, 0]).T, rcond=None)[0].T
         return np.concatenate([np.full((len(sums), 1), n), sums], axis=1)

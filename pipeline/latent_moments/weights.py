@@ -202,9 +202,11 @@ class MomentWeights:
         high = high * np.where(high < 0.0, first, last)
         observed = self.observed[boxes.cell]
         distance = np.maximum(np.maximum(low - observed, observed - high), 0.0)
-        components = len(self.noisy.rate)
-        patterns = np.max(distance[:, components:], axis=1)
-        together: Floats = np.maximum(np.sum(distance[:, :components], axis=1), patterns)
+        components, looks = len(self.noisy.rate), self.noisy.looks
+        shape = (len(distance), looks)
+        each = distance[:, :components].reshape(*shape, components // looks)
+        patterns = distance[:, components:].reshape(*shape, len(self.rows) // looks - components // looks)
+        together: Floats = np.sum(np.maximum(np.sum(each, axis=2), np.max(patterns, axis=2)), axis=1)
         return together
 
     def _gammas(self, n: Floats) -> Floats:

@@ -97,7 +97,7 @@ def rows_of(sums: NoisySums, most: int = 0) -> tuple[Cells, Floats, Floats]:
     if low == high:
         return cells, np.full(len(cells), low), np.ones(len(cells))
     # Kinks between integers would make sums over integers ripple: by about scale**-2 / 6.
-    at_integers = sums.is_sum and sums.scale < _FINE
+    at_integers = sums.is_sum and sums.finest < _FINE
     edges = _edges_of_n(sums, low, high)
     cell, left, right, _ = divide(
         lambda cell, n: sums.profile(np.repeat(cell, n.shape[1]), n.ravel()).reshape(n.shape),
@@ -128,10 +128,11 @@ def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     """Edges (n_cells, n_edges) of blocks of N: octaves, and the noise's scale about its centre."""
     octaves = np.concatenate([np.arange(8.0), np.floor(8.0 * _OCTAVES)])
     edges = np.broadcast_to(octaves, (len(sums.first), len(octaves)))
-    if sums.second is not None:
-        centre = (sums.first + sums.second) / sums.reach
-        near = centre[:, None] + np.ceil(sums.scale / sums.reach) * _SPREAD
-        edges = np.concatenate([edges, np.ceil(near)], axis=1)
+    for seen in sums.sights:
+        if seen.second is not None:
+            centre = (seen.first + seen.second) / sums.reach
+            near = centre[:, None] + np.ceil(seen.scale / sums.reach) * _SPREAD
+            edges = np.concatenate([edges, np.ceil(near)], axis=1)
     ends = np.broadcast_to(np.array([low, high + 1.0]), (len(edges), 2))
     edges = np.concatenate([edges, ends], axis=1)
     clipped: Floats = np.sort(np.clip(edges, low, high + 1.0), axis=1)

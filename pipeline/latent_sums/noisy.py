@@ -4,7 +4,8 @@ r"""Noisy sums, and the weight of the latent (N, S) behind them.
     W(N, S) = \pi(N) \, p(S \mid N) \, e^{-|y_1 - A| / b} \, e^{-|y_2 - (R N - A)| / b}
 
 with A the sum of :math:`X - \text{lowest}` in lattice steps, an affine function of S and N, R the lattice's
-range, and b the noise's scale. Where N is public the first component alone is released.
+range, and b the noise's scale. Where N is public the first component alone is released. Every further release of the
+same sums has a factor of its own.
 """
 
 from __future__ import annotations
@@ -33,6 +34,31 @@ _LONGEST_LOG = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """Noisy values of one release; symbols as in ``NoisySums``."""
+
+    first: Floats
+    second: Floats | None
+    scale: float
+
+    def take(self, cells: Cells) -> Sight:
+        """The given cells, in the given order."""
+        second = None if self.second is None else self.second[cells]
+        return Sight(first=self.first[cells], second=second, scale=self.scale)
+
+    def log_noise(self, cell: Cells, both: Floats, amount: Floats) -> Floats:
+        """Log of the noise's law at A (n_rows, n_places); ``both`` is R N, (n_rows, 1)."""
+        noise = amount - self.first[cell][:, None]
+        np.abs(noise, out=noise)
+        if self.second is not None:
+            other = amount - (both - self.second[cell][:, None])
+            np.abs(other, out=other)
+            noise += other
+        noise *= -1.0 / self.scale
+        return noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoisySums:
     """Noisy sums and the law that they came from.
 
@@ -52,6 +78,8 @@ class NoisySums:
         The law of S given N under the prior.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
+    again : tuple of Sight
+        What other releases say of the same sums.
     """
 
     first: Floats
@@ -62,11 +90,22 @@ class NoisySums:
     scale: float
     marginal: Marginal
     n_prior: NPrior
+    again: tuple[Sight, ...] = ()
 
     def take(self, cells: Cells) -> Self:
         """The given cells, in the given order."""
-        second = None if self.second is None else self.second[cells]
-        return replace(self, first=self.first[cells], second=second)
+        own, *again = (seen.take(cells) for seen in self.sights)
+        return replace(self, first=own.first, second=own.second, again=tuple(again))
+
+    @property
+    def sights(self) -> tuple[Sight, ...]:
+        """What every release says, this one first."""
+        return (Sight(first=self.first, second=self.second, scale=self.scale), *self.again)
+
+    @property
+    def finest(self) -> float:
+        """The least scale of noise."""
+        return min(seen.scale for seen in self.sights)
 
     @property
     def is_sum(self) -> bool:
@@ -76,15 +115,15 @@ class NoisySums:
     @property
     def fall(self) -> float:
         """Nats by which the noise's law falls per step, beyond all kinks."""
-        return (1.0 if self.second is None else 2.0) / self.scale
+        return (1.0 if self.second is None else 2.0) * sum(1.0 / seen.scale for seen in self.sights)
 
-    def kinks(self, cell: Cells, n: Floats) -> tuple[Floats, Floats]:
-        """Lower and upper A at which the slope of the noise's law jumps."""
-        first = self.first[cell]
-        if self.second is None:
-            return first, first
-        other = self.reach * n - self.second[cell]
-        return np.minimum(first, other), np.maximum(first, other)
+    def kinks(self, cell: Cells, n: Floats) -> Floats:
+        """A at which the slope of the noise's law jumps, (n_rows, n_kinks), ascending."""
+        kinks = []
+        for seen in self.sights:
+            kinks.append(seen.first[cell])
+            kinks.append(kinks[-1] if seen.second is None else self.reach * n - seen.second[cell])
+        return np.sort(np.stack(kinks, axis=1), axis=1)
 
     def log_density(self, n: Floats, place: Floats) -> Floats:
         """Log of the probability or density of places given N; n >= 1 and places broadcast.
@@ -101,13 +140,11 @@ class NoisySums:
     def log_noise(self, cell: Cells, n: Floats, place: Floats) -> Floats:
         """Log of the noise's law, but for its normaliser, at places (n_rows, n_places); n is (n_rows, 1)."""
         amount = self.amount(place)
-        noise = amount - self.first[cell][:, None]
-        np.abs(noise, out=noise)
-        if self.second is not None:
-            other = amount - (self.reach * n - self.second[cell][:, None])
-            np.abs(other, out=other)
-            noise += other
-        noise *= -1.0 / self.scale
+        both = self.reach * n
+        own, *again = self.sights
+        noise = own.log_noise(cell, both, amount)
+        for seen in again:
+            noise += seen.log_noise(cell, both, amount)
         return noise
 
     def log_weight(self, cell: Cells, n: Floats, place: Floats) -> Floats:
@@ -136,8 +173,11 @@ class NoisySums:
 
     def log_weight_of_none(self, cell: Cells) -> Floats:
         """Log of the noise's law where N and A are 0."""
-        second = 0.0 if self.second is None else np.abs(self.second[cell])
-        return -(np.abs(self.first[cell]) + second) / self.scale
+        none = np.zeros(len(cell))
+        for seen in self.sights:
+            second = 0.0 if seen.second is None else np.abs(seen.second[cell])
+            none -= (np.abs(seen.first[cell]) + second) / seen.scale
+        return none
 
     def longest(self, left: Floats) -> Floats:
         """How long a block of places may be for rational functions of S to be smooth in it."""
@@ -146,19 +186,20 @@ class NoisySums:
         return np.full_like(left, _LONGEST_LOG if self.marginal.support is Support.POSITIVE else np.inf)
 
     def breaks(self, cell: Cells, n: Floats) -> Floats:
-        """Places (n_rows, 5), ascending: ends beyond which W is negligible, kinks, a typical place."""
-        low, high = self.kinks(cell, n)
+        """Places (n_rows, n), ascending: ends beyond which W is negligible, kinks, a typical place."""
+        kinks = self.kinks(cell, n)
         typical = (self.marginal.typical(n) - self.lower * n) / self.step
         margin = 40.0 / self.fall
-        first = np.minimum(low, typical) - margin
-        last = np.maximum(high, typical) + margin
-        breaks = np.stack([first, low, np.rint(typical) if self.is_sum else typical, high, last], axis=1)
+        first = np.minimum(kinks[:, 0], typical) - margin
+        last = np.maximum(kinks[:, -1], typical) + margin
+        ends = np.stack([first, np.rint(typical) if self.is_sum else typical, last], axis=1)
+        breaks = np.sort(np.concatenate([kinks, ends], axis=1), axis=1)
         if self.marginal.support is Support.POSITIVE:
             return np.sort(np.log(np.maximum(breaks, np.exp(_LOWEST_LOG))), axis=1)
         if self.is_sum:
             most = self.marginal.most_per_row * n / self.step
             breaks = np.clip(np.rint(breaks), 0.0, most[:, None])
-            breaks[:, 0], breaks[:, 4] = np.floor(breaks[:, 0]), np.floor(breaks[:, 4]) + 1.0
+            breaks[:, 0], breaks[:, -1] = np.floor(breaks[:, 0]), np.floor(breaks[:, -1]) + 1.0
         return np.sort(breaks, axis=1)
 
     def profile(self, cell: Cells, n: Floats) -> Floats:
@@ -166,9 +207,9 @@ class NoisySums:
         rows = np.maximum(n, 1.0)
         breaks = self.breaks(cell, rows)
         if self.is_sum:
-            breaks[:, 4] -= 1.0
+            breaks[:, -1] -= 1.0
         else:
-            breaks[:, 0], breaks[:, 4] = breaks[:, 1], breaks[:, 3]
+            breaks[:, 0], breaks[:, -1] = breaks[:, 1], breaks[:, -2]
         density = self.log_density(rows[:, None], breaks)
         noise = self.log_noise(cell, rows[:, None], breaks)
         best = np.max(density + noise, axis=1)
@@ -178,13 +219,13 @@ class NoisySums:
             place = breaks[apart, np.argmax((density + noise)[apart], axis=1)]
             apart = apart[~self._is_peak(cell[apart], rows[apart], place, best[apart])]
         if apart.size:
-            found = self._search(cell[apart], rows[apart], breaks[apart, 0], breaks[apart, 4])
+            found = self._search(cell[apart], rows[apart], breaks[apart, 0], breaks[apart, -1])
             best[apart] = np.maximum(best[apart], found)
         return np.where(n < 1.0, self.log_weight_of_none(cell), best) + self.n_prior.log_prob(n)
 
     def _is_peak(self, cell: Cells, n: Floats, place: Floats, value: Floats) -> NDArray[np.bool_]:
         """Whether the weight falls on both sides of a place."""
-        amount, aside = self.amount(place), np.maximum(np.rint(self.scale / 16.0), 1.0)
+        amount, aside = self.amount(place), np.maximum(np.rint(self.finest / 16.0), 1.0)
         beside = np.stack([amount - aside, amount + aside], axis=1)
         if self.marginal.support is Support.POSITIVE:
             beside = np.log(np.maximum(beside, amount[:, None] / 16.0))

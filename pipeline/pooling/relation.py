@@ -94,7 +94,10 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
 
 
 def require_agreement(first: Release, second: Release, statistic: str) -> None:
-    """Refuse statistics that differ in family, column, bounds, lattice, null policy or components.
+    """Refuse statistics that differ in family, column, bounds, lattice, null policy or public N.
+
+    Their shares of epsilon and the weights of their moments may differ: these scale the noise alone. On another
+    lattice values are rounded otherwise, so that the exact sums are others.
 
     Raises
     ------
@@ -103,18 +106,18 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
     """
     one, other = entry(first, statistic), entry(second, statistic)
     differing = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
-    if first.statistic(statistic).plan.components != second.statistic(statistic).plan.components:
-        differing.append("components")
+    if first.statistic(statistic).plan.design is not second.statistic(statistic).plan.design:
+        differing.append("whether the number of records is public")
     if differing:
         message = f"{statistic} differs between the releases in {', '.join(differing)}"
         raise UsageError(message)
 
 
 def entry(release: Release, statistic: str) -> dict[str, Any]:
-    """Return a statistic's entry in the canonical plan, but for its share of epsilon."""
+    """Return a statistic's entry in the canonical plan, but for what only its noise depends on."""
     release.statistic(statistic)
     stated = release.manifest["plan"]["statistics"][statistic]
-    return {key: value for key, value in stated.items() if key != "share"}
+    return {key: value for key, value in stated.items() if key not in {"share", "moment_weight"}}
 
 
 def _unit(release: Release) -> object:

@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.contrasts import matched_cells
-from suffice.pipeline.inference import noise_aware_posterior, same_data_posterior
+from suffice.pipeline.inference import noise_aware_posterior
 from suffice.pipeline.mixtures import one_component
 from suffice.pipeline.pooling.particles import (
     CELLS,
@@ -91,7 +91,13 @@ def pool(
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    return same_data_posterior(parts, prior=prior, n_prior=n_prior)
+    return noise_aware_posterior(seen_again(parts), prior=prior, n_prior=n_prior)
+
+
+def seen_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
+    """Return aligned noisy values of the same exact statistics as one, the least noisy first."""
+    first, *others = sorted(parts, key=lambda part: (part.plan.scale, part.values.tolist()))
+    return dataclasses.replace(first, again=tuple(others))
 
 
 def pooled(
@@ -112,7 +118,7 @@ def pooled(
     cells = len(parts[0].values)
 
     def posteriors(rows: Rows) -> list[Posterior]:
-        return [noise_aware_posterior(taken(part, rows), prior=prior, n_prior=n_prior) for part in parts]
+        return [noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior) for part in parts]
 
     for start in range(0, cells, CELLS):
         rows = np.arange(start, min(start + CELLS, cells))
@@ -140,17 +146,8 @@ def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
             (statistic.groups, range(len(statistic.values))),
             apart_from=(),
         )
-        result.append(taken(statistic, rows))
+        result.append(statistic.take(rows))
     return result
-
-
-def taken(statistic: NoisyStatistic, rows: Rows) -> NoisyStatistic:
-    """Return some cells of a statistic, in the given order."""
-    return dataclasses.replace(
-        statistic,
-        values=statistic.values[rows],
-        groups={column: [keys[row] for row in rows.tolist()] for column, keys in statistic.groups.items()},
-    )
 
 
 def _mixture(posterior: Posterior) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.contrasts import matched_cells
-from suffice.pipeline.pooling.releases import pooled, taken
+from suffice.pipeline.pooling.releases import pooled
 from suffice.pipeline.posterior import generator
 
 if TYPE_CHECKING:
@@ -91,5 +91,5 @@ def rolled_up(statistic: NoisyStatistic, columns: Sequence[str]) -> RolledUp:
         _, order, keys = matched_cells(
             (statistic.groups, first), (statistic.groups, rows), apart_from=columns
         )
-        parts.append(dataclasses.replace(taken(statistic, order), groups=keys))
+        parts.append(dataclasses.replace(statistic.take(order), groups=keys))
     return RolledUp(columns=tuple(columns), parts=tuple(parts))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.inference import plug_in_posterior, same_data_posterior
+from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.pooling.releases import pooled
+from suffice.pipeline.pooling.releases import pooled, seen_again
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_posteriors_of_several_releases_cover_nominally(family: str, kind: str, 
     posterior = (
         pooled(released, prior=None, n_prior=n_prior, rng=rng)
         if kind == "disjoint"
-        else same_data_posterior(released, n_prior=n_prior)
+        else noise_aware_posterior(seen_again(released), n_prior=n_prior)
     )
     counts = covered(posterior, truth, rng)
     shares = {mass: count / cells for mass, count in counts.items()}

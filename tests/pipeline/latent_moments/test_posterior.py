@@ -33,13 +33,21 @@ def problem(
     rate: float,
     n_prior: NPrior,
     prior: tuple[float, float, float, float] = (0.0, 0.5, 3.0, 0.04),
+    again: tuple[tuple[list[float], float], ...] = (),
 ) -> NoisyMoments:
+    """Return moments that were released once, or again with other values and rates."""
     bernstein = len(values) == 3
     loc, precision, concentration, scale = prior
     return NoisyMoments(
-        values=np.array([values]),
-        coefficients=np.array(BERNSTEIN if bernstein else MOMENTS),
-        rate=np.full(3, rate) if bernstein else np.array([rate, 2.0 * rate]),
+        values=np.array([[*values, *(value for more, _ in again for value in more)]]),
+        coefficients=np.tile(BERNSTEIN if bernstein else MOMENTS, (1 + len(again), 1)),
+        rate=np.concatenate(
+            [
+                np.full(3, own) if bernstein else np.array([own, 2.0 * own])
+                for own in (rate, *(own for _, own in again))
+            ]
+        ),
+        looks=1 + len(again),
         loc=loc,
         precision=precision,
         concentration=concentration,
@@ -59,6 +67,10 @@ PROBLEMS = {
     "minimal two": problem([3.0, 2.0], 0.5, Fixed(2)),
     "minimal one": problem([0.3, 2.0], 0.5, Fixed(1)),
     "minimal none": problem([0.3, 2.0], 0.5, Fixed(0)),
+    "two releases": problem([2.0, 4.0, 3.0], 1.0, Uniform(0, 7), again=(([-1.0, 5.0, 1.0], 0.3),)),
+    "three releases, minimal": problem(
+        [3.0, -1.0], 0.5, Fixed(8), again=(([2.0, 3.0], 1.0), ([-4.0, 2.0], 0.2))
+    ),
 }
 
 

@@ -32,6 +32,7 @@ STATISTICS: dict[str, Any] = {
 }
 MONTHLY = {"column": "day", "every": "month"}
 ROW = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": "row"}
+REPLACED = {**ROW, "neighboring": "replace_one"}
 
 
 @pytest.fixture
@@ -241,8 +242,24 @@ def test_means_and_variances_pool_too(put: Put) -> None:
     assert posterior.mean("mean") == pytest.approx(alone.mean("mean"), rel=0.1)
     assert np.all(posterior.sd("mean") < 0.8 * alone.sd("mean"))
     assert posterior.sample(3)["variance"].shape == (3, 1)
-    with pytest.raises(UsageError, match="delay"):
-        suffice.pool("delay", same_data=[put(), put()])
+    again = suffice.pool("delay", same_data=[put(), put()], where={"origin": "JFK"})
+    assert np.all(again.sd("mean") < put().posterior("delay", where={"origin": "JFK"}).sd("mean"))
+
+
+def test_moments_weighed_otherwise_are_of_the_same_data_and_another_lattice_is_not(put: Put) -> None:
+    def weighed(**changes: str) -> Release:
+        delay = {**STATISTICS["delay"], "nulls": {"value": "0"}, **changes}
+        groups = {"groups": {}, "cancelled": CANCELLED[:1]}
+        return put(statistics={**STATISTICS, "delay": delay}, privacy=REPLACED, **groups)
+
+    light, heavy = weighed(moment_weight="1"), weighed(moment_weight="4")
+    assert relation_of(light, heavy, "delay")[0] is Relation.SAME_DATA
+    suffice.pool("delay", same_data=[light, heavy])
+    with pytest.raises(UsageError, match=r"differs .* in lattice_bits"):
+        suffice.pool("delay", same_data=[light, weighed(lattice_bits="5")])
+    private = put(statistics={**STATISTICS, "delay": {**STATISTICS["delay"], "nulls": {"value": "0"}}})
+    with pytest.raises(UsageError, match="whether the number of records is public"):
+        suffice.pool("delay", same_data=[light, private])
 
 
 def test_new_rows_come_from_the_familys_own_model(put: Put) -> None:

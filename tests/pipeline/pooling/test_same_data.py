@@ -1,0 +1,103 @@
+"""Several releases of the same exact statistics: in every family each adds its own noise's law, and no more."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.inference import noise_aware_posterior
+from suffice.pipeline.pooling.releases import seen_again
+from support.worlds import simulated_world
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.world import World
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+EXACT = [name for name, family in FAMILIES.items() if not family.by_mcmc]
+MCMC = [name for name, family in FAMILIES.items() if family.by_mcmc]
+
+
+@cache
+def world_of(family: str) -> World:
+    return simulated_world(family, n=40)
+
+
+def totals(world: World, rng: np.random.Generator) -> NDArray[np.object_]:
+    """Exact sums of three data sets that the model draws."""
+    return world.sums(world.truth(3, rng), np.array([50, 40, 20]), rng).clipped
+
+
+def look(world: World, exact: NDArray[np.object_], noise: float, moved: int = 0) -> NoisyStatistic:
+    """Exact sums moved by some lattice steps, as seen through that many times the world's noise."""
+    plan = dataclasses.replace(world.plan, scale=world.plan.scale * noise)
+    steps = np.full((len(exact), len(plan.components)), moved)
+    return dataclasses.replace(world, plan=plan).noisy(exact, steps)
+
+
+def posterior(world: World, *looks: NoisyStatistic) -> Posterior:
+    return noise_aware_posterior(seen_again(looks), prior=world.prior, n_prior=world.believed_n_prior)
+
+
+def assert_equal(one: Posterior, other: Posterior) -> None:
+    """Equal moments: but for quadrature, or within six standard errors of two runs of MCMC."""
+    by_mcmc = [each.diagnostics.get("fewest_effective_draws") for each in (one, other)]
+    reach = 1e-2 if one.family in {"normal", "lognormal"} else 1e-4
+    if any(by_mcmc):
+        reach = 6 * np.sqrt(sum(1 / count for count in by_mcmc if count))
+    for parameter in one.parameters:
+        sd = one.sd(parameter)
+        assert np.all(np.abs(one.mean(parameter) - other.mean(parameter)) <= reach * sd + 1e-12)
+        # Squares of a skew law scatter more than the law itself.
+        assert other.sd(parameter) == pytest.approx(sd, rel=(3 if any(by_mcmc) else 1) * reach)
+
+
+@pytest.mark.parametrize("family", EXACT + MCMC)
+def test_two_equal_looks_through_twice_the_noise_are_one_look(family: str) -> None:
+    """As |y - s| / 2b + |y - s| / 2b is |y - s| / b."""
+    world = world_of(family)
+    exact = totals(world, np.random.default_rng())
+    twice = [look(world, exact, 2.0, moved=1), look(world, exact, 2.0, moved=1)]
+    assert_equal(posterior(world, look(world, exact, 1.0, moved=1)), posterior(world, *twice))
+
+
+@pytest.mark.parametrize("family", EXACT)
+def test_a_look_through_overwhelming_noise_says_nothing(family: str) -> None:
+    world = world_of(family)
+    exact = totals(world, np.random.default_rng())
+    alone = look(world, exact, 1.0)
+    assert_equal(posterior(world, alone), posterior(world, alone, look(world, exact, 1e7, moved=1000)))
+
+
+@pytest.mark.parametrize("family", EXACT)
+def test_another_look_narrows_and_their_order_does_not_matter(family: str) -> None:
+    """At one value: narrower than the best of them, wider than with far less noise."""
+    world = world_of(family)
+    exact = totals(world, np.random.default_rng())
+    looks = [look(world, exact, times) for times in (30.0, 10.0, 20.0)]
+    together = posterior(world, *looks)
+    swapped = posterior(world, *looks[::-1])
+    single, clear = posterior(world, looks[1]), posterior(world, look(world, exact, 0.5))
+    for parameter in together.parameters:
+        assert np.array_equal(together.mean(parameter), swapped.mean(parameter))
+        spread, narrower, wider = (np.mean(np.log(each.sd(parameter))) for each in (together, clear, single))
+        assert narrower < spread < wider
+
+
+@pytest.mark.parametrize("family", EXACT)
+def test_draws_have_the_moments_of_the_pooled_posterior(family: str) -> None:
+    world, draws = world_of(family), 4000
+    exact = totals(world, np.random.default_rng())
+    together = posterior(world, look(world, exact, 1.0), look(world, exact, 2.0, moved=2))
+    for parameter, drawn in together.sample(draws, np.random.default_rng()).items():
+        error = np.abs(np.mean(drawn, axis=0) - together.mean(parameter))
+        assert np.all(error < 6 * together.sd(parameter) / np.sqrt(draws))
