@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-_LINES: dict[type[Prior], Line] = {
+LINES: dict[type[Prior], Line] = {
     Beta: Line.LOGIT,
     Gamma: Line.LOGARITHM,
     InverseGamma: Line.LOGARITHM,
     Normal: Line.IDENTITY,
 }
 _FINENESS = 6.0
-_NARROWEST, _WIDEST, _FARTHEST = 1e-6, 4.0, 200.0
+NARROWEST, _WIDEST, _FARTHEST = 1e-6, 4.0, 200.0
 _MOST_STAGES = 9
 _PANELS = np.linspace(-11.0, 11.0, 12)
 _DEEP = 16.0
@@ -81,13 +81,28 @@ class Reference:
     log_evidence: float
 
     @property
+    def top(self) -> float:
+        """About the highest log posterior density."""
+        heaviest = self.posteriors.centre[int(np.argmax(self.log_weight))]
+        return float(np.max(self.log_density(np.array([self.middle, heaviest]))))
+
+    @property
+    def middle(self) -> float:
+        """Where the mixture is, on average."""
+        return float(np.sum(np.exp(self.log_weight) * self.posteriors.centre))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the mixture."""
+        square = self.posteriors.width**2 + (self.posteriors.centre - self.middle) ** 2
+        return math.sqrt(float(np.sum(np.exp(self.log_weight) * square)))
+
+    @property
     def edges(self) -> Floats:
-        """Panels about the mixture, and about its narrowest law."""
-        weight, centre, width = np.exp(self.log_weight), self.posteriors.centre, self.posteriors.width
-        middle = np.sum(weight * centre)
-        spread = np.sqrt(np.sum(weight * (width**2 + (centre - middle) ** 2)))
-        heaviest = int(np.argmax(weight))
-        return np.concatenate([middle + spread * _PANELS, centre[heaviest] + width[heaviest] * _PANELS])
+        """Panels about the mixture, and about its heaviest law."""
+        heaviest = int(np.argmax(self.log_weight))
+        centre, width = self.posteriors.centre[heaviest], self.posteriors.width[heaviest]
+        return np.concatenate([self.middle + self.spread * _PANELS, centre + width * _PANELS])
 
     def log_density(self, place: Floats) -> Floats:
         """Log posterior density at places (n,)."""
@@ -127,7 +142,7 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
         )
         raise PriorError(message)
     default: Any = family.default_prior(plan.parameters)
-    line = _LINES[family.prior]
+    line = LINES[family.prior]
     _, update = family.latent(statistic, default, Fixed(0))
     none = update(np.zeros(1), np.zeros(1))
     prior = DensityOnLine.of(density, line, float(coordinate_of(none).centre[0]))
@@ -136,7 +151,7 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
         return GridLaw.of(name, line, _exact_cells(statistic, prior))
     found = []
     for more in _stages(family.prior, default, prior):
-        found += [_references(family.latent(statistic, reference, n_prior)) for reference in more]
+        found += [references_of(family.latent(statistic, reference, n_prior)) for reference in more]
         try:
             return GridLaw.of(
                 name,
@@ -155,14 +170,14 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
 
 def _stages(kind: type[Prior], default: Prior, prior: DensityOnLine) -> Iterator[list[Any]]:
     """Conjugate priors to start with, then ones farther and farther out on both sides."""
-    width = max(prior.width, _NARROWEST)
-    yield [default, _alike(kind, prior.centre, width)]
+    width = max(prior.width, NARROWEST)
+    yield [default, alike(kind, prior.centre, width)]
     for _ in range(_MOST_STAGES):
-        yield [_alike(kind, prior.centre + side * 3.0 * width, width) for side in (-1.0, 1.0)]
+        yield [alike(kind, prior.centre + side * 3.0 * width, width) for side in (-1.0, 1.0)]
         width *= 4.0
 
 
-def _alike(kind: type[Prior], centre: float, width: float) -> Prior:
+def alike(kind: type[Prior], centre: float, width: float) -> Prior:
     """Return the conjugate prior with about this centre and width on the line."""
     if kind is Normal:
         return Normal(centre, width)
@@ -176,7 +191,9 @@ def _alike(kind: type[Prior], centre: float, width: float) -> Prior:
     return InverseGamma(width**-2.0, width**-2.0 * math.exp(centre))
 
 
-def _references(latent: tuple[NoisySums, Callable[[Floats, Floats], Law]]) -> list[Reference]:
+def references_of(
+    latent: tuple[NoisySums, Callable[[Floats, Floats], Law]], fineness: float = _FINENESS
+) -> list[Reference]:
     """Return the mixtures of every cell."""
     sums, update = latent
     prior = coordinate_of(update(np.zeros(1), np.zeros(1)))
@@ -184,7 +201,7 @@ def _references(latent: tuple[NoisySums, Callable[[Floats, Floats], Law]]) -> li
     for batch in batches(sums):
         nodes = resolve(sums.take(batch))
         merged = Components.of(
-            nodes, update(nodes.n, nodes.total), len(batch), fineness=_FINENESS, negligible=0.0
+            nodes, update(nodes.n, nodes.total), len(batch), fineness=fineness, negligible=0.0
         )
         ends = np.searchsorted(merged.cell, np.arange(len(batch) + 1))
         for cell, (start, stop) in enumerate(itertools.pairwise(ends)):
@@ -203,7 +220,7 @@ def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Ce
     """Edges and densities of cells whose projected sums are taken for exact: one conjugate law each."""
     family = FAMILIES[statistic.plan.family]
     default = family.default_prior(statistic.plan.parameters)
-    references: list[Prior] = [default, _alike(family.prior, prior.centre, max(prior.width, _NARROWEST))]
+    references: list[Prior] = [default, alike(family.prior, prior.centre, max(prior.width, NARROWEST))]
     latent: Any = family.latent
     nothing = [
         latent(statistic, reference, Fixed(0))[1](np.zeros(1), np.zeros(1)) for reference in references

@@ -4,8 +4,8 @@ r"""Noisy sums, and the weight of the latent (N, S) behind them.
     W(N, S) = \pi(N) \, p(S \mid N) \, e^{-|y_1 - A| / b} \, e^{-|y_2 - (R N - A)| / b}
 
 with A the sum of :math:`X - \text{lowest}` in lattice steps, an affine function of S and N, R the lattice's
-range, and b the noise's scale. Where N is public the first component alone is released. Every further release of the
-same sums has a factor of its own.
+range, and b the noise's scale. Where N is public the first component alone is released.
+Every further release of the same sums has a factor of its own.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
 def require_agreement(first: Release, second: Release, statistic: str) -> None:
     """Refuse statistics that differ in family, column, bounds, lattice, null policy or public N.
 
-    Their shares of epsilon and the weights of their moments may differ: these scale the noise alone. On another
-    lattice values are rounded otherwise, so that the exact sums are others.
+    Their shares of epsilon and the weights of their moments may differ: these scale the noise alone. On
+    another lattice values are rounded otherwise, so that the exact sums are others.
 
     Raises
     ------

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.errors import UsageError
+from suffice.errors import PriorError, UsageError
 from suffice.pipeline.contrasts import matched_cells
-from suffice.pipeline.inference import noise_aware_posterior
-from suffice.pipeline.mixtures import one_component
+from suffice.pipeline.densities import Density
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.inference import n_prior_for, noise_aware_posterior
+from suffice.pipeline.mixtures import Mixture, one_component
+from suffice.pipeline.pooling.grids import pooled_grid_law
 from suffice.pipeline.pooling.particles import (
     CELLS,
     ENOUGH_EFFECTIVE,
@@ -27,9 +30,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.inference import AnyPrior
+    from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import NoisyStatistic, Release
 
     Rows: TypeAlias = NDArray[np.int64]
@@ -41,7 +45,7 @@ def pool(
     disjoint: Sequence[Release] | None = None,
     same_data: Sequence[Release] | None = None,
     vouched: bool = False,
-    prior: Prior | str | None = None,
+    prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     where: Mapping[str, object] | None = None,
     rng: np.random.Generator | int | None = None,
@@ -103,7 +107,7 @@ def seen_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
 def pooled(
     parts: Sequence[NoisyStatistic],
     *,
-    prior: Prior | str | None,
+    prior: AnyPrior,
     n_prior: NPrior | int | str | None,
     rng: np.random.Generator,
 ) -> Posterior:
@@ -114,6 +118,17 @@ def pooled(
     UsageError
         Where the family cannot be pooled yet, or the data hardly agree on one parameter.
     """
+    law: Law
+    if FAMILIES[parts[0].plan.family].latent is not None:
+        first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior)
+        n_priors = [n_prior_for(part, n_prior) for part in parts]
+        try:
+            law = pooled_grid_law(parts, first.prior, n_priors)
+            return dataclasses.replace(first, groups=parts[0].groups, law=law)
+        except PriorError:
+            # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
+            if isinstance(first.prior, Mixture | Density):
+                raise
     laws = []
     cells = len(parts[0].values)
 

@@ -14,7 +14,6 @@ from suffice.errors import PriorError
 from suffice.pipeline.densities import Density
 from suffice.pipeline.inference import posterior_of
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
-from suffice.pipeline.pooling.releases import pooled
 from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal, Prior
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -271,12 +270,6 @@ def test_heavy_tails_are_reached_and_leave_no_mean() -> None:
     none = posterior_of(statistic, prior=stats.cauchy(4, 1), n_prior=Fixed(0))
     for level in (0.01, 0.25, 0.5, 0.99):
         assert stats.cauchy(4, 1).cdf(none.quantile("mean", level)) == pytest.approx(level, abs=1e-4)
-
-
-def test_what_needs_conjugate_priors_refuses_densities() -> None:
-    statistic = released("poisson", [[5, 4]])
-    with pytest.raises(PriorError, match="conjugate"):
-        pooled([statistic, statistic], prior=stats.lognorm(1), n_prior=None, rng=np.random.default_rng())  # type: ignore[arg-type]
 
 
 def test_a_prior_is_named_in_its_posterior() -> None:

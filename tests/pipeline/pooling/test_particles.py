@@ -41,6 +41,10 @@ def counts(statistic: dict[str, Any], row: list[int], epsilon: str) -> NoisyStat
     return noisy_statistic(plan, np.array([row], dtype=object))
 
 
+def laws_of(parts: list[NoisyStatistic], prior: str, n_prior: NPrior) -> list[Any]:
+    return [noise_aware_posterior(part, prior=prior, n_prior=n_prior).law for part in parts]
+
+
 class Enumeration:
     """The pooled posterior by a sum over every vector of latent counts of every release."""
 
@@ -99,18 +103,18 @@ def test_pooled_posteriors_equal_enumeration(
 ) -> None:
     parts = [counts(statistic, row, epsilon) for row, epsilon in zip(rows, epsilons, strict=True)]
     n_prior = Uniform(0, most)
-    posterior = pooled(parts, prior=prior, n_prior=n_prior, rng=np.random.default_rng())
+    law = product(laws_of(parts, prior, n_prior), np.random.default_rng())
     exact = Enumeration(rows, [part.plan.scale for part in parts], np.array(alpha), n_prior)
     mean, sd = exact.moments()
     shown: Any = 1 if statistic is BERNOULLI else slice(None)
-    effective = posterior.diagnostics["fewest_effective_draws"]
+    effective = law.diagnostics["fewest_effective_draws"]
     assert effective >= FEWEST_EFFECTIVE
     merges = len(parts) - 1
     # Every merge adds a variance of one over its effective draws.
     reach = FAR * np.sqrt(merges / effective)
-    assert np.all(np.abs(posterior.mean("probability")[0] - mean[shown]) < reach * sd[shown])
-    assert np.all(np.abs(posterior.sd("probability")[0] / sd[shown] - 1) < 2 * reach)
-    draws = posterior.sample(20_000, np.random.default_rng())["probability"][:, 0]
+    assert np.all(np.abs(law.mean("probability")[0] - mean[shown]) < reach * sd[shown])
+    assert np.all(np.abs(law.sd("probability")[0] / sd[shown] - 1) < 2 * reach)
+    draws = law.sample(20_000, np.random.default_rng())["probability"][:, 0]
     one, place = (draws, 1) if statistic is BERNOULLI else (draws[:, 0], 0)
     for x in (0.2, 0.4, 0.6):
         assert np.mean(one < x) == pytest.approx(exact.cdf(place, x), abs=reach / 2 + FAR * 0.5 / 141)
@@ -124,7 +128,7 @@ def test_weights_left_out_are_found_out() -> None:
     exact = Enumeration(rows, [part.plan.scale for part in parts], np.ones(2), n_prior)
     mean, sd = exact.moments()
     rng = np.random.default_rng()
-    laws: list[Any] = [noise_aware_posterior(part, n_prior=n_prior).law for part in parts]
+    laws = laws_of(parts, "Beta(1, 1)", n_prior)
     eta = sum(natural(law.mixture(2**13, rng)) for law in laws) - 1.0
     naive = DirichletLaw(concentration=np.asarray(eta), shown=1).mean("probability").mean()
     right = product(laws, rng).mean("probability")[0]
@@ -134,21 +138,21 @@ def test_weights_left_out_are_found_out() -> None:
 
 
 def test_releases_that_contradict_each_other_are_refused() -> None:
-    parts = [counts(BERNOULLI, row, "1") for row in ([100_000, 5], [5, 100_000])]
+    parts = [counts(CATEGORICAL, row, "1") for row in ([100_000, 5, 5], [5, 100_000, 5])]
     with pytest.raises(UsageError, match="hardly agree"):
         pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
 
 
 def test_many_cells_are_pooled_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = statistic_plan(BERNOULLI, epsilon="1", public_n=False)
-    values = np.array([[90, 10], [50, 50], [10, 90], [70, 30], [30, 70]], dtype=object)
+    plan = statistic_plan(CATEGORICAL, epsilon="1", public_n=False)
+    values = np.array([[90, 10, 5], [50, 50, 9], [10, 90, 4], [70, 30, 0], [30, 70, 8]], dtype=object)
     parts = [noisy_statistic(plan, values), noisy_statistic(plan, values + 3)]
     whole = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
     monkeypatch.setattr("suffice.pipeline.pooling.releases.CELLS", 2)
     batched = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
     assert batched.groups == whole.groups
     assert batched.mean("probability") == pytest.approx(whole.mean("probability"), abs=0.005)
-    assert batched.sample(7)["probability"].shape == (7, 5)
+    assert batched.sample(7)["probability"].shape == (7, 5, 3)
 
 
 LAWS: list[tuple[ConjugateLaw, Any]] = [

@@ -1,4 +1,4 @@
-"""Several releases of the same exact statistics: in every family each adds its own noise's law, and no more."""
+"""Several releases of the same exact statistics: in every family each adds its own noise's law."""
 
 from __future__ import annotations
 
