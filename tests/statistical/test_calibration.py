@@ -6,7 +6,6 @@ A family that gets a noise-aware posterior and a simulator is picked up by itsel
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -39,12 +38,17 @@ FEW = 200
 FEW_BY_MCMC = 12
 MANY_BY_MCMC = 500
 NOISY = problems(FAMILIES, (20,), ("0.1",))
+NOISY_BY_MCMC = [problem for problem in problems(BY_MCMC, (20,), ("0.1",)) if problem.public_n]
 SHORT = [problem for problem in NOISY if problem.public_n] + [
     problem for problem in problems(FAMILIES, (1000,), ("1",)) if not problem.public_n
 ]
 BY_MCMC_LONG = problems(BY_MCMC, (20, 1000), ("0.1", "1"))
 FALSE_ALARM = 1e-6 / (8 * len(SHORT) + 20 * (len(BY_MCMC) + len(BY_MCMC_LONG)))
-"""Of one check of one parameter, of which there are at most 8 a problem, 20 by MCMC: 1e-6 over all."""
+"""Of one check of one parameter, of which there are at most 8 a problem, 20 by MCMC.
+
+With ``FEW`` ranks the chi-square law understates the tail of a histogram: by exact enumeration of multinomials
+it is 1.3e-8 here, in place of 1.5e-9. Over all parameters of this file the alarms add up to 1e-6 all the same.
+"""
 
 
 def test_every_family_that_can_be_calibrated_is() -> None:
@@ -71,21 +75,24 @@ def test_noise_aware_posteriors_are_calibrated(problem: Problem) -> None:
         assert min(ranks.p_values()) > FALSE_ALARM, ranks.p_values()
 
 
-@pytest.mark.parametrize("problem", NOISY, ids=str)
+@pytest.mark.parametrize("problem", NOISY + NOISY_BY_MCMC, ids=str)
 def test_the_controls_fail_the_same_check(problem: Problem) -> None:
-    """At N = 20 and epsilon = 0.1 the noise is larger than the sampling error, whatever the family."""
+    """At N = 20 and epsilon = 0.1 the noise is larger than the sampling error, whatever the family.
+
+    The plug-in's 95 % intervals cover 60 % at most (a Bayesian network), under 55 % in all other families
+    (20,000 simulations each): the most cautious bound of a miss is 1e-11.
+    """
     plug_in = ranks_of(problem, method=PLUG_IN, simulations=FEW)
     assert all(min(ranks.p_values()) < FALSE_ALARM for ranks in plug_in)
 
 
 @pytest.mark.parametrize("family", BY_MCMC)
 def test_posteriors_by_mcmc_are_calibrated(family: str) -> None:
+    """By coverage alone: histograms of so few ranks follow no chi-square law. More in `test_joint_coverage`."""
     problem = Problem(family=family, public_n=True, n=20, epsilon="1")
     for ranks in ranks_of(problem, simulations=FEW_BY_MCMC):
-        assert min(ranks.p_values()) > FALSE_ALARM, ranks.p_values()
-    noisy = dataclasses.replace(problem, epsilon="0.1")
-    plug_in = ranks_of(noisy, method=PLUG_IN, simulations=FEW_BY_MCMC)
-    assert min(p_value for ranks in plug_in for p_value in ranks.p_values()) < FALSE_ALARM
+        p_values = [ranks.coverage_p_value(mass) for mass in TOLERANCE]
+        assert min(p_values) > FALSE_ALARM, p_values
 
 
 @pytest.mark.audit

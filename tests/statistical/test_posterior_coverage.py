@@ -154,14 +154,15 @@ def test_normal_posteriors_cover_nominally_in_long_simulations(public_n: bool, n
 @pytest.mark.parametrize("public_n", [False, True])
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_plug_in_posteriors_of_few_rows_fail_the_same_test(family: str, public_n: bool) -> None:
+    """They cover 15 to 19, 28 to 35 and 32 to 50 %, or less: each level is missed with chance 3e-10 at most."""
     rng = np.random.default_rng()
     for ranks in ranks_of(family, public_n, 20, "0.1", "plug-in", CELLS[family], rng):
         assert not any(is_nominal(ranks, mass) for mass in LEVELS)
 
 
 @pytest.mark.parametrize("public_n", [False, True])
-def test_posteriors_that_take_the_noise_for_half_of_what_it_is_fail(public_n: bool) -> None:
-    """Their 80 % intervals of the mean cover 60 to 62 %, of which 1,000 cells miss 73 % once in 10^13."""
+def test_posteriors_that_take_the_noise_for_a_quarter_of_what_it_is_fail(public_n: bool) -> None:
+    """Their 80 % intervals of the mean cover 43 to 53 %: of 500 cells less than 69 % but for chance 1e-12."""
     rng = np.random.default_rng()
-    mean, _variance = ranks_of("normal", public_n, 100, "1", "noise-aware", 1000, rng, noise=2.0)
+    mean, _variance = ranks_of("normal", public_n, 100, "1", "noise-aware", 500, rng, noise=4.0)
     assert not is_nominal(mean, 0.8)

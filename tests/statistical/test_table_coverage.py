@@ -79,8 +79,9 @@ def test_noise_aware_posteriors_of_tables_cover_nominally(name: str, n: int, eps
 
 @pytest.mark.parametrize("name", list(TABLES))
 def test_plug_in_posteriors_of_tables_fail_the_same_test(name: str) -> None:
-    ranks = simulate(name, 20, "0.5", "plug-in", np.random.default_rng())
-    assert len(outliers(ranks, FALSE_ALARM)) > ranks.shape[1]
+    """As many outliers as probabilities: at 95 % each alone passes with chance 3e-6 at most, beside 80 %."""
+    ranks = simulate(name, 20, "0.1", "plug-in", np.random.default_rng())
+    assert len(outliers(ranks, FALSE_ALARM)) >= ranks.shape[1]
 
 
 @pytest.mark.audit
