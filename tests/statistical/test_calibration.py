@@ -46,8 +46,8 @@ BY_MCMC_LONG = problems(BY_MCMC, (20, 1000), ("0.1", "1"))
 FALSE_ALARM = 1e-6 / (8 * len(SHORT) + 20 * (len(BY_MCMC) + len(BY_MCMC_LONG)))
 """Of one check of one parameter, of which there are at most 8 a problem, 20 by MCMC.
 
-With ``FEW`` ranks the chi-square law understates the tail of a histogram: by exact enumeration of multinomials
-it is 1.3e-8 here, in place of 1.5e-9. Over all parameters of this file the alarms add up to 1e-6 all the same.
+With ``FEW`` ranks the chi-square law understates the tail of a histogram: by exact enumeration it is
+1.3e-8 here, in place of 1.5e-9. Over all parameters of this file the alarms add up to 1e-6 all the same.
 """
 
 
@@ -88,7 +88,7 @@ def test_the_controls_fail_the_same_check(problem: Problem) -> None:
 
 @pytest.mark.parametrize("family", BY_MCMC)
 def test_posteriors_by_mcmc_are_calibrated(family: str) -> None:
-    """By coverage alone: histograms of so few ranks follow no chi-square law. More in `test_joint_coverage`."""
+    """By coverage: histograms of so few ranks follow no chi-square law; more in `test_joint_coverage`."""
     problem = Problem(family=family, public_n=True, n=20, epsilon="1")
     for ranks in ranks_of(problem, simulations=FEW_BY_MCMC):
         p_values = [ranks.coverage_p_value(mass) for mass in TOLERANCE]

@@ -154,7 +154,7 @@ def test_normal_posteriors_cover_nominally_in_long_simulations(public_n: bool, n
 @pytest.mark.parametrize("public_n", [False, True])
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_plug_in_posteriors_of_few_rows_fail_the_same_test(family: str, public_n: bool) -> None:
-    """They cover 15 to 19, 28 to 35 and 32 to 50 %, or less: each level is missed with chance 3e-10 at most."""
+    """They cover 19, 35 and 50 % at most: each level of each case is missed with chance 3e-10 at most."""
     rng = np.random.default_rng()
     for ranks in ranks_of(family, public_n, 20, "0.1", "plug-in", CELLS[family], rng):
         assert not any(is_nominal(ranks, mass) for mass in LEVELS)
