@@ -22,7 +22,7 @@ STATISTICS: dict[str, dict[str, Any]] = {
     "categories": {"family": "categorical", "column": "c", "categories": ["x", "y"], "other": True},
     "flag": {"family": "bernoulli", "column": "f"},
     "count": {"family": "poisson", "column": "k", "upper": 3},
-    "value": {"family": "normal", "column": "v", "lower": -1, "upper": 1, "lattice_bits": 2},
+    "value": {"family": "normal", "column": "v", "lower": -1, "upper": 1, "lattice_bits": 2, "share": 8},
 }
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Draw: TypeAlias = Callable[[Floats, Floats, np.random.Generator], NDArray[np.float64 | np.int64]]
 
 CELLS = 100
+AUDIT_CELLS = 1000
 CONTROL_CELLS = 300
 MASSES = (0.5, 0.8, 0.95)
 
@@ -92,18 +93,22 @@ SUMS = {
         draw=lambda mean, rows, rng: rng.normal(mean * rows, 2 * np.sqrt(rows)),
     ),
 }
+SETTINGS = [
+    (public_n, n, epsilon) for public_n in (False, True) for n in (20, 1000) for epsilon in ("0.1", "1")
+]
+SHORT = [(False, 20, "0.1"), (False, 20, "1"), (True, 20, "1"), (True, 1000, "0.1")]
+"""Few rows with N latent, and settings that `test_calibration.py` leaves out; the audit takes all of them."""
 CASES = [
-    (family, public_n, n, epsilon)
+    pytest.param(family, *setting, cells, marks=marks)
     for family in SUMS
-    for public_n in (False, True)
-    for n in (20, 1000)
-    for epsilon in ("0.1", "1")
+    for settings, cells, marks in ((SHORT, CELLS, ()), (SETTINGS, AUDIT_CELLS, pytest.mark.audit))
+    for setting in settings
 ]
 FALSE_ALARM = 1e-6 / (len(CASES) * len(MASSES))
-"""Two-sided, of one level of one case: 1e-6 over the whole file."""
+"""Two-sided, of one level of one case: 1e-6 over the whole file, the audit's cases included."""
 
 
-def is_nominal(mass: float, count: int, cells: int = CELLS) -> bool:
+def is_nominal(mass: float, count: int, cells: int) -> bool:
     low = float(binom.ppf(FALSE_ALARM / 2, cells, mass))
     high = float(binom.isf(FALSE_ALARM / 2, cells, mass))
     return low <= count <= high
@@ -151,13 +156,13 @@ def covered_sums(
     return counts
 
 
-@pytest.mark.parametrize(("family", "public_n", "n", "epsilon"), CASES)
+@pytest.mark.parametrize(("family", "public_n", "n", "epsilon", "cells"), CASES)
 def test_noise_aware_posteriors_of_sums_cover_nominally(
-    family: str, public_n: bool, n: int, epsilon: str
+    family: str, public_n: bool, n: int, epsilon: str, cells: int
 ) -> None:
-    counts = covered_sums(family, public_n, n, epsilon, cells=CELLS)
-    shares = {mass: count / CELLS for mass, count in counts.items()}
-    assert all(is_nominal(mass, count, CELLS) for mass, count in counts.items()), shares
+    counts = covered_sums(family, public_n, n, epsilon, cells=cells)
+    shares = {mass: count / cells for mass, count in counts.items()}
+    assert all(is_nominal(mass, count, cells) for mass, count in counts.items()), shares
 
 
 @pytest.mark.parametrize("public_n", [False, True])
