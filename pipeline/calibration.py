@@ -165,9 +165,12 @@ def simulate(
         noise = discrete_laplace(world.scale, (len(size), len(world.plan.components)), rng)
         seed = int(rng.integers(2**63))  # one for both, so that clipping is all that differs
         names, clipped = _ranks(world, truth, sums.clipped, noise, np.random.default_rng(seed))
-        unclipped = clipped
-        if sums.n_clipped:
-            _, unclipped = _ranks(world, truth, sums.unclipped, noise, np.random.default_rng(seed))
+        unclipped = clipped.copy()
+        differs = np.any(sums.clipped != sums.unclipped, axis=1)
+        if np.any(differs):
+            _, unclipped[differs] = _ranks(
+                world, truth[differs], sums.unclipped[differs], noise[differs], np.random.default_rng(seed)
+            )
         n_clipped += sums.n_clipped
         parts.append((clipped, unclipped))
         if progress is not None:

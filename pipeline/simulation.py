@@ -258,6 +258,8 @@ def _unbounded(transform: Transform, values: Floats) -> Floats:
 
 
 def _integers(sums: Floats) -> NDArray[np.object_]:
+    if np.all(np.abs(sums) < 2.0**63):
+        return sums.astype(np.int64).astype(object)
     integers = np.empty(sums.shape, dtype=object)
     integers[:] = [[int(entry) for entry in row] for row in sums.tolist()]
     return integers

@@ -159,9 +159,9 @@ def test_means_deviations_evidence_and_draws_are_those_of_dense_quadrature(name:
 def test_the_density_of_both_sums_integrates_to_one(n: int) -> None:
     for prior in ((0.2, 0.5, 3.0, 0.04), (-0.1, 3.0, 0.4, 2.0)):
         silent = problem([0.0, 0.0], 1e-300, Fixed(n), prior)
-        stretched, log_e = np.sinh(np.linspace(-25.0, 25.0, 3000)), np.linspace(-90.0, 90.0, 3000)
-        mean, both = (grid.ravel() for grid in np.meshgrid(stretched, log_e))
-        step = np.tile(np.gradient(stretched), 3000) * (log_e[1] - log_e[0])
+        place, log_e = np.linspace(-25.0, 25.0, 700), np.linspace(-90.0, 90.0, 700)
+        mean, both = (grid.ravel() for grid in np.meshgrid(np.sinh(place), log_e))
+        step = np.tile(np.cosh(place), 700) * (place[1] - place[0]) * (log_e[1] - log_e[0])
         weights = MomentWeights.of(silent)
         density = weights.log_weight(np.zeros(len(mean), dtype=int), np.full_like(mean, n), mean, both)
         assert np.sum(np.exp(density) * step) == pytest.approx(1.0, rel=1e-4)
