@@ -15,6 +15,8 @@ from suffice.pipeline.priors import Dirichlet, Prior
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.densities import ScipyDistribution
     from suffice.pipeline.laws import Law
     from suffice.pipeline.release import NoisyStatistic
@@ -92,6 +94,22 @@ def noise_aware_posterior(
     return _posterior(
         statistic, NOISE_AWARE, chosen, family.noise_aware(statistic, chosen, latent_n), latent_n
     )
+
+
+def disjoint_posterior(
+    statistics: Sequence[NoisyStatistic],
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+) -> Posterior | None:
+    """Compute the posterior of parameters that data sets share, in families that have an update for it."""
+    first = statistics[0]
+    update = FAMILIES[first.plan.family].disjoint
+    if update is None:
+        return None
+    chosen = _prior_for(first, prior)
+    n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
+    return _posterior(first, NOISE_AWARE, chosen, update(statistics, chosen, n_priors), n_priors[0])
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:

@@ -98,9 +98,24 @@ class CountPosterior:
                 result[slots] = sampling.sample(CountSums.of(part, self.tilt[batch]), local, rng)
         return result.reshape(cells, draws, -1).swapaxes(0, 1)
 
+    @property
+    def prior_concentration(self) -> Floats:
+        """Of the prior, (n_categories,)."""
+        return self.pieces.concentration
+
+    @property
+    def block(self) -> Cells:
+        """Which distribution a category is of, (n_categories,): there is one."""
+        return np.zeros(len(self.pieces.concentration), dtype=np.int64)
+
+    def sample_given(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Concentrations given independent draws of the counts, (draws, n_cells, n_categories)."""
+        given: Floats = self.pieces.concentration + self.sample_counts(draws, rng)
+        return given
+
     def sample(self, draws: int, rng: np.random.Generator) -> Floats:
         """Independent draws of the probabilities, (draws, n_cells, n_categories)."""
-        return sample_dirichlet(self.pieces.concentration + self.sample_counts(draws, rng), rng)
+        return sample_dirichlet(self.sample_given(draws, rng), rng)
 
     def _pieces_of_draws(self, draws: int, rng: np.random.Generator) -> Cells:
         """A piece for every draw of every cell, cell by cell."""

@@ -30,6 +30,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.counts.star_tables import StarTables
 from suffice.pipeline.counts.sums import MAX_GRID, UNRESOLVED
 from suffice.pipeline.counts.weights import NATS
+from suffice.pipeline.table_laws import sample_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,13 +153,32 @@ class StarPosterior:
     mean: Floats
     sd: Floats
 
-    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Independent draws of all probabilities, (draws, n_cells, n_entries), ordered as the means."""
+    @property
+    def prior_concentration(self) -> Floats:
+        """Of the priors of all distributions, (n_entries,), ordered as the means."""
+        features = (concentration.ravel() for concentration in self.star.feature_concentrations)
+        return np.concatenate([self.star.class_concentration, *features])
+
+    @property
+    def block(self) -> Rows:
+        """Which distribution an entry is of, (n_entries,), ascending."""
+        lengths = [len(self.star.class_concentration)]
+        for concentration in self.star.feature_concentrations:
+            lengths += [concentration.shape[1]] * len(concentration)
+        return np.repeat(np.arange(len(lengths)), lengths)
+
+    def sample_given(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Concentrations of all distributions given draws of the counts, (draws, n_cells, n_entries)."""
         result = np.empty((draws, *self.mean.shape))
         for cells in _batches(self.star):
             tables = StarTables.of(self.star.take(cells), self.centre[cells])
-            result[:, cells] = tables.sample(draws, rng)
+            result[:, cells] = tables.sample_given(draws, rng)
         return result
+
+    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Independent draws of all probabilities, (draws, n_cells, n_entries), ordered as the means."""
+        starts = np.searchsorted(self.block, np.arange(self.block[-1] + 1))
+        return sample_blocks(self.sample_given(draws, rng), starts, rng)
 
 
 def star_posterior(star: StarCounts) -> StarPosterior:

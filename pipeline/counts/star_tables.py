@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.counts.latent import sample_dirichlet
 from suffice.pipeline.counts.noisy import NoisyCounts, fall_of_factor, rows_of, search_tilt
 from suffice.pipeline.counts.splitting import Splitter
 from suffice.pipeline.counts.sums import RELIABLE, UNRESOLVED, CountSums, PosteriorOfN, products_of_others
@@ -212,13 +211,13 @@ class StarTables:
             np.concatenate([sd, *(each.reshape(cells, -1) for each in sds)], axis=1),
         )
 
-    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Independent draws of all probabilities, (draws, n_cells, n_entries)."""
+    def sample_given(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Dirichlet concentrations given independent draws of all counts, (draws, n_cells, n_entries)."""
         cells = np.repeat(np.arange(self.star.n_cells), draws)
         of_classes = Splitter.of(self.top)
         chosen = _choose(self.of_n.probability, cells, rng)
         m = of_classes.counts(cells, self.of_n.n[cells, chosen], rng)
-        drawn = [sample_dirichlet(self.star.class_concentration + m, rng)]
+        given = [self.star.class_concentration + m]
         tables = [np.empty((len(cells), *each.shape[1:])) for each in self.star.features]
         for part in self.parts:
             split = Splitter.of(part.sums)
@@ -226,8 +225,8 @@ class StarTables:
                 rows = cells * len(part.classes) + position
                 tables[part.feature][:, of_class] = split.counts(rows, m[:, of_class], rng)
         for table, concentration in zip(tables, self.star.feature_concentrations, strict=True):
-            drawn.append(sample_dirichlet(concentration + table, rng).reshape(len(cells), -1))
-        joined = np.concatenate(drawn, axis=1)
+            given.append((concentration + table).reshape(len(cells), -1))
+        joined = np.concatenate(given, axis=1)
         return joined.reshape(self.star.n_cells, draws, -1).swapaxes(0, 1)
 
 

@@ -212,6 +212,9 @@ class Family:
         Whether the noise-aware posterior of a cell takes a good part of a second.
     predicts : bool
         Whether new rows depend on nothing but its parameters.
+    disjoint : callable or None
+        Noisy statistics of data sets that share their parameters, a prior, the priors of N -> the posterior
+        given all of them, where it is no product of the posteriors of each; None elsewhere.
     outside : callable or None
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
@@ -254,6 +257,7 @@ class Family:
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: bool = False
     predicts: bool = True
+    disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Law] | None = None
     outside: Callable[..., Outside] | None = None
     needs_unit: bool = False
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)

@@ -25,6 +25,8 @@ from suffice.pipeline.lattice import DEFAULT_BITS
 from suffice.pipeline.simulation import moment_sums, normal_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.joint_moments.projection import Moments
@@ -123,10 +125,17 @@ def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGammaRegression, 
     The predictors' rows are modelled as normal with the default prior of a multivariate normal statistic;
     without an intercept, as normal about 0 with its scale.
     """
+    return disjoint((statistic,), prior, (n_prior,))
+
+
+def disjoint(
+    statistics: Sequence[NoisyStatistic], prior: NormalInverseGammaRegression, n_priors: Sequence[NPrior]
+) -> Law:
+    """Return the posterior of one regression in several data sets, whose predictors are distributed apart."""
     from suffice.pipeline.joint_moments.latent import regression_posterior  # noqa: PLC0415 - consumers only
 
-    predictors = prior_of_columns(statistic.plan.parameters.columns[:-1])
-    return regression_posterior(statistic, prior, n_prior, predictors)
+    predictors = prior_of_columns(statistics[0].plan.parameters.columns[:-1])
+    return regression_posterior(statistics, prior, n_priors, predictors)
 
 
 def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, parameters: Parameters) -> Floats:
@@ -193,6 +202,7 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    disjoint=disjoint,
     simulate=simulate,
     truth=truth,
     least_rows=moments.least_rows,

@@ -105,9 +105,16 @@ def plug_in(statistic: NoisyStatistic, prior: NormalInverseWishart) -> Law:
 
 def noise_aware(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> Law:
     """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior."""
+    return disjoint((statistic,), prior, (n_prior,))
+
+
+def disjoint(
+    statistics: Sequence[NoisyStatistic], prior: NormalInverseWishart, n_priors: Sequence[NPrior]
+) -> Law:
+    """Return the posterior of one mean and covariance of several data sets, by MCMC over their moments."""
     from suffice.pipeline.joint_moments.latent import normal_posterior  # noqa: PLC0415 - consumers only
 
-    return normal_posterior(statistic, prior, n_prior)
+    return normal_posterior(statistics, prior, n_priors)
 
 
 def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Parameters) -> Floats:
@@ -162,6 +169,7 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    disjoint=disjoint,
     simulate=simulate,
     truth=truth,
     least_rows=moments.least_rows,

@@ -31,6 +31,12 @@ class Gradient:
     total: Floats
     products: Floats
 
+    def add(self, other: Gradient) -> None:
+        """Add another function's derivatives, in place."""
+        self.n[:] += other.n
+        self.total[:] += other.total
+        self.products[:] += other.products
+
 
 class Evidence(Protocol):
     """The log evidence of rows with given moments, and its gradient."""

@@ -17,6 +17,7 @@ from suffice.pipeline.joint_moments.evidence import NormalEvidence, RegressionEv
 from suffice.pipeline.joint_moments.laws import NormalInverseWishartLaw, RegressionLaw
 from suffice.pipeline.joint_moments.projection import Moments, project
 from suffice.pipeline.joint_moments.scaling import Scaling
+from suffice.pipeline.joint_moments.several import SharedTarget
 from suffice.pipeline.joint_moments.target import LatentN, Target
 from suffice.pipeline.n_prior import Reciprocal
 from suffice.pipeline.sensitivity import Design
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.joint_moments.evidence import Evidence
     from suffice.pipeline.joint_priors import NormalInverseGammaRegression, NormalInverseWishart
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
@@ -104,41 +106,45 @@ class LatentLaw:
         return values.reshape(self.n_states, self.n_cells, *values.shape[1:])
 
 
-def normal_posterior(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> LatentLaw:
-    """Return the posterior of means, variances and covariances given noisy moments.
+def normal_posterior(
+    statistics: Sequence[NoisyStatistic], prior: NormalInverseWishart, n_priors: Sequence[NPrior]
+) -> LatentLaw:
+    """Return the posterior of means, variances and covariances given noisy moments of some data sets.
 
     Raises
     ------
     PriorError
         Where the prior does not fit the columns, or leaves N below the number of columns plus 2.
     """
-    columns = statistic.plan.parameters.columns
+    columns = statistics[0].plan.parameters.columns
     names = tuple(column.name for column in columns)
-    sums = project(statistic)
+    sums = project(statistics[0])
     evidence = _normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
     return _posterior(
-        statistic,
-        sums,
+        statistics,
+        (),
         (evidence,),
-        n_prior,
+        n_priors,
         f"{prior}",
         lambda moments: NormalInverseWishartLaw.updated(prior, moments, names),
     )
 
 
 def regression_posterior(
-    statistic: NoisyStatistic,
+    statistics: Sequence[NoisyStatistic],
     prior: NormalInverseGammaRegression,
-    n_prior: NPrior,
+    n_priors: Sequence[NPrior],
     predictors: NormalInverseWishart,
 ) -> LatentLaw:
     """Return the posterior of a regression given noisy moments; the rows' predictors are modelled as normal.
 
     Parameters
     ----------
-    statistic : NoisyStatistic
+    statistics : sequence of NoisyStatistic
+        Of one or several data sets with one regression. Each has predictors of its own mean and covariance.
     prior : NormalInverseGammaRegression
-    n_prior : NPrior
+    n_priors : sequence of NPrior
+        Of each data set's number of rows.
     predictors : NormalInverseWishart
         The public prior of the predictors' mean and covariance. Without an intercept they are normal about 0.
 
@@ -147,27 +153,25 @@ def regression_posterior(
     PriorError
         As for ``normal_posterior``.
     """
-    parameters = statistic.plan.parameters
+    parameters = statistics[0].plan.parameters
     linear, size = is_linear(parameters), len(parameters.columns) - 1
     scaling = Scaling.of(parameters)
     prior_loc, prior_precision, concentration, scale = prior.of(len(scaling.shift))
     loc, precision = scaling.to_half_ranges(prior_loc, prior_precision)
-    sums = project(statistic)
-    evidence = (
-        _normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear),
-        RegressionEvidence(
-            loc=loc,
-            precision=precision,
-            concentration=concentration,
-            scale=scale / scaling.outcome**2,
-            linear=linear,
-        ),
+    sums = project(statistics[0])
+    own = _normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear)
+    shared = RegressionEvidence(
+        loc=loc,
+        precision=precision,
+        concentration=concentration,
+        scale=scale / scaling.outcome**2,
+        linear=linear,
     )
     return _posterior(
-        statistic,
-        sums,
-        evidence,
-        n_prior,
+        statistics,
+        (own,),
+        (shared,),
+        n_priors,
         f"{prior} {predictors}",
         lambda moments: RegressionLaw.updated(prior, moments, parameters),
     )
@@ -187,38 +191,42 @@ def _normal_evidence(
 
 
 def _posterior(
-    statistic: NoisyStatistic,
-    sums: Moments,
-    evidence: tuple[NormalEvidence | RegressionEvidence, ...],
-    n_prior: NPrior,
+    statistics: Sequence[NoisyStatistic],
+    own: tuple[Evidence, ...],
+    shared: tuple[Evidence, ...],
+    n_priors: Sequence[NPrior],
     prior: str,
     update: Callable[[Moments], ConjugateLaw],
 ) -> LatentLaw:
-    size, n_cells = sums.total.shape[1], len(sums.n)
-    components, observed = _components(statistic)
-    target = Target(
-        size=size,
-        linear=is_linear(statistic.plan.parameters),
-        evidence=evidence,
-        latent_n=_latent_n(n_prior, size, least_rows(statistic.plan.parameters)),
-        components=components,
-        observed=observed,
+    sums = [project(statistic) for statistic in statistics]
+    size, n_cells = sums[0].total.shape[1], len(sums[0].n)
+    target = SharedTarget(
+        targets=tuple(
+            _target(statistic, own, n_prior, size)
+            for statistic, n_prior in zip(statistics, n_priors, strict=True)
+        ),
+        shared=shared,
     )
-    rng = _generator(statistic, prior, str(n_prior))
+    rng = _generator(statistics, prior, *map(str, n_priors))
     n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
     iterations = min(_MOST, max(_FEWEST, _MOST_STATES // n_cells)) // n_chains
-    start, spread = _start(target, sums, statistic, n_chains, rng)
+    starts = [
+        _start(part, moments, statistic, n_chains, rng)
+        for part, moments, statistic in zip(target.targets, sums, statistics, strict=True)
+    ]
+    start = np.concatenate([base for base, _ in starts], axis=2)
+    spread = np.concatenate([guess for _, guess in starts], axis=1)
     kept = sample_chains(target, start, spread, iterations, rng)
     # Latent states in the order of draws, then chains, then cells.
     states = np.swapaxes(kept, 1, 2).reshape(-1, kept.shape[3])
-    latent = target.state(states)
+    latent = target.total(states)
     law = update(
         Moments(
             n=latent.n,
             total=latent.n[:, None] * latent.mean,
             products=latent.n[:, None, None] * latent.second,
-            centre=sums.centre,
-            half_range=sums.half_range,
+            centre=sums[0].centre,
+            half_range=sums[0].half_range,
         )
     )
     drawn = law.sample(1, rng)
@@ -235,6 +243,18 @@ def _posterior(
             "largest_r_hat": round(float(split_r_hat(parameters).max()), 4),
             "fewest_effective_draws": math.floor(effective_draws(parameters).min()),
         },
+    )
+
+
+def _target(statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int) -> Target:
+    components, observed = _components(statistic)
+    return Target(
+        size=size,
+        linear=is_linear(statistic.plan.parameters),
+        evidence=evidence,
+        latent_n=_latent_n(n_prior, size, least_rows(statistic.plan.parameters)),
+        components=components,
+        observed=observed,
     )
 
 
@@ -318,9 +338,9 @@ def _start(
     return base_point[:, None] + guess[:, None] * jitter, guess
 
 
-def _generator(statistic: NoisyStatistic, *texts: str) -> np.random.Generator:
-    """Return a generator that the release and the priors determine: who asks again gets the same chains."""
-    values = [look.values.tolist() for look in statistic.looks]
-    content = repr((statistic.plan.name, values, texts)).encode()
+def _generator(statistics: Sequence[NoisyStatistic], *texts: str) -> np.random.Generator:
+    """Return a generator that the releases and priors determine: who asks again gets the same chains."""
+    looks = [look for statistic in statistics for look in statistic.looks]
+    content = repr((looks[0].plan.name, [look.values.tolist() for look in looks], texts)).encode()
     seed = int.from_bytes(hashlib.sha256(content).digest()[:16], "big")
     return np.random.default_rng(seed)

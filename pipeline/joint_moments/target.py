@@ -78,6 +78,17 @@ class LatentN:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Coordinates of b chains unpacked: the moments, L, and of N dn/dx, the log prior and its derivative."""
+
+    state: State
+    root: Floats
+    slope: Floats
+    log_prior: Floats
+    by_free: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """The log density of latent moments in coordinates on the whole space, for many cells at once.
 
@@ -114,7 +125,7 @@ class Target:
 
     def state(self, x: Floats) -> State:
         """Return the moments at coordinates (b, n_coordinates)."""
-        return self._unpack(x)[0]
+        return self.unpack(x).state
 
     def coordinates(self, n: Floats, mean: Floats, spread: Floats) -> Floats:
         """Return the coordinates (b, n_coordinates) of n (b,), means (b, d) and S / n (b, d, d)."""
@@ -130,16 +141,23 @@ class Target:
 
         The cells' chains follow one another: b is a multiple of the number of cells.
         """
-        state, root, slope, log_prior, by_free = self._unpack(x)
-        n, d = state.n, self.size
-        value, gradient = self._noise(state)
-        value += log_prior
+        position = self.unpack(x)
+        return self.complete(position, *self.own(position))
+
+    def own(self, position: Position) -> tuple[Floats, Gradient]:
+        """Return the log of noise, evidence and prior of N, and the gradient by moments of the former two."""
+        value, gradient = self._noise(position.state)
+        value += position.log_prior
         for evidence in self.evidence:
-            more, by = evidence(state)
+            more, by = evidence(position.state)
             value += more
-            gradient.n[:] += by.n
-            gradient.total[:] += by.total
-            gradient.products[:] += by.products
+            gradient.add(by)
+        return value, gradient
+
+    def complete(self, position: Position, value: Floats, gradient: Gradient) -> tuple[Floats, Floats]:
+        """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
+        state, root, slope, by_free = position.state, position.root, position.slope, position.by_free
+        n, d = state.n, self.size
         logs = np.log(np.einsum("bii->bi", root))
         log_n, log_determinant = np.log(n), 2.0 * logs.sum(axis=1)
         loose = d + 2 if self.linear else d + 1
@@ -165,8 +183,8 @@ class Target:
         below = np.tril_indices(d)
         return value, np.concatenate([*parts, by_root[:, below[0], below[1]]], axis=1)
 
-    def _unpack(self, x: Floats) -> tuple[State, Floats, Floats, Floats, Floats]:
-        """Return the state, L, and of N dn/dx, the log prior and its derivative."""
+    def unpack(self, x: Floats) -> Position:
+        """Unpack coordinates (b, n_coordinates)."""
         start, d = 0, self.size
         nothing = np.zeros(len(x))
         if self.latent_n.fixed:
@@ -183,7 +201,7 @@ class Target:
         root[:, diagonal, diagonal] = np.exp(np.clip(root[:, diagonal, diagonal], -_STEEPEST, _STEEPEST))
         spread = root @ np.swapaxes(root, 1, 2)
         state = State(n=n, mean=mean, spread=spread, second=spread + outer(mean, mean))
-        return state, root, slope, log_prior, by_free
+        return Position(state=state, root=root, slope=slope, log_prior=log_prior, by_free=by_free)
 
     def _noise(self, state: State) -> tuple[Floats, Gradient]:
         """Return the log density of the noise, and the slopes that guide a chain."""

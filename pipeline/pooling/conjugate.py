@@ -16,19 +16,22 @@ import numpy as np
 
 from suffice.pipeline.laws import DirichletLaw, GammaLaw, NormalInverseGammaLaw
 from suffice.pipeline.scalar_laws import InverseGammaLaw, NormalLaw
+from suffice.pipeline.table_laws import BlockDirichletLaw
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
 
-ConjugateLaw: TypeAlias = DirichletLaw | GammaLaw | InverseGammaLaw | NormalLaw | NormalInverseGammaLaw
+ConjugateLaw: TypeAlias = (
+    BlockDirichletLaw | DirichletLaw | GammaLaw | InverseGammaLaw | NormalLaw | NormalInverseGammaLaw
+)
 
 
 def natural(law: ConjugateLaw) -> Floats:
     """Return the natural parameters, (n_cells, n_natural)."""
     match law:
-        case DirichletLaw():
+        case DirichletLaw() | BlockDirichletLaw():
             return law.concentration
         case GammaLaw():
             return np.stack([law.concentration, law.rate], axis=-1)
@@ -49,6 +52,8 @@ def with_natural(law: ConjugateLaw, eta: Floats) -> ConjugateLaw:
     match law:
         case DirichletLaw():
             return DirichletLaw(concentration=eta, shown=law.shown)
+        case BlockDirichletLaw():
+            return BlockDirichletLaw(concentration=eta, starts=law.starts)
         case GammaLaw():
             return GammaLaw(concentration=eta[..., 0], rate=eta[..., 1], name=law.name)
         case InverseGammaLaw():
@@ -74,6 +79,9 @@ def log_normaliser(law: ConjugateLaw) -> Floats:
         case DirichletLaw():
             total = np.sum(law.concentration, axis=-1)
             log_z: Floats = np.sum(gammaln(law.concentration), axis=-1) - gammaln(total)
+        case BlockDirichletLaw():
+            totals = np.add.reduceat(law.concentration, law.starts, axis=-1)
+            log_z = np.sum(gammaln(law.concentration), axis=-1) - np.sum(gammaln(totals), axis=-1)
         case GammaLaw():
             log_z = gammaln(law.concentration) - law.concentration * np.log(law.rate)
         case InverseGammaLaw():

@@ -47,6 +47,8 @@ FEWEST_EFFECTIVE = 200.0
 """Below so many effective draws a pooled posterior would rest on chance."""
 CELLS = 128
 """Cells that are multiplied at a time: some 8 million pairs, within a few hundred megabytes."""
+NUMBERS = 1024
+"""Components of all cells that are multiplied at a time, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

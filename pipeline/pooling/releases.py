@@ -11,19 +11,22 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.contrasts import matched_cells
 from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.inference import n_prior_for, noise_aware_posterior
+from suffice.pipeline.inference import disjoint_posterior, n_prior_for, noise_aware_posterior
 from suffice.pipeline.mixtures import Mixture, one_component
 from suffice.pipeline.pooling.grids import pooled_grid_law
 from suffice.pipeline.pooling.particles import (
     CELLS,
     ENOUGH_EFFECTIVE,
+    NUMBERS,
     joined,
     product,
     product_of_cell,
     with_cells,
 )
 from suffice.pipeline.pooling.relation import Relation, require
+from suffice.pipeline.pooling.tables import PooledTablesLaw, factors_of
 from suffice.pipeline.posterior import generator
+from suffice.pipeline.table_laws import PiecesLaw
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.inference import AnyPrior
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.pooling.particles import PooledLaw
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.release import NoisyStatistic, Release
 
@@ -129,20 +133,40 @@ def pooled(
             # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
             if isinstance(first.prior, Mixture | Density):
                 raise
-    laws = []
+    posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
+    return posterior if posterior is not None else _by_particles(parts, prior, n_prior, rng)
+
+
+def _by_particles(
+    parts: Sequence[NoisyStatistic],
+    prior: AnyPrior,
+    n_prior: NPrior | int | str | None,
+    rng: np.random.Generator,
+) -> Posterior:
+    """Multiply mixtures of conjugate laws by importance sampling, factor by factor."""
+
+    def posteriors(rows: Rows) -> tuple[Posterior, list[tuple[Any, ...]]]:
+        found = [noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior) for part in parts]
+        return found[0], list(zip(*map(_factors, found), strict=True))
+
     cells = len(parts[0].values)
-
-    def posteriors(rows: Rows) -> list[Posterior]:
-        return [noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior) for part in parts]
-
-    for start in range(0, cells, CELLS):
-        rows = np.arange(start, min(start + CELLS, cells))
-        one_by_one = posteriors(rows)
-        law = product([_mixture(posterior) for posterior in one_by_one], rng)
-        poor = np.flatnonzero(law.effective < ENOUGH_EFFECTIVE).tolist()
-        again = [product_of_cell([_mixture(one) for one in posteriors(rows[[cell]])], rng) for cell in poor]
-        laws.append(with_cells(law, poor, again))
-    return dataclasses.replace(one_by_one[0], groups=parts[0].groups, law=joined(laws))
+    step = min(CELLS, max(1, NUMBERS // len(parts[0].plan.components)))
+    laws: list[list[PooledLaw]] = []
+    for start in range(0, cells, step):
+        rows = np.arange(start, min(start + step, cells))
+        first, factors = posteriors(rows)
+        laws.append([])
+        for place, own in enumerate(factors):
+            part = product(own, rng)
+            poor = np.flatnonzero(part.effective < ENOUGH_EFFECTIVE).tolist()
+            again = [product_of_cell(posteriors(rows[[cell]])[1][place], rng) for cell in poor]
+            laws[-1].append(with_cells(part, poor, again))
+    pooled_factors = [joined(own) for own in zip(*laws, strict=True)]
+    law: Law = pooled_factors[0]
+    if isinstance(first.law, PiecesLaw):
+        places = (places for _, _, places in first.law.pieces)
+        law = PooledTablesLaw(pieces=tuple(zip(pooled_factors, places, strict=True)))
+    return dataclasses.replace(first, groups=parts[0].groups, law=law)
 
 
 def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
@@ -165,9 +189,10 @@ def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
     return result
 
 
-def _mixture(posterior: Posterior) -> Any:
+def _factors(posterior: Posterior) -> list[Any]:
     one_component(posterior.prior, "a pooled posterior")
-    if not hasattr(posterior.law, "mixture"):
+    factors = factors_of(posterior.law)
+    if factors is None:
         message = f"{posterior.statistic} is {posterior.family}, of which disjoint data do not pool yet"
         raise UsageError(message)
-    return posterior.law
+    return factors
