@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -128,6 +128,38 @@ def test_two_months_compared(suffice: Runner, tmp_path: Path, monkeypatch: pytes
     assert "noise alone" in suffice.text(*words)
     same = suffice.json("compare", "flights@2013-01", "flights@2013-01", *words[3:], status=2)["error"]
     assert "noise" in same["message"]
+
+
+def test_releases_pooled(suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store"
+    statistics = {"cancelled": {"family": "bernoulli", "column": "c"}}
+    monthly: dict[str, Any] = {"window": {"column": "day", "every": "month"}}
+    published: list[tuple[str, dict[str, Any]]] = [
+        ("2013-01", monthly),
+        ("2013-02", monthly),
+        ("all", {"name": "first"}),
+        ("all", {"name": "second"}),
+    ]
+    for number, (label, grid) in enumerate(published):
+        monkeypatch.setattr(releases, "RELEASE_ID", f"{number + 1:016x}")
+        plan = make_plan(statistics=statistics, **grid)
+        publish(store, plan, {"cancelled": CANCELLED}, window=label)
+    months = ("--disjoint", "flights@2013-01", "--disjoint", "flights@2013-02", "--store", str(store))
+    document = suffice.json("pool", "cancelled", *months)
+    assert document["disjoint"] == ["flights@2013-01", "flights@2013-02"]
+    again = ("--same-data", "first", "--same-data", "second", "--store", str(store))
+    repeated = suffice.json("pool", "cancelled", *again)
+    assert repeated["same_data"] == ["first@all", "second@all"]
+    for pooled in (document, repeated):
+        assert [round(row["mean"], 1) for row in pooled["rows"]] == [0.1, 0.2, 0.1]
+    widths = [pooled["rows"][1]["sd"] for pooled in (document, repeated)]
+    assert widths[0] == pytest.approx(widths[1] / 2**0.5, rel=0.02)
+    out = tmp_path / "draws.csv"
+    text = suffice.text("pool", "cancelled", *months, "--out", str(out), "--where", "origin=JFK")
+    assert "prior: Beta(1, 1)" in text
+    assert len(out.read_text().splitlines()) == 4001
+    refused = suffice.json("pool", "cancelled", *again[:2], *months, status=2)["error"]
+    assert "disjoint" in refused["message"]
 
 
 def test_the_text_names_both_priors(release: str, suffice: Runner) -> None:

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     Rows: TypeAlias = NDArray[np.int64]
 
 
+LARGEST_R_HAT = 1.1
+"""Above it pooled chains have not found one law."""
+
+
 def pool(
     statistic: str,
     *,
@@ -61,20 +65,23 @@ def pool(
     statistic : str
         Its name in every release; family, column, bounds and lattice agree, epsilon need not.
     disjoint : sequence of Release, optional
-        Separate data with one parameter in common, as the windows of a series: a product of likelihoods,
-        by importance sampling. How many of its draws count is in ``Posterior.diagnostics``.
+        Separate data with one parameter in common, as the windows of a series: a product of likelihoods. By
+        quadrature in families with one parameter; by importance sampling of normal and lognormal statistics
+        and of counts of several categories; by MCMC of several columns. ``Posterior.diagnostics`` says by
+        which, and how many of its draws count.
     same_data : sequence of Release, optional
-        The same exact statistics through several noises: exact, and narrower than any one of them.
+        The same exact statistics through several noises, in every family, as exact as the posterior of one.
     vouched : bool
         The caller knows that the releases are related so, although their manifests do not show it.
     prior : prior object or str, optional
-        Of the parameters; it counts once. The family's default otherwise.
+        Of the parameters; it counts once. The family's default otherwise. Mixtures and densities where
+        ``Release.posterior`` takes them, but for disjoint data of several parameters.
     n_prior : optional
         Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
     where : mapping, optional
         Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional
-        For the importance sampling of `disjoint`.
+        For importance sampling.
 
     Returns
     -------
@@ -84,8 +91,8 @@ def pool(
     Raises
     ------
     UsageError
-        Where the releases are not known to be related so, their statistics or cells differ, or the family
-        cannot be pooled yet.
+        Where the releases are not known to be related so, their statistics or cells differ, too few draws
+        count or chains disagree, or the family cannot be pooled yet.
     """
     if (disjoint is None) == (same_data is None):
         message = "state the releases as disjoint=[...] or as same_data=[...]"
@@ -120,7 +127,7 @@ def pooled(
     Raises
     ------
     UsageError
-        Where the family cannot be pooled yet, or the data hardly agree on one parameter.
+        Where the family cannot be pooled yet, the data hardly agree on one parameter, or chains disagree.
     """
     law: Law
     if FAMILIES[parts[0].plan.family].latent is not None:
@@ -134,7 +141,16 @@ def pooled(
             if isinstance(first.prior, Mixture | Density):
                 raise
     posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
-    return posterior if posterior is not None else _by_particles(parts, prior, n_prior, rng)
+    if posterior is None:
+        return _by_particles(parts, prior, n_prior, rng)
+    r_hat = posterior.diagnostics["largest_r_hat"]
+    if r_hat > LARGEST_R_HAT:
+        message = (
+            f"the chains of the pooled posterior do not agree with each other (R-hat {r_hat}): pool fewer "
+            "releases, keep cells with where, or give a stronger prior"
+        )
+        raise UsageError(message)
+    return posterior
 
 
 def _by_particles(

@@ -12,7 +12,16 @@ import typer
 from typer.exceptions import TyperException
 
 import suffice
-from suffice import cli_analysis, cli_calibration, cli_keys, cli_ledger, cli_posterior, cli_trust, rendering
+from suffice import (
+    cli_analysis,
+    cli_calibration,
+    cli_keys,
+    cli_ledger,
+    cli_pool,
+    cli_posterior,
+    cli_trust,
+    rendering,
+)
 from suffice.cli_options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -172,6 +181,7 @@ def show(
 
 
 app.command()(cli_analysis.compare)
+app.command()(cli_pool.pool)
 app.command()(cli_trust.verify)
 app.command()(cli_trust.disclose)
 

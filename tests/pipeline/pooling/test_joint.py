@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import suffice
-from suffice.pipeline.inference import disjoint_posterior, noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.joint_moments.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.joint_moments.several import SharedTarget
 from suffice.pipeline.joint_moments.target import LatentN, Target
-from support.joint import plan_of, simulate
+from suffice.pipeline.pooling.releases import pooled
+from suffice.pipeline.sensitivity import Design
+from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
@@ -98,12 +101,15 @@ def released(entry: dict[str, Any], totals: Any, epsilon: str, rng: np.random.Ge
 
 @pytest.mark.parametrize("entry", [NORMAL, REGRESSION], ids=lambda entry: str(entry["family"]))
 def test_without_noise_to_speak_of_the_data_sets_are_one(entry: dict[str, Any]) -> None:
-    """The conjugate update with the sums of both, which are 1,000 rows and 3,000 of one truth."""
+    """The conjugate update with the sums of both: 1,000 rows, and 3,000 with the same moments."""
     rng, prior = np.random.default_rng(), PRIORS[entry["family"]]
-    _, totals = simulate(entry, prior, np.array([1000]), epsilon="20", public_n=False, rng=rng)
+    # Rows, sums of x and y, of x^2, x y and y^2: standard deviations of 0.3, a correlation of 0.6.
+    moments = np.array([1000, 100, -50, 100, 49, 92.5]) * STEPS ** np.array([0, 1, 1, 2, 2, 2])
+    sums = np.array([[int(number) for number in moments]], dtype=object)
+    spec = spec_of(entry, epsilon="20", public_n=False)
+    totals = FAMILIES[entry["family"]].totals(spec.statistics["s"], Design.PARTITION_OF_UNITY, sums)
     parts = [released(entry, totals * times, "20", rng) for times in (1, 3)]
-    posterior = disjoint_posterior(parts, prior=prior)
-    assert posterior is not None
+    posterior = pooled(parts, prior=prior, n_prior=None, rng=rng)
     plain = plug_in_posterior(
         dataclasses.replace(parts[0], values=parts[0].values + parts[1].values), prior=prior
     )

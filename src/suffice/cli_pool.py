@@ -1,0 +1,110 @@
+"""The command that prints one posterior from several releases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice import rendering
+from suffice.cli_options import (
+    DEFAULT_STORE,
+    DrawsOption,
+    JsonOption,
+    PublicKeyOption,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+
+if TYPE_CHECKING:
+    from suffice.pipeline.release import Release
+
+_REFERENCE = "RELEASE"
+
+
+def pool(
+    statistic: Annotated[str, typer.Argument(help="A statistic of every release.")],
+    disjoint: Annotated[
+        list[str] | None,
+        typer.Option("--disjoint", metavar=_REFERENCE, help="Of separate data, as windows; repeat."),
+    ] = None,
+    same_data: Annotated[
+        list[str] | None,
+        typer.Option("--same-data", metavar=_REFERENCE, help="Of the same data, released again; repeat."),
+    ] = None,
+    prior: Annotated[str | None, typer.Option("--prior", help="Of the parameters; it counts once.")] = None,
+    n_prior: Annotated[str | None, typer.Option("--n-prior", help="Of a latent number of records.")] = None,
+    where: WhereOption = None,
+    mass: Annotated[float, typer.Option("--mass", help="Of the credible intervals.")] = 0.95,
+    draws: Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")] = 4000,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")] = None,
+    out: DrawsOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    vouched: Annotated[
+        bool, typer.Option("--vouched", help="You know that the releases are related so.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
+    if out is not None:
+        rendering.check_draws(out)
+    check_draws(draws, seed)
+    import numpy as np  # noqa: PLC0415 - each command imports what it needs
+
+    from suffice.pipeline.pooling.releases import pool as pool_releases  # noqa: PLC0415
+    from suffice.pipeline.posterior import summarise  # noqa: PLC0415
+
+    def opened(references: list[str] | None) -> list[Release] | None:
+        if not references:
+            return None
+        return [open_for_reading(reference, store, public_keys) for reference in references]
+
+    related: dict[str, list[Release] | None] = {
+        "disjoint": opened(disjoint),
+        "same_data": opened(same_data),
+    }
+    rng = np.random.default_rng(seed)
+    posterior = pool_releases(
+        statistic,
+        **related,
+        vouched=vouched,
+        prior=prior,
+        n_prior=parse_prior_of_n(n_prior),
+        where=parse_pairs("--where", where),
+        rng=rng,
+    )
+    rows = summarise(posterior, mass, draws, rng)
+    if out is not None:
+        rendering.write_draws(posterior, out, draws, rng)
+    if as_json:
+        document: dict[str, Any] = {
+            "statistic": statistic,
+            "family": posterior.family,
+            "method": posterior.method,
+            **{
+                relation: [f"{release.name}@{release.window}" for release in releases]
+                for relation, releases in related.items()
+                if releases
+            },
+            "prior": str(posterior.prior),
+            "n_prior": str(posterior.n_prior),
+            "mass": mass,
+            "draws": draws,
+            "seed": seed,
+            **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
+            "rows": rows,
+        }
+        rendering.print_json(document)
+        return
+    rendering.print_rows(rows)
+    if posterior.diagnostics:
+        told = ", ".join(f"{name} {value}" for name, value in posterior.diagnostics.items())
+        print(f"\n{told}".replace("_", " "))
+    print(f"\nprior: {posterior.prior}")
+    print(f"prior of N: {posterior.n_prior}")
