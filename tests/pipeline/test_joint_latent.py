@@ -147,7 +147,8 @@ def in_the_middle(
     _, totals = simulate(entry, prior, sizes[:10_000], epsilon=epsilon, public_n=public_n, rng=rng)
     scale = plan_of(entry, epsilon=epsilon, public_n=public_n).scale
     steps = np.rint(np.median(totals.astype(np.float64), axis=0) / scale)
-    return np.rint((steps + np.resize([1.0, -1.0], len(steps))) * scale)[None]
+    places: NDArray[np.float64] = np.rint((steps + np.resize([1.0, -1.0], len(steps))) * scale)[None]
+    return places
 
 
 CASES: list[tuple[dict[str, Any], Any, str, int | None]] = [

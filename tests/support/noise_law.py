@@ -61,7 +61,7 @@ def miss_probability(true_scale: float, claimed_scale: float, size: int) -> floa
 
 def sample_size(scale: float, factor: float) -> int:
     """Return a size at which scales `factor` times too small and too large are missed with chance <= MISS."""
-    sizes = [64 * 5**step // 4**step for step in range(20)]
+    sizes: list[int] = [64 * 5**step // 4**step for step in range(20)]
 
     def is_enough(size: int) -> bool:
         missed = (miss_probability(scale, wrong, size) for wrong in (scale * factor, scale / factor))
