@@ -87,13 +87,11 @@ def network_law(
         posterior = star_posterior(
             StarCounts(
                 classes=None if root is None else counts[root],
-                features=tuple(_by_class(released[node], counts[node], names) for node in nodes),
+                features=tuple(by_class(released[node], counts[node], names) for node in nodes),
                 scale=scale,
                 class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
                 feature_concentrations=tuple(
-                    _by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[
-                        0
-                    ]
+                    by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[0]
                     for node in nodes
                 ),
                 n_prior=n_prior,
@@ -108,7 +106,7 @@ def network_law(
             )
         )
         own = [] if root is None else [starts[root] + np.arange(n_classes)]
-        of_nodes = [_by_class(released[node], places[node], names).ravel() for node in nodes]
+        of_nodes = [by_class(released[node], places[node], names).ravel() for node in nodes]
         taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
         pieces.append((posterior, taken, np.concatenate([*own, *of_nodes])))
     return PiecesLaw(pieces=tuple(pieces))
@@ -128,7 +126,7 @@ def families(released: Sequence[CountTable]) -> list[tuple[int | None, list[int]
     return [*found, *((root, []) for root in roots.values())]
 
 
-def _by_class(table: CountTable, values: Any, names: Sequence[str]) -> Any:
+def by_class(table: CountTable, values: Any, names: Sequence[str]) -> Any:
     """Values (n, *table.shape) as (n, n_classes, n_categories), the parents in the order of `names`."""
     own = [variable.name for variable in table.variables[:-1]]
     axes = [1 + own.index(name) for name in names]

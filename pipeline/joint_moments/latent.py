@@ -119,7 +119,7 @@ def normal_posterior(
     columns = statistics[0].plan.parameters.columns
     names = tuple(column.name for column in columns)
     sums = project(statistics[0])
-    evidence = _normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
+    evidence = normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
     return _posterior(
         statistics,
         (),
@@ -159,7 +159,7 @@ def regression_posterior(
     prior_loc, prior_precision, concentration, scale = prior.of(len(scaling.shift))
     loc, precision = scaling.to_half_ranges(prior_loc, prior_precision)
     sums = project(statistics[0])
-    own = _normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear)
+    own = normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear)
     shared = RegressionEvidence(
         loc=loc,
         precision=precision,
@@ -177,9 +177,10 @@ def regression_posterior(
     )
 
 
-def _normal_evidence(
+def normal_evidence(
     prior: NormalInverseWishart, size: int, centre: Floats, half_range: Floats, *, linear: bool
 ) -> NormalEvidence:
+    """Return the evidence of the first `size` columns under a prior in the columns' units."""
     loc, precision, df, scale = prior.of(size)
     return NormalEvidence(
         loc=(loc - centre) / half_range,
@@ -247,7 +248,7 @@ def _posterior(
 
 
 def _target(statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int) -> Target:
-    components, observed = _components(statistic)
+    components, observed = components_of(statistic)
     return Target(
         size=size,
         linear=is_linear(statistic.plan.parameters),
@@ -258,7 +259,7 @@ def _target(statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: 
     )
 
 
-def _components(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
+def components_of(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
     """Return the map from moments in half ranges to components, and the released values, in noise scales.
 
     Components of several releases of the same moments follow one another.
@@ -289,16 +290,26 @@ def _squares(size: int) -> NDArray[np.int64]:
     return np.flatnonzero((first == second) & (first > 0))
 
 
-def _latent_n(n_prior: NPrior, size: int, least: int) -> LatentN:
-    """Return the prior of N from the least number of rows whose moments have a density."""
-    most = n_prior.support[1]
-    lowest = max(least, n_prior.support[0])
-    if most < lowest:
+def require_rows(n_prior: NPrior, size: int, least: int) -> None:
+    """Refuse a prior of N that leaves too few rows for their moments to have a density.
+
+    Raises
+    ------
+    PriorError
+    """
+    if n_prior.support[1] < least:
         message = (
             f"the prior of N, {n_prior}, ends below {least}: a noise-aware posterior of {size} columns needs "
             f"at least {least} rows"
         )
         raise PriorError(message)
+
+
+def _latent_n(n_prior: NPrior, size: int, least: int) -> LatentN:
+    """Return the prior of N from the least number of rows whose moments have a density."""
+    require_rows(n_prior, size, least)
+    most = n_prior.support[1]
+    lowest = max(least, n_prior.support[0])
     if most == lowest:
         return LatentN(lowest=float(lowest), highest=float(lowest), reciprocal=False, fixed=True)
     return LatentN(

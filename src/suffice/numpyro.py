@@ -21,10 +21,11 @@ or integrated out:
 
 .. math:: p(y \mid \theta) = \sum_N \pi(N) \int p(S \mid N, \theta) \prod_j \mathrm{DLap}_b(y_j - s_j)\, dS
 
-Counts are summed one by one, without approximation, over all values within ``NATS`` noise scales of the
-released ones. Continuous sums (exponential, gamma, Weibull, Pareto, Laplace, normal with one parameter known)
-are integrated by tanh-sinh quadrature between the kinks of the noise's law, to about nine digits; their
-lattice counts as continuous. Nothing is replaced by a normal approximation.
+Counts, and tables of counts, are summed one by one, without approximation, over all values within ``NATS``
+noise scales of the released ones. One continuous sum is integrated by tanh-sinh quadrature between the kinks
+of the noise's law, to about nine digits. Where there are several (normal, lognormal, multivariate normal,
+regression) N is still summed, and means and scatter given N, whose law is known exactly, are latent sites of
+the model. Nothing is replaced by a normal approximation; the lattice of continuous sums counts as continuous.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ from suffice.errors import MissingExtraError, UsageError
 try:
     import jax
     import numpyro
+    from numpyro import distributions as dist
 except ModuleNotFoundError:
     raise MissingExtraError("suffice.numpyro", "numpyro") from None
 
-from suffice.pipeline import likelihoods
+from suffice.pipeline.likelihoods import observed
 
 if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
@@ -55,6 +57,9 @@ def observe(
 ) -> None:
     """Condition a NumPyro model on a released statistic.
 
+    Statistics of first and second moments add a latent site, ``NAME_latent`` of shape (n_cells, n_latent):
+    standard normal before the data, and what is unknown of means and scatter is a function of it.
+
     Parameters
     ----------
     statistic : NoisyStatistic
@@ -64,30 +69,50 @@ def observe(
     name : str, optional
         Of the factor; the statistic's own otherwise.
     **parameters
-        The family's parameters by name: arrays that broadcast to (n_cells,), and (n_cells, n_categories)
-        for the ``probability`` of a categorical statistic.
+        The family's parameters by name, as arrays that broadcast to (n_cells,); of several numbers a cell to
+        (n_cells, n_numbers): the ``probability`` of categories and tables in the order of the posterior's
+        rows, ``coefficient`` by predictor, ``mean`` by column; ``covariance`` to (n_cells, d, d).
 
     Raises
     ------
     UsageError
-        Where the family, the parameters or the noise do not fit; see ``log_likelihood``.
+        Where the parameters or the noise do not fit; see ``log_likelihood``.
+    PriorError
+        Where the prior of N leaves too few rows for a statistic of several columns.
     """
+    _require_64_bits()
     site = statistic.plan.name if name is None else name
-    numpyro.factor(site, log_likelihood(statistic, n_prior=n_prior, **parameters).sum())
+    latent, count = None, observed.n_latent(statistic)
+    if count:
+        shape = (len(statistic.values), count)
+        latent = numpyro.sample(f"{site}_latent", dist.Normal().expand(shape).to_event(2))
+    value = log_likelihood(statistic, n_prior=n_prior, latent=latent, **parameters)
+    numpyro.factor(site, value.sum())
 
 
 def log_likelihood(
-    statistic: NoisyStatistic, *, n_prior: NPrior | int | str | None = None, **parameters: Any
+    statistic: NoisyStatistic,
+    *,
+    n_prior: NPrior | int | str | None = None,
+    latent: Any = None,
+    **parameters: Any,
 ) -> Any:
     """Return the log likelihood of what was released, (n_cells,), but for a constant; differentiable.
+
+    With `latent` numbers, (n_cells, n_latent), of statistics of first and second moments, it is the log of a
+    weight whose mean over independent standard normal numbers is the likelihood.
 
     Raises
     ------
     UsageError
-        Where JAX computes in 32 bits, the family has no such likelihood, a parameter is missing or unknown,
-        or the noise is so wide that exact sums would not fit into memory.
+        Where JAX computes in 32 bits, a parameter is missing or unknown, latent numbers are missing or have
+        no use, or the noise is so wide that exact sums would not fit into memory.
     """
+    _require_64_bits()
+    return observed.log_likelihood(statistic, n_prior, parameters, latent)
+
+
+def _require_64_bits() -> None:
     if not jax.config.jax_enable_x64:
         message = "32 bits are too few for log likelihoods of counts: call numpyro.enable_x64() first"
         raise UsageError(message)
-    return likelihoods.log_likelihood(statistic, n_prior, parameters)

@@ -1,9 +1,6 @@
-"""Exact likelihoods of released statistics as functions of parameters, in JAX; for ``suffice.numpyro``.
+r"""Likelihoods of families with one sum: N summed, and the sum itself summed or integrated.
 
-Windows of latent numbers are fixed by the released values and the noise, so that one compiled function serves
-all parameters: a count lies within ``NATS`` scales of its noisy value but for a chance of e^-NATS. Where
-parameters are so far from the data that the sum lives outside, the value is a lower bound that still rises
-towards the data.
+.. math:: p(y \mid \theta) = \sum_N \pi(N) \int p(S \mid N, \theta) \prod_j e^{-|y_j - s_j| / b}\, dS
 """
 
 from __future__ import annotations
@@ -15,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 
-from suffice.errors import UsageError
-from suffice.pipeline.inference import n_prior_for
+from suffice.pipeline.likelihoods.windows import NATS, require_terms, window_of_n
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -25,77 +21,13 @@ if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.release import NoisyStatistic
 
-NATS = 45.0
-MOST_TERMS = 50_000_000
-"""Of all sums together: some gigabytes, gradients included."""
 _LEVEL, _REACH = 64, 3.2
 """Nodes of the tanh-sinh rule on either side of the middle, and where it ends."""
 
 Terms = dict[str, Any]
 
 
-def log_likelihood(
-    statistic: NoisyStatistic, n_prior: NPrior | int | str | None, parameters: Mapping[str, Any]
-) -> Any:
-    """Return the log likelihood of every cell, (n_cells,); see ``suffice.numpyro.log_likelihood``."""
-    plan = statistic.plan
-    names = PARAMETERS.get(plan.family)
-    if names is None:
-        message = (
-            f"{plan.name} is {plan.family}, whose latent sums have no likelihood in closed form here: use "
-            "release.posterior"
-        )
-        raise UsageError(message)
-    if set(parameters) != set(names):
-        message = (
-            f"{plan.name} is {plan.family}: give {', '.join(names)}, not {', '.join(parameters) or 'nothing'}"
-        )
-        raise UsageError(message)
-    prior = n_prior_for(statistic, n_prior)
-    if plan.family in {"bernoulli", "categorical"}:
-        return _counts(statistic, prior, jnp.asarray(parameters["probability"]))
-    return _sums(statistic, prior, {name: jnp.asarray(value) for name, value in parameters.items()})
-
-
-def _counts(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
-    """Sum over all vectors of counts: one convolution after the other, in logarithms."""
-    plan = statistic.plan
-    values = statistic.values.astype(np.float64)
-    if plan.family == "bernoulli":
-        probability = jnp.stack(jnp.broadcast_arrays(1.0 - probability, probability), axis=-1)
-        if plan.design is Design.MINIMAL:  # false is what true leaves of N
-            values = np.concatenate([statistic.known_n - values, values], axis=1)
-    cells, categories = values.shape
-    probability = jnp.broadcast_to(probability, (cells, categories))
-    rates = np.full(categories, 1.0 / plan.scale)
-    if plan.family == "bernoulli" and plan.design is Design.MINIMAL:
-        rates[0] = 0.0
-    length = 2 * math.ceil(NATS * plan.scale) + 1
-    _require_terms(cells * length**2 * categories * (categories - 1) // 2)
-    low, high = prior.support
-    first = np.maximum(0.0, np.minimum(np.rint(values), high) - (length - 1) // 2)
-    index = np.arange(float(length))
-    counts = first[:, :, None] + index
-    rows = counts * jnp.log(probability)[:, :, None] - gammaln(counts + 1.0)
-    rows = rows - rates[:, None] * np.abs(counts - values[:, :, None])
-    total = rows[:, 0]
-    for category in range(1, categories):
-        total = _log_convolution(total, rows[:, category])
-    n = np.sum(first, axis=1)[:, None] + np.arange(float(total.shape[1]))
-    factor = np.where((n >= low) & (n <= high), prior.log_prob(np.clip(n, low, high)), -np.inf)
-    return logsumexp(total + gammaln(n + 1.0) + factor, axis=1)
-
-
-def _log_convolution(left: Any, right: Any) -> Any:
-    """Convolve rows (n_cells, n) given in logarithms."""
-    size = left.shape[1] + right.shape[1] - 1
-    place = np.arange(size)[:, None] - np.arange(right.shape[1])
-    inside = (place >= 0) & (place < left.shape[1])
-    shifted = jnp.where(inside, left[:, np.clip(place, 0, left.shape[1] - 1)], -jnp.inf)
-    return logsumexp(shifted + right[:, None, :], axis=2)
-
-
-def _sums(statistic: NoisyStatistic, prior: NPrior, parameters: Terms) -> Any:
+def one_sum(statistic: NoisyStatistic, prior: NPrior, parameters: Terms) -> Any:
     """Sum over N, and over or along the total given N."""
     plan = statistic.plan
     lower, upper = float(plan.parameters.lower or 0), float(plan.parameters.upper or 0)
@@ -105,19 +37,12 @@ def _sums(statistic: NoisyStatistic, prior: NPrior, parameters: Terms) -> Any:
         totals, noise_sd = statistic.quantity("total")
         seen = (totals - lower * statistic.known_n)[:, None]
         scale = plan.scale * noise_sd / plan.component_noise_sd
-        n = np.full((len(seen), 1), float(statistic.known_n))
+        n, log_pi = window_of_n(np.full(len(seen), float(statistic.known_n)), 0, prior)
     else:
         step = width / float(plan.partition_total or 1)
         seen, scale = statistic.values.astype(np.float64) * step, plan.scale * step
-        centre = np.rint(np.sum(seen, axis=1) / width)
         reach = math.ceil(2.0 * NATS * scale / width)
-        first = np.maximum(0.0, np.minimum(centre, prior.support[1]) - reach)
-        n = first[:, None] + np.arange(2.0 * reach + 1.0)
-    log_pi = np.where(
-        (n >= prior.support[0]) & (n <= prior.support[1]),
-        prior.log_prob(np.clip(n, *prior.support)),
-        -np.inf,
-    )
+        n, log_pi = window_of_n(np.sum(seen, axis=1) / width, reach, prior)
     cells = len(seen)
     terms = {name: jnp.broadcast_to(value, (cells,))[:, None, None] for name, value in parameters.items()}
     along = _over_counts if plan.family in COUNT_LAWS else _along_continuum
@@ -138,7 +63,7 @@ def _over_counts(
 ) -> Any:
     """Log p(y | N), (n_cells, n_n), of an integer total: a sum over all that the noise allows."""
     half = math.ceil(NATS * scale)
-    _require_terms(n.size * (2 * half + 1))
+    require_terms(n.size * (2 * half + 1))
     first = np.maximum(0.0, np.rint(seen[:, :1]) - half)
     total = (first + np.arange(2.0 * half + 1.0))[:, None, :]
     law = COUNT_LAWS[statistic.plan.family]
@@ -154,7 +79,7 @@ def _along_continuum(
 ) -> Any:
     """Log p(y | N), (n_cells, n_n), of a continuous total: an integral between the kinks of the noise."""
     nodes, weights = _tanh_sinh()
-    _require_terms(n.size * 3 * nodes.size)
+    require_terms(n.size * 3 * nodes.size)
     parameters = statistic.plan.parameters
     constants = {name: float(value) for name, value in parameters.constants.items()}
     records = np.maximum(n, 1.0)[:, :, None]
@@ -186,15 +111,6 @@ def _tanh_sinh() -> tuple[Any, Any]:
     nodes = 1.0 / (1.0 + np.exp(-2.0 * u))
     weights = np.pi / 4 * np.cosh(t) / np.cosh(u) ** 2 * (t[1] - t[0])
     return nodes, weights
-
-
-def _require_terms(terms: int) -> None:
-    if terms > MOST_TERMS:
-        message = (
-            f"the exact likelihood would take {terms} terms, more than {MOST_TERMS}: the noise is wide. Keep "
-            "fewer cells with where, or use release.posterior, whose cost does not grow with the noise"
-        )
-        raise UsageError(message)
 
 
 def _binomial(terms: Terms, total: Any, n: Any, constants: Mapping[str, float]) -> Any:
@@ -261,15 +177,3 @@ SUM_LAWS: dict[str, Callable[..., Any]] = {
     "normal_known_variance": _normal,
 }
 """Log densities of continuous totals given N >= 1, and where they begin and end."""
-
-PARAMETERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("bernoulli", "categorical", "binomial", "geometric", "negative_binomial"), ("probability",)
-    ),
-    **dict.fromkeys(("poisson", "exponential", "gamma", "weibull"), ("rate",)),
-    "pareto": ("shape",),
-    "laplace": ("scale",),
-    "normal_known_mean": ("variance",),
-    "normal_known_variance": ("mean",),
-}
-"""The parameters of every family that has a likelihood here."""

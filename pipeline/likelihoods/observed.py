@@ -1,0 +1,91 @@
+"""Which likelihood a family has, and of which parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+
+from suffice.errors import UsageError
+from suffice.pipeline.families.moments import is_linear
+from suffice.pipeline.inference import n_prior_for
+from suffice.pipeline.likelihoods import counts, moments, sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from suffice.pipeline.families.contract import Parameters
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.release import NoisyStatistic
+
+COUNTS: dict[str, Callable[..., Any]] = {
+    "bernoulli": counts.vector,
+    "categorical": counts.vector,
+    "contingency": counts.vector,
+    "naive_bayes": counts.naive_bayes,
+    "bayesian_network": counts.bayesian_network,
+    "markov_chain": counts.markov_chain,
+}
+"""Of a ``probability``."""
+
+MOMENTS: dict[str, Callable[..., Any]] = {
+    "normal": moments.normal,
+    "lognormal": moments.normal,
+    "multivariate_normal": moments.multivariate_normal,
+    "linear_regression": moments.linear_regression,
+}
+"""With latent numbers beside the parameters."""
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(COUNTS, ("probability",)),
+    **dict.fromkeys(("binomial", "geometric", "negative_binomial"), ("probability",)),
+    **dict.fromkeys(("poisson", "exponential", "gamma", "weibull"), ("rate",)),
+    "pareto": ("shape",),
+    "laplace": ("scale",),
+    "normal_known_mean": ("variance",),
+    "normal_known_variance": ("mean",),
+    "normal": ("mean", "variance"),
+    "lognormal": ("log_mean", "log_variance"),
+    "multivariate_normal": ("mean", "covariance"),
+    "linear_regression": ("coefficient", "intercept", "variance"),
+}
+"""The parameters of every family, in the order of its likelihood."""
+
+
+def parameters_of(family: str, constants: Parameters) -> tuple[str, ...]:
+    """Return the names of the parameters of a statistic."""
+    names = PARAMETERS[family]
+    return names if is_linear(constants) else tuple(name for name in names if name != "intercept")
+
+
+def n_latent(statistic: NoisyStatistic) -> int:
+    """Return how many latent numbers every cell has beside the parameters; 0 where all is summed."""
+    return moments.n_latent(statistic) if statistic.plan.family in MOMENTS else 0
+
+
+def log_likelihood(
+    statistic: NoisyStatistic,
+    n_prior: NPrior | int | str | None,
+    parameters: Mapping[str, Any],
+    latent: Any = None,
+) -> Any:
+    """Return the log likelihood of every cell, (n_cells,); see ``suffice.numpyro.log_likelihood``."""
+    plan = statistic.plan
+    names = parameters_of(plan.family, plan.parameters)
+    if set(parameters) != set(names):
+        message = (
+            f"{plan.name} is {plan.family}: give {', '.join(names)}, not {', '.join(parameters) or 'nothing'}"
+        )
+        raise UsageError(message)
+    shape = (len(statistic.values), n_latent(statistic))
+    if (None if latent is None else jnp.shape(latent)) != (shape if shape[1] else None):
+        wanted = f"latent numbers of shape {shape}" if shape[1] else "no latent numbers"
+        message = f"{plan.name} is {plan.family}: it takes {wanted}; observe() has them drawn"
+        raise UsageError(message)
+    prior = n_prior_for(statistic, n_prior)
+    given = {name: jnp.asarray(parameters[name]) for name in names}
+    if plan.family in COUNTS:
+        return COUNTS[plan.family](statistic, prior, given["probability"])
+    if plan.family in MOMENTS:
+        return MOMENTS[plan.family](statistic, prior, given, latent)
+    return sums.one_sum(statistic, prior, given)
