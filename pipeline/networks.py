@@ -98,7 +98,7 @@ def network_law(
                 again=tuple(
                     StarSight(
                         classes=None if root is None else seen[root],
-                        features=tuple(_by_class(released[node], seen[node], names) for node in nodes),
+                        features=tuple(by_class(released[node], seen[node], names) for node in nodes),
                         scale=own_scale,
                     )
                     for seen, own_scale in again
