@@ -171,7 +171,7 @@ class Enumeration:
             edges = np.concatenate([np.linspace(-span, span, 300), around, kinks])
         else:
             edges = np.concatenate(
-                [np.linspace(-160.0, math.log(span), 500), [math.log(kink) for kink in kinks if kink > 0]]
+                [np.linspace(-60.0, math.log(span), 215), [math.log(kink) for kink in kinks if kink > 0]]
             )
         edges = np.unique(edges)
         half = np.diff(edges)[:, None] / 2
