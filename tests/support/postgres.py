@@ -85,16 +85,18 @@ def running_server() -> Iterator[Server]:
         yield Server(named)
         return
     # A short path: the name of a socket has at most 107 bytes.
-    directory = Path(tempfile.mkdtemp(prefix="suffice-pg-", dir=_quick_directory()))
+    directory = Path(tempfile.mkdtemp(prefix="suffice-pg-"))
+    data = Path(tempfile.mkdtemp(prefix="suffice-pg-", dir=_quick_directory()))
     try:
-        with _own_server(directory) as url:
+        with _own_server(directory, data) as url:
             yield Server(url)
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        for made in (directory, data):
+            shutil.rmtree(made, ignore_errors=True)
 
 
 @contextmanager
-def _own_server(directory: Path) -> Iterator[str]:
+def _own_server(directory: Path, data: Path) -> Iterator[str]:
     account: dict[str, Any] = {}
     programs = _programs()
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
@@ -103,8 +105,8 @@ def _own_server(directory: Path) -> Iterator[str]:
         if not _can_run(programs / "initdb", account):
             shutil.copytree(programs.parent, directory / "programs", symlinks=True)
             programs = directory / "programs" / programs.name
-        shutil.chown(directory, account["user"])
-    data = directory / "data"
+        for made in (directory, data):
+            shutil.chown(made, account["user"])
     environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
     options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync"]
     subprocess.run(
