@@ -219,6 +219,9 @@ class Family:
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
         it is not worked out.
+    clipped_record : callable or None
+        The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
+        (n, upper + 1); None where posteriors do not model clipping.
     needs_unit : bool
         Whether it follows the rows of a column unit, and so needs one.
     n_categories : callable
@@ -259,6 +262,7 @@ class Family:
     predicts: bool = True
     disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Law] | None = None
     outside: Callable[..., Outside] | None = None
+    clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     needs_unit: bool = False
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from suffice.pipeline.families.clipped_counts import clipped_failures
 from suffice.pipeline.families.one_sum import (
     SumLattice,
     SumSpec,
@@ -80,6 +81,11 @@ def outside(probability: Floats, parameters: Parameters) -> Outside:
     return failures_outside(probability, bounds(parameters)[1])
 
 
+def clipped_record(probability: Floats, parameters: Parameters) -> Floats:
+    """Return the chances of a clipped count, (probability, count)."""
+    return clipped_failures(probability, int(bounds(parameters)[1]))
+
+
 FAMILY = one_sum_family(
     name="geometric",
     spec=GeometricSpec,
@@ -91,4 +97,5 @@ FAMILY = one_sum_family(
     log_likelihood=log_likelihood,
     draw=draw,
     outside=outside,
+    clipped_record=clipped_record,
 )

@@ -128,6 +128,7 @@ def one_sum_family(
     draw: Callable[[SpecType, Floats, np.random.Generator], Floats],
     constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
     outside: Callable[[Floats, Parameters], Outside] | None = None,
+    clipped_record: Callable[[Floats, Parameters], Floats] | None = None,
 ) -> Family:
     """Return the family with this lattice, this conjugate update and this law of the sum under the prior.
 
@@ -181,6 +182,7 @@ def one_sum_family(
         noise_aware=noise_aware,
         latent=latent,
         outside=outside,
+        clipped_record=clipped_record,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.families.clipped_counts import clipped_poisson
 from suffice.pipeline.families.one_sum import (
     LARGEST_RATE,
     SumLattice,
@@ -82,6 +83,11 @@ def outside(rate: Floats, parameters: Parameters) -> Outside:
     return poisson_outside(rate, bounds(parameters)[1])
 
 
+def clipped_record(rate: Floats, parameters: Parameters) -> Floats:
+    """Return the chances of a clipped count, (rate, count)."""
+    return clipped_poisson(rate, int(bounds(parameters)[1]))
+
+
 FAMILY = one_sum_family(
     name="poisson",
     spec=PoissonSpec,
@@ -93,4 +99,5 @@ FAMILY = one_sum_family(
     log_likelihood=log_likelihood,
     draw=draw,
     outside=outside,
+    clipped_record=clipped_record,
 )

@@ -1,0 +1,238 @@
+r"""The law of one parameter behind noisy sums of clipped counts, by quadrature, under any prior.
+
+The likelihood of a cell's noisy sums is exact (``likelihood``); times the prior it is integrated over the
+logarithm of a rate, or the logit of a probability, on panels that saddle points find.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.clipped_sums.likelihood import log_product
+from suffice.pipeline.clipped_sums.saddle import NoisyCounts, saddle, tilted
+from suffice.pipeline.densities import Density, DensityOnLine, Line
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.grid_law import GridLaw
+from suffice.pipeline.latent_sums.blocks import divide
+from suffice.pipeline.latent_sums.coordinates import coordinate_of
+from suffice.pipeline.mixtures import Mixture
+from suffice.pipeline.n_prior import Fixed
+from suffice.pipeline.priors import Beta, Gamma
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.grid_law import Cell
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.priors import Prior
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
+
+_LINES: dict[type[Prior], Line] = {Beta: Line.LOGIT, Gamma: Line.LOGARITHM}
+_NATS = 50.0
+"""How far below its highest density the tails of a conjugate prior end."""
+_FARTHEST_PLACE = 690.0
+"""Beyond it the logarithm of a rate has no exponential."""
+_OCTAVES = np.exp2(np.arange(-3.0, 40.0))
+_AROUND = np.array([-10.0, -5.0, -2.0, 0.0, 2.0, 5.0, 10.0])
+_RISE = 16.0
+_LONGEST = 2.0
+_NOTHING = -1e100
+_ELEMENTS = 1 << 21
+"""Chances held at a time while panels are found: some hundred megabytes with what rests on them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorOnLine:
+    """A proper prior on the line, but for a constant.
+
+    Attributes
+    ----------
+    log_density : callable
+        Places (n,) -> log densities.
+    edges : ndarray of shape (n_edges,), float64
+        Ascending; outside of them nothing matters.
+    """
+
+    log_density: Callable[[Floats], Floats]
+    edges: Floats
+
+
+def clipped_law(
+    statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior
+) -> GridLaw:
+    """Return the law of a family's one parameter given noisy sums of clipped counts.
+
+    Raises
+    ------
+    PriorError
+        Where a density is improper or leaves the parameter's domain.
+    """
+    family = FAMILIES[statistic.plan.family]
+    line = _LINES[family.prior]
+    (name,) = _nothing_seen(statistic, family.default_prior(statistic.plan.parameters)).parameters
+    own = prior_on_line(statistic, prior, line)
+    counts = noisy_counts(statistic, n_prior)
+    return GridLaw.of(name, line, _cells(statistic, own, counts, n_prior, line))
+
+
+def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior) -> NoisyCounts:
+    """Return the raw noisy sums and their law."""
+    plan = statistic.plan
+    values = statistic.values.astype(np.float64)
+    low, high = n_prior.support
+    return NoisyCounts(
+        first=values[:, 0],
+        second=values[:, 1] if values.shape[1] > 1 else None,
+        reach=int(plan.parameters.upper or 0),
+        scale=plan.scale,
+        low=float(low),
+        high=float(high),
+    )
+
+
+def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, line: Line) -> PriorOnLine:
+    """Return a prior's log density on the line, and where it is.
+
+    Raises
+    ------
+    PriorError
+        Where a density is improper or leaves the parameter's domain.
+    """
+    if isinstance(prior, Density):
+        default = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+        typical = float(coordinate_of(_nothing_seen(statistic, default)).centre[0])
+        found = DensityOnLine.of(prior, line, typical)
+        return PriorOnLine(log_density=found.log_density, edges=found.edges)
+    if isinstance(prior, Mixture):
+        parts = [_conjugate(statistic, component) for component in prior.components]
+        log_weights = np.log(np.array(prior.weights))[:, None]
+        return PriorOnLine(
+            log_density=lambda place: np.logaddexp.reduce(
+                log_weights + np.stack([part.log_density(place) for part in parts])
+            ),
+            edges=np.unique(np.concatenate([part.edges for part in parts])),
+        )
+    return _conjugate(statistic, prior)
+
+
+def _conjugate(statistic: NoisyStatistic, prior: Prior) -> PriorOnLine:
+    law = coordinate_of(_nothing_seen(statistic, prior))
+    centre, width = float(law.centre[0]), float(law.width[0])
+
+    def log_density(place: Floats) -> Floats:
+        return law.log_density(place[:, None])[:, 0]
+
+    places = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
+    places = places[places < _FARTHEST_PLACE]
+    value = log_density(places)
+    kept = np.flatnonzero(value > np.max(value) - _NATS)
+    first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(places) - 1)
+    return PriorOnLine(log_density=log_density, edges=places[first : last + 1])
+
+
+def _nothing_seen(statistic: NoisyStatistic, prior: Prior) -> Any:
+    """The prior, as the law of one cell."""
+    latent: Any = FAMILIES[statistic.plan.family].latent
+    return latent(statistic, prior, Fixed(0))[1](np.zeros(1), np.zeros(1))
+
+
+def _cells(
+    statistic: NoisyStatistic, prior: PriorOnLine, counts: NoisyCounts, n_prior: NPrior, line: Line
+) -> Iterator[Cell]:
+    """Panels and log densities, cell by cell; panels are found for many cells at a time."""
+    constants = statistic.plan.parameters
+    record: Any = FAMILIES[statistic.plan.family].clipped_record
+
+    def chances(place: Floats) -> Floats:
+        law: Floats = record(line.parameter(place), constants)
+        return law
+
+    per_cell = 5 * (len(prior.edges) + len(_AROUND)) * (counts.reach + 1)
+    step = max(1, _ELEMENTS // per_cell)
+    cells = np.arange(len(counts.first))
+    for start in range(0, len(cells), step):
+        batch = counts.take(cells[start : start + step])
+        row, left, right = _panels(batch, prior, chances)
+        ends = np.searchsorted(row, np.arange(len(batch.first) + 1))
+        for cell, (first, last) in enumerate(itertools.pairwise(ends)):
+            own = batch.take(np.array([cell]))
+
+            def log_density(place: Floats, own: NoisyCounts = own) -> Floats:
+                return log_product(own, n_prior, chances(place), prior.log_density(place))
+
+            yield left[first:last], right[first:last], log_density
+
+
+def _panels(
+    counts: NoisyCounts, prior: PriorOnLine, chances: Callable[[Floats], Floats]
+) -> tuple[Cells, Floats, Floats]:
+    """Panels beyond which nothing matters, ascending cell by cell: the cell, left and right."""
+    cells = np.arange(len(counts.first))
+    centre, width = _fit(counts, prior, chances)
+    half = float(_places(np.array([counts.reach / 2.0]), prior, chances)[0])
+    own = centre[:, None] + width[:, None] * _AROUND
+    shared = np.broadcast_to(prior.edges, (len(cells), len(prior.edges)))
+    edges = np.sort(
+        np.clip(np.concatenate([own, shared], axis=1), prior.edges[0], prior.edges[-1]), axis=1
+    )
+
+    def evaluate(row: Cells, place: Floats) -> Floats:
+        flat = place.ravel()
+        at = saddle(counts.take(np.repeat(row, place.shape[1])), chances(flat))
+        value = at.log_weight + prior.log_density(flat)
+        return np.maximum(value, _NOTHING).reshape(place.shape)
+
+    row, left, right, _ = divide(
+        evaluate,
+        np.repeat(cells, edges.shape[1] - 1),
+        edges[:, :-1].ravel(),
+        edges[:, 1:].ravel(),
+        group=cells,
+        is_sum=False,
+        most_rise=_RISE,
+        longest=lambda left: _LONGEST + np.abs(left - half) / 2.0,
+    )
+    order = np.lexsort((left, row))
+    return row[order], left[order], right[order]
+
+
+def _fit(
+    counts: NoisyCounts, prior: PriorOnLine, chances: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """Places at which records have the mean that was released, and about how well these are known."""
+    n = np.full(len(counts.first), counts.low)
+    if counts.second is not None:
+        n = np.clip((counts.first + counts.second) / counts.reach, max(counts.low, 1.0), counts.high)
+    n = np.maximum(n, 1.0)
+    target = np.clip(counts.first / n, 0.25 / n, counts.reach - 0.25 / n)
+    middle = _places(target, prior, chances)
+    _, _, mean, variance = tilted(chances(middle), np.zeros(len(n)))
+    slope = np.abs(_mean(chances(middle + 0.01)) - mean) / 0.01
+    error = np.sqrt(n * variance + 2.0 * counts.scale**2) / n
+    with np.errstate(divide="ignore"):
+        return middle, np.minimum(error / np.maximum(slope, 1e-300), 10.0)
+
+
+def _places(target: Floats, prior: PriorOnLine, chances: Callable[[Floats], Floats]) -> Floats:
+    """Places at which clipped records have these means, or the ends of the prior."""
+    left, right = (np.full(len(target), end) for end in prior.edges[[0, -1]])
+    falls = _mean(chances(left)) > _mean(chances(right))
+    for _ in range(60):
+        middle = (left + right) / 2.0
+        below = (_mean(chances(middle)) < target) != falls
+        left, right = np.where(below, middle, left), np.where(below, right, middle)
+    return left
+
+
+def _mean(chance: Floats) -> Floats:
+    mean: Floats = chance @ np.arange(float(chance.shape[1]))
+    return mean
