@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
     Rows: TypeAlias = NDArray[np.int64]
 
-_NATS = 24.0
+_NATS = 22.0
 """How far below the highest weight numbers of records may lie before they are left out."""
 _TAIL = 36.0
 """Nats of the law of a sum, or of a power of its characteristic function, below which it is left out."""
@@ -44,8 +44,8 @@ _BOUNDS = np.exp2(np.arange(-40.0, 6.0, 0.5))
 _MOST_NUMBERS = 256.0
 """Numbers of records up to which each is taken for itself."""
 _STARTS = 64
-_SMALLEST = 2.0**-12
-_MOST_ELEMENTS = 1 << 18
+_SMALLEST = 2.0**-4
+_MOST_ELEMENTS = 1 << 15
 
 
 def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior: Floats) -> Floats:
@@ -68,7 +68,6 @@ def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior:
     nats = np.maximum(_NATS - (np.max(depth) - depth), 1.0)
     first, last = range_of_n(repeated, at, nats)
     n, weight = _rule_of_n(counts, at, first, last)
-    log_weight = n_prior.log_prob(n) + np.log(weight)
     joined = np.full((len(chance), len(n)), -np.inf)
     if n[0] < 1.0:
         none = -(abs(counts.first[0]) + (0.0 if counts.second is None else abs(counts.second[0])))
@@ -76,7 +75,7 @@ def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior:
     law, _, _, _ = tilted(chance, at.tilt)
     # What has about the same spread shares a grid.
     spread = np.floor(np.log2(np.maximum(at.variance, _SMALLEST)))
-    size = np.where(n < 1.0, -1.0, np.floor(np.log2(np.maximum(n, 1.0))))
+    size = np.where(n < 1.0, -1.0, np.floor(np.log2(np.maximum(n, 4.0))))
     for variance in np.unique(spread):
         of_spread = spread == variance
         for octave in np.unique(size[n >= 1.0]):
@@ -89,9 +88,9 @@ def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior:
             numbers = np.flatnonzero(of_size)
             grid = Grid.of(counts, at.take(rows), law[rows], n[numbers])
             joined[np.ix_(rows, numbers)] = grid.log_chance(counts)
-    joined += log_weight
+    joined += n_prior.log_prob(n)
     top = np.max(joined, axis=1)
-    total: Floats = top + np.log(np.sum(np.exp(joined - top[:, None]), axis=1))
+    total: Floats = top + np.log(np.exp(joined - top[:, None]) @ weight)
     return total + log_prior
 
 
@@ -111,8 +110,9 @@ def _rule_of_n(counts: NoisyCounts, at: Saddle, first: Floats, last: Floats) -> 
     ladders = (centres[:, None] + _LADDER / counts.fall).ravel()
     edges = np.ceil(np.clip(np.concatenate([*kinks, whole, ladders, _OCTAVES]), low, high + 1.0))
     joined = np.unique(np.append(edges, [low, high + 1.0]))
-    nodes, weights = sum_rule(joined[:-1], joined[1:])
-    used = weights > 0.0
+    # Between integers the law of few different sums is none: it only rings.
+    nodes, weights = sum_rule(joined[:-1], joined[1:], at_integers=True)
+    used = weights != 0.0
     return nodes[used], weights[used]
 
 
@@ -146,7 +146,8 @@ class Grid:
     @classmethod
     def of(cls, counts: NoisyCounts, at: Saddle, law: Floats, n: Floats) -> Self:
         """Find places and frequencies; `law` is that of a tilted record, (n_rows, R + 1)."""
-        before, after = _margin(law[:, ::-1], counts.reach - at.mean, n), _margin(law, at.mean, n)
+        before = _margin(law[:, ::-1], counts.reach - at.mean, float(n[-1]))
+        after = _margin(law, at.mean, float(n[-1]))
         wide = float(np.max(before + after)) + 3.0
         step = np.ceil(wide / (_STARTS - 2)) if wide > _STARTS else 1.0
         starts = float(_STARTS) if wide > _STARTS else np.ceil(wide) + 1.0
@@ -242,17 +243,15 @@ def _series(slope: Floats, length: Floats, log_largest: Floats) -> Floats:
     return result
 
 
-def _margin(law: Floats, mean: Floats, n: Floats) -> Floats:
-    """Distances above the mean that sums exceed with a chance of at most e^-36, (n_rows, n_n): Chernoff."""
+def _margin(law: Floats, mean: Floats, n: float) -> Floats:
+    """Distances above the mean that up to n records exceed with a chance below e^-36, (n_rows, 1): Chernoff."""
     most = law.shape[1] - 1
     tilts = _BOUNDS[_BOUNDS * most < 700.0]
     moment = law @ np.exp(-np.outer(most - np.arange(most + 1.0), tilts))
     with np.errstate(divide="ignore"):
         excess = np.maximum(np.log(moment) + tilts * (most - mean[:, None]), 0.0)
-    margin = np.full((len(law), len(n)), np.inf)
-    for position, tilt in enumerate(tilts):
-        np.minimum(margin, (_TAIL + n * excess[:, position, None]) / tilt, out=margin)
-    return np.minimum(margin, n * (most - mean)[:, None])
+    margin: Floats = np.min((_TAIL + n * excess) / tilts, axis=1)
+    return np.minimum(margin, n * (most - mean))[:, None]
 
 
 def _characteristic(at: Saddle, law: Floats, least: float, period: float) -> tuple[Floats, Complexes]:

@@ -41,8 +41,8 @@ _NATS = 50.0
 """How far below its highest density the tails of a conjugate prior end."""
 _FARTHEST_PLACE = 690.0
 """Beyond it the logarithm of a rate has no exponential."""
-_OCTAVES = np.exp2(np.arange(-3.0, 40.0))
-_AROUND = np.array([-10.0, -5.0, -2.0, 0.0, 2.0, 5.0, 10.0])
+_OCTAVES = np.exp2(np.arange(0.0, 40.0))
+_AROUND = np.array([-8.0, -3.0, 0.0, 3.0, 8.0])
 _RISE = 16.0
 _LONGEST = 2.0
 _NOTHING = -1e100

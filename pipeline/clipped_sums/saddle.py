@@ -214,11 +214,17 @@ def range_of_n(counts: NoisyCounts, at: Saddle, nats: Floats) -> tuple[Floats, F
     one, other = at.log_moment, at.log_moment - at.tilt * counts.reach
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         sd = np.sqrt(at.n * at.variance)
-        per_row = np.maximum(sd / at.mean, sd / (counts.reach - at.mean))
         # Where it is the law of the records that keeps N from going on, their sums have a normal law there.
-        most = np.sqrt(8.0 * nats) * np.nan_to_num(per_row, nan=0.0) + 2.0 * nats / counts.fall + 2.0
+        spreads = [np.nan_to_num(sd / of_record, nan=0.0) for of_record in (at.mean, counts.reach - at.mean)]
+        to_right = np.where(at.tilt > 0.0, spreads[0], spreads[1])
+        to_left = np.where(at.tilt > 0.0, spreads[1], spreads[0])
         below, above = (
-            np.minimum(nats / np.maximum(fall, 1e-300), most)
-            for fall in (counts.fall + np.minimum(one, other), counts.fall - np.maximum(one, other))
+            np.minimum(
+                nats / np.maximum(fall, 1e-300), np.sqrt(8.0 * nats) * spread + 2.0 * nats / counts.fall + 2.0
+            )
+            for fall, spread in (
+                (counts.fall + np.minimum(one, other), to_left),
+                (counts.fall - np.maximum(one, other), to_right),
+            )
         )
     return np.maximum(at.n - below, counts.low), np.minimum(at.n + above, counts.high)
