@@ -2,7 +2,8 @@
 
 For every simulation the parameters are drawn from their prior and a private N from its own, a data set from
 the model, its sums are clipped and rounded as the release's were, and noise of the release's law is added.
-The posterior of these is then sampled as a user samples it. Where model and posterior fit, the rank of the
+The posterior of these is then sampled as a user samples it; that of the same records without clipping ignores
+it. Where model and posterior fit, the rank of the
 truth among ``DRAWS`` independent draws is uniform on ``0..DRAWS``, whatever the problem.
 
 References
@@ -12,6 +13,7 @@ References
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.posterior import NOISE_AWARE, generator
+from suffice.pipeline.posterior import IGNORED, NOISE_AWARE, generator
 from suffice.pipeline.simulation import discrete_laplace
 from suffice.pipeline.verdict import DRAWS, Calibration, Ranks
 from suffice.pipeline.world import require_drawable, require_positive, world_of
@@ -167,9 +169,13 @@ def simulate(
         names, clipped = _ranks(world, truth, sums.clipped, noise, np.random.default_rng(seed))
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
+        if world.family.clipped_record is not None:
+            # Their posteriors differ also where nothing was clipped: that might have been.
+            differs |= np.any(differs)
         if np.any(differs):
+            free = dataclasses.replace(world, clipping=IGNORED)
             _, unclipped[differs] = _ranks(
-                world, truth[differs], sums.unclipped[differs], noise[differs], np.random.default_rng(seed)
+                free, truth[differs], sums.unclipped[differs], noise[differs], np.random.default_rng(seed)
             )
         n_clipped += sums.n_clipped
         parts.append((clipped, unclipped))
@@ -208,7 +214,11 @@ def _ranks(
 ) -> tuple[tuple[tuple[str, str | None], ...], Counts]:
     """Names of the parameters, and the truths' ranks among posterior draws, (n_simulations, n_parameters)."""
     posterior = posterior_of(
-        world.noisy(sums, noise), method=world.method, prior=world.prior, n_prior=world.believed_n_prior
+        world.noisy(sums, noise),
+        method=world.method,
+        prior=world.prior,
+        n_prior=world.believed_n_prior,
+        clipping=world.clipping,
     )
     drawn = posterior.sample(DRAWS, rng)
     names = _names(posterior)

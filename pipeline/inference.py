@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from suffice.errors import PriorError, UsageError
@@ -10,7 +11,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.laws import Labelled
 from suffice.pipeline.mixtures import Mixture, mixture_law, one_component, parse_mixture
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
-from suffice.pipeline.posterior import NOISE_AWARE, PLUG_IN, Posterior
+from suffice.pipeline.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.priors import Dirichlet, Prior
 from suffice.pipeline.sensitivity import Design
 
@@ -30,6 +31,7 @@ def posterior_of(
     method: str = NOISE_AWARE,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
 ) -> Posterior:
     """Compute the posterior of a released statistic's parameters.
 
@@ -45,16 +47,21 @@ def posterior_of(
         for families with one parameter.
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
+    clipping : {"modelled", "ignored"}
+        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records for
+        clipped to their public bound, in every cell in which that can matter (see ``clipped_sums.choice``),
+        or for never clipped. Others, plug-in posteriors too, never model clipping; ``Posterior.clipping``
+        says where it matters.
 
     Raises
     ------
     UsageError
-        Where the method does not exist, for this family or at all, or a prior of N has no use.
+        Where the method or the way of clipping does not exist, for this family or at all, or a prior of N has no use.
     PriorError
         Where the prior is not of the family's conjugate kind, or is an improper density.
     """
     if method == NOISE_AWARE:
-        return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior)
+        return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping=clipping)
     if method != PLUG_IN:
         message = (
             f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
@@ -71,8 +78,12 @@ def noise_aware_posterior(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
+    if clipping not in {MODELLED, IGNORED}:
+        message = f"clipping is {MODELLED} or {IGNORED}, not {clipping!r}"
+        raise UsageError(message)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:
         message = (
@@ -82,18 +93,25 @@ def noise_aware_posterior(
         raise UsageError(message)
     given = _read(prior)
     latent_n = n_prior_for(statistic, n_prior)
-    if isinstance(given, Density):
-        return _posterior(statistic, NOISE_AWARE, given, _any_prior_law(statistic, given, latent_n), latent_n)
     if isinstance(given, Mixture):
-        laws = [
-            family.noise_aware(statistic, _prior_for(statistic, component), latent_n)
-            for component in given.components
-        ]
-        return _posterior(statistic, NOISE_AWARE, given, mixture_law(given, laws), latent_n)
-    chosen = _prior_for(statistic, given)
-    return _posterior(
-        statistic, NOISE_AWARE, chosen, family.noise_aware(statistic, chosen, latent_n), latent_n
-    )
+        for component in given.components:
+            _prior_for(statistic, component)
+    chosen = given if isinstance(given, Density | Mixture) else _prior_for(statistic, given)
+    law: Law
+    if clipping == MODELLED and family.clipped_record is not None:
+        from suffice.pipeline.clipped_sums.choice import law_with_clipping  # noqa: PLC0415 - few families
+
+        law, modelled = law_with_clipping(statistic, chosen, latent_n)
+        plain = _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)
+        return dataclasses.replace(plain, models_clipping=modelled)
+    if isinstance(chosen, Density):
+        law = _any_prior_law(statistic, chosen, latent_n)
+    elif isinstance(chosen, Mixture):
+        laws = [family.noise_aware(statistic, component, latent_n) for component in chosen.components]
+        law = mixture_law(chosen, laws)
+    else:
+        law = family.noise_aware(statistic, chosen, latent_n)
+    return _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)
 
 
 def disjoint_posterior(

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 NOISE_AWARE = "noise-aware"
 PLUG_IN = "plug-in"
 METHODS = (NOISE_AWARE, PLUG_IN)
+MODELLED = "modelled"
+IGNORED = "ignored"
 DRAWS = 4000
 MASS = 0.95
 
@@ -83,6 +85,8 @@ class Posterior:
         The public bounds and known parameters of the statistic.
     model : Model or None
         What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
+    models_clipping : ndarray of shape (n_groups,), bool, or None
+        The cells whose records are taken for clipped to their public bound; None where no cell's are.
     """
 
     statistic: str
@@ -96,6 +100,7 @@ class Posterior:
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
+    models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -127,7 +132,8 @@ class Posterior:
         """Whether clipping matters, told from the posterior and the bounds: no data are read.
 
         For every cell the ``share`` of records that the model puts beyond the bounds, the ``bias`` that
-        clipping them gives, in posterior standard deviations, and ``is_warned`` where it exceeds a quarter.
+        clipping them gives to who leaves it out of account, in posterior standard deviations, whether it
+        ``is_modelled``, and ``is_warned`` where it is not and its bias exceeds a quarter.
         None where nothing is clipped (Bernoulli, binomial, counts of categories), and of several columns.
         """
         from suffice.pipeline.clipping import clipping_of  # noqa: PLC0415 - few ask
@@ -137,7 +143,7 @@ class Posterior:
         if outside is None or self.constants is None:
             return None
         means, sds = (list(map(moment, self.parameters)) for moment in (self.mean, self.sd))
-        return clipping_of(outside, means, sds, self.constants)
+        return clipping_of(outside, means, sds, self.constants, self.models_clipping)
 
     def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:
         """Draw the parameters jointly and independently.

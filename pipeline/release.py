@@ -281,6 +281,7 @@ class Release:
         where: Mapping[str, object] | None = None,
         method: str = "noise-aware",
         n_prior: NPrior | int | str | None = None,
+        clipping: str = "modelled",
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
 
@@ -299,6 +300,9 @@ class Release:
             statistics for exact, which is not calibrated. There is never a silent fallback.
         n_prior : optional
             The public prior of a latent number of records; see ``suffice.pipeline.priors``.
+        clipping : {"modelled", "ignored"}
+            Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records
+            for clipped to their public bound, wherever that can matter, or for never clipped.
 
         Raises
         ------
@@ -309,6 +313,6 @@ class Release:
         from suffice.pipeline.predictive import Model  # noqa: PLC0415
 
         chosen = self.statistic(statistic).where(where)
-        posterior = posterior_of(chosen, method=method, prior=prior, n_prior=n_prior)
+        posterior = posterior_of(chosen, method=method, prior=prior, n_prior=n_prior, clipping=clipping)
         model = Model.of(chosen, self.manifest["plan"]["statistics"][statistic])
         return dataclasses.replace(posterior, model=model)

@@ -13,7 +13,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import posterior_of
 from suffice.pipeline.mixtures import one_component
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
-from suffice.pipeline.posterior import NOISE_AWARE
+from suffice.pipeline.posterior import MODELLED, NOISE_AWARE
 from suffice.pipeline.predictive import Model
 from suffice.pipeline.release import NoisyStatistic
 from suffice.pipeline.sensitivity import Design
@@ -61,6 +61,8 @@ class World:
         The number of records is drawn from it.
     believed_n_prior : NPrior or None
         What the posterior believes of N; None where it has no use for a prior of N.
+    clipping : str
+        Whether the posterior models clipping, where it can.
     """
 
     entry: StatisticSpec
@@ -72,6 +74,7 @@ class World:
     prior: Prior
     n_prior: NPrior
     believed_n_prior: NPrior | None
+    clipping: str = MODELLED
 
     @property
     def family(self) -> Family:

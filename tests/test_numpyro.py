@@ -228,7 +228,7 @@ def test_three_routes_agree(keys: dict[str, Any], public_n: int | None) -> None:
         row = [7]
     statistic = released(keys, [row], epsilon="2", public_n=public_n)
     n_prior = None if public_n is not None else "Uniform(0, 30)"
-    posterior = noise_aware_posterior(statistic, n_prior=n_prior)
+    posterior = noise_aware_posterior(statistic, n_prior=n_prior, clipping="ignored")
     if keys is BERNOULLI:
         points = (np.arange(200) + 0.5) / 200
         grid: Floats = points
@@ -278,7 +278,7 @@ def test_pooled_posteriors_are_products_of_these_likelihoods(
     grid = np.linspace(low - (high - low) / 4, high + (high - low) / 4, 200)
     if name != "mean":
         grid = grid[(grid > 1e-3) & ((grid < 1.0) | (name != "probability"))]
-    log_weight = log_prior_density(noise_aware_posterior(parts[0], n_prior=n_prior), grid)
+    log_weight = log_prior_density(noise_aware_posterior(parts[0], n_prior=n_prior, clipping="ignored"), grid)
     for part in parts:
         cells = noisy_statistic(part.plan, np.repeat(part.values, len(grid), axis=0))
         log_weight = log_weight + compiled(cells, n_prior, **{name: grid})

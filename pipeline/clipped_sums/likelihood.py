@@ -193,9 +193,7 @@ class Grid:
         log_chance: Floats = at.log_weight[:, None] + np.log(np.maximum(total, 1e-300) / self.period)
         return log_chance
 
-    def _waves(
-        self, counts: NoisyCounts, part: slice, heights: Floats, inside: NDArray[np.bool_]
-    ) -> Floats:
+    def _waves(self, counts: NoisyCounts, part: slice, heights: Floats, inside: NDArray[np.bool_]) -> Floats:
         """What frequencies above 0 add, (n_rows, n_n): geometric series between start, kinks and end."""
         frequency, tilt = self.frequency, self.at.tilt[part, None]
         turn = -1j * frequency

@@ -66,9 +66,7 @@ class PriorOnLine:
     edges: Floats
 
 
-def clipped_law(
-    statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior
-) -> GridLaw:
+def clipped_law(statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior) -> GridLaw:
     """Return the law of a family's one parameter given noisy sums of clipped counts.
 
     Raises
@@ -181,9 +179,7 @@ def _panels(
     half = float(_places(np.array([counts.reach / 2.0]), prior, chances)[0])
     own = centre[:, None] + width[:, None] * _AROUND
     shared = np.broadcast_to(prior.edges, (len(cells), len(prior.edges)))
-    edges = np.sort(
-        np.clip(np.concatenate([own, shared], axis=1), prior.edges[0], prior.edges[-1]), axis=1
-    )
+    edges = np.sort(np.clip(np.concatenate([own, shared], axis=1), prior.edges[0], prior.edges[-1]), axis=1)
 
     def evaluate(row: Cells, place: Floats) -> Floats:
         flat = place.ravel()

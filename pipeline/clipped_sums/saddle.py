@@ -135,9 +135,7 @@ def _saddle_at(counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats
     _, log_moment, mean, variance = tilted(probability, tilt)
     low, high = counts.kinks(n)
     log_weight = n * log_moment - (high - low) / counts.scale - tilt * np.where(tilt > 0.0, low, high)
-    return Saddle(
-        tilt=tilt, n=n, log_weight=log_weight, mean=mean, variance=variance, log_moment=log_moment
-    )
+    return Saddle(tilt=tilt, n=n, log_weight=log_weight, mean=mean, variance=variance, log_moment=log_moment)
 
 
 def _tilt_given(counts: NoisyCounts, probability: Floats, n: Floats) -> Floats:
@@ -154,7 +152,10 @@ def _tilt_given(counts: NoisyCounts, probability: Floats, n: Floats) -> Floats:
             break
         miss = n[rows] * mean[rows] - target[rows]
         over = miss > 0.0
-        right[rows], left[rows] = np.where(over, tilt[rows], right[rows]), np.where(over, left[rows], tilt[rows])
+        right[rows], left[rows] = (
+            np.where(over, tilt[rows], right[rows]),
+            np.where(over, left[rows], tilt[rows]),
+        )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             new = tilt[rows] - miss / (n[rows] * variance[rows])
         inside = (new > left[rows]) & (new < right[rows])
@@ -174,9 +175,7 @@ def _tilt_given(counts: NoisyCounts, probability: Floats, n: Floats) -> Floats:
     return tilt
 
 
-def _other_n(
-    counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats
-) -> tuple[Floats, Floats]:
+def _other_n(counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats) -> tuple[Floats, Floats]:
     """Move to another N where data and law are so far apart that rather N is wrong: rare."""
     assert counts.second is not None  # noqa: S101 - for the type checker
     n, tilt = n.copy(), tilt.copy()
@@ -195,9 +194,7 @@ def _other_n(
     _, one, mean, _ = tilted(probability[rows], inner)
     by_first = np.abs(one) >= np.abs(one - inner * counts.reach)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(
-            by_first, counts.first[rows] / mean, counts.second[rows] / (counts.reach - mean)
-        )
+        found = np.where(by_first, counts.first[rows] / mean, counts.second[rows] / (counts.reach - mean))
     found = np.where(np.isnan(found), n[rows], np.clip(found, counts.low, counts.high))
     is_end = (found == counts.low) | (found == counts.high)
     tilt[rows], n[rows] = inner, found

@@ -95,9 +95,7 @@ def outside(probability: Floats, parameters: Parameters) -> Outside:
 
 def clipped_record(probability: Floats, parameters: Parameters) -> Floats:
     """Return the chances of a clipped count, (probability, count)."""
-    return clipped_failures(
-        probability, int(bounds(parameters)[1]), float(parameters.constants["successes"])
-    )
+    return clipped_failures(probability, int(bounds(parameters)[1]), float(parameters.constants["successes"]))
 
 
 FAMILY = one_sum_family(

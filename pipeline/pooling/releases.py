@@ -25,7 +25,7 @@ from suffice.pipeline.pooling.particles import (
 )
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.tables import PooledTablesLaw, factors_of
-from suffice.pipeline.posterior import generator
+from suffice.pipeline.posterior import IGNORED, generator
 from suffice.pipeline.table_laws import PiecesLaw
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def pool(
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    return noise_aware_posterior(seen_again(parts), prior=prior, n_prior=n_prior)
+    return noise_aware_posterior(seen_again(parts), prior=prior, n_prior=n_prior, clipping=IGNORED)
 
 
 def seen_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
@@ -131,7 +131,9 @@ def pooled(
     """
     law: Law
     if FAMILIES[parts[0].plan.family].latent is not None:
-        first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior)
+        first = noise_aware_posterior(
+            parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED
+        )
         n_priors = [n_prior_for(part, n_prior) for part in parts]
         try:
             law = pooled_grid_law(parts, first.prior, n_priors)
@@ -162,7 +164,10 @@ def _by_particles(
     """Multiply mixtures of conjugate laws by importance sampling, factor by factor."""
 
     def posteriors(rows: Rows) -> tuple[Posterior, list[tuple[Any, ...]]]:
-        found = [noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior) for part in parts]
+        found = [
+            noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior, clipping=IGNORED)
+            for part in parts
+        ]
         return found[0], list(zip(*map(_factors, found), strict=True))
 
     cells = len(parts[0].values)

@@ -13,7 +13,7 @@ from suffice.card_plot import forest
 from suffice.errors import UsageError
 from suffice.pipeline.numbers import format_epsilon, format_number
 from suffice.pipeline.posterior import PLUG_IN, summarise
-from suffice.rendering import clipping_warning
+from suffice.rendering import clipping_model, clipping_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -209,6 +209,9 @@ def _says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Itera
         "Such intervals are calibrated on average over the priors, the number of records included: simulated "
         f"with suffice calibrate, {100 * mass:g} of 100 hold the truth where records follow the model."
     )
+    modelled = clipping_model(posterior)
+    if modelled:
+        yield f"{modelled[0].upper()}{modelled[1:]}."
     if statistic.public_n is None:
         yield f"The number of records is private here, and unknown under the prior {posterior.n_prior}."
 
@@ -216,7 +219,12 @@ def _says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Itera
 def _does_not_say(posterior: Posterior, statistic: NoisyStatistic) -> Iterable[str]:
     yield "Anything about one person or record: the release is private at the epsilon stated above."
     yield f"That the records are {posterior.family}: the model is an assumption, and so is the prior."
-    if statistic.plan.parameters.upper is not None and posterior.family not in {"bernoulli", "binomial"}:
+    modelled = posterior.models_clipping
+    if (
+        statistic.plan.parameters.upper is not None
+        and posterior.family not in {"bernoulli", "binomial"}
+        and modelled is None
+    ):
         yield (
             "What values beyond the bounds were: the model knows nothing of clipping, so where many values "
             "were clipped these intervals are about the clipped values and may miss the true parameter."

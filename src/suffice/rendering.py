@@ -44,10 +44,20 @@ def print_saturation(statistic: NoisyStatistic) -> None:
 
 
 def print_clipping(posterior: Posterior) -> None:
-    """Say in how many cells clipping matters, and how much at worst."""
-    warning = clipping_warning(posterior)
-    if warning:
-        print(f"\n{warning}")
+    """Say in how many cells clipping is modelled, in how many it matters and is not, and how much at worst."""
+    for line in filter(None, (clipping_model(posterior), clipping_warning(posterior))):
+        print(f"\n{line}")
+
+
+def clipping_model(posterior: Posterior) -> str:
+    """Say in how many cells records are taken for clipped; empty where there are none."""
+    modelled = posterior.models_clipping
+    if modelled is None or not modelled.any():
+        return ""
+    return (
+        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are taken for "
+        "clipped to the public bound; in the others that makes no difference"
+    )
 
 
 def clipping_warning(posterior: Posterior) -> str:
@@ -70,7 +80,8 @@ def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
     found = posterior.clipping
     if found is None:
         return None
-    cells = zip(found.share.tolist(), found.bias.tolist(), found.is_warned.tolist(), strict=True)
+    columns = (found.share, found.bias, found.is_modelled, found.is_warned)
+    cells = zip(*(column.tolist() for column in columns), strict=True)
     return {
         "threshold": THRESHOLD,
         "is_warned": bool(found.is_warned.any()),
@@ -79,9 +90,10 @@ def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
                 **{column: keys[cell] for column, keys in posterior.groups.items()},
                 "share": share if math.isfinite(share) else None,
                 "bias": bias if math.isfinite(bias) else None,
+                "is_modelled": is_modelled,
                 "is_warned": is_warned,
             }
-            for cell, (share, bias, is_warned) in enumerate(cells)
+            for cell, (share, bias, is_modelled, is_warned) in enumerate(cells)
         ],
     }
 

@@ -70,7 +70,9 @@ def test_laws_of_a_clipped_record(family: str, reach: int) -> None:
         successes = {"geometric": 1.0, "negative_binomial": 0.3}.get(family, 1.0)
         count = np.arange(reach)
         given = (
-            stats.poisson(mean) if family == "poisson" else stats.nbinom(successes, successes / (successes + mean))
+            stats.poisson(mean)
+            if family == "poisson"
+            else stats.nbinom(successes, successes / (successes + mean))
         )
         assert law[:-1] == pytest.approx(given.pmf(count), rel=1e-9, abs=1e-300)
         assert law[-1] == pytest.approx(given.sf(reach - 1), rel=1e-9)

@@ -41,7 +41,9 @@ PRIORS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def released(family: str, sums: list[list[int]], *, epsilon: str, public_n: int | None = None) -> NoisyStatistic:
+def released(
+    family: str, sums: list[list[int]], *, epsilon: str, public_n: int | None = None
+) -> NoisyStatistic:
     plan = statistic_plan(
         {"family": family, **ENTRIES[family]}, epsilon=epsilon, public_n=public_n is not None
     )
@@ -75,7 +77,9 @@ def log_prior(family: str, prior: Any, place: Floats) -> Floats:
     return prior.logpdf(inside) + np.log(inside) + np.log1p(-inside)
 
 
-def enumerated(family: str, statistic: NoisyStatistic, prior: Any, n_prior: NPrior) -> tuple[Floats, Floats, Floats]:
+def enumerated(
+    family: str, statistic: NoisyStatistic, prior: Any, n_prior: NPrior
+) -> tuple[Floats, Floats, Floats]:
     """Places, parameters there, and probabilities of them for the first cell: every N, every sum."""
     place = np.linspace(-40.0, 12.0 if family == "poisson" else 34.0, 30_001)
     chance = law_of(family, place)

@@ -113,7 +113,11 @@ def released(
     values = np.rint(np.array(NOISY) * reach).astype(np.int64)[:, : len(plan.components)]
     n = n_prior.n if isinstance(n_prior, Fixed) else None
     statistic = noisy_statistic(plan, values, public_n=n if public_n else None)
-    return plan, values, posterior_of(statistic, prior=prior, n_prior=None if public_n else n_prior)
+    return (
+        plan,
+        values,
+        posterior_of(statistic, prior=prior, n_prior=None if public_n else n_prior, clipping="ignored"),
+    )
 
 
 class Enumeration:
@@ -340,7 +344,7 @@ def test_any_size_is_resolved(family: str, n: int, epsilon: str) -> None:
     plan = plan_of(family, epsilon, public_n=False)
     reach = plan.partition_total or 0
     values = np.array([[n * reach // 4 - 7, n * reach - n * reach // 4 + 11]], dtype=object)
-    posterior = posterior_of(noisy_statistic(plan, values), prior=LAWS[family][2][0])
+    posterior = posterior_of(noisy_statistic(plan, values), prior=LAWS[family][2][0], clipping="ignored")
     (name,) = posterior.parameters
     draws = posterior.sample(2000, np.random.default_rng())[name][:, 0]
     low, middle, high = posterior.law.quantiles(name, (0.025, 0.5, 0.975), 0, np.random.default_rng())[0]

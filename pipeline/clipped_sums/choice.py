@@ -1,0 +1,137 @@
+r"""In which cells clipping is modelled, told from public numbers and released statistics only.
+
+The posterior without it is a fast one, and says by itself where clipping cannot matter: with s(theta) the
+shift that clipping gives to the parameter in the limit of many records, a cell's posterior is left as it is
+where
+
+.. math:: E |s(\theta)| \le 0.001 \; \mathrm{sd}(\theta)
+
+over that posterior. It comes from clipped records itself, and so understates what was clipped; but where the
+law at the clipped mean has next to nothing beyond the bound, the law that it came from has no more than next
+to nothing there either.
+"""
+
+# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.any_prior import any_prior_law
+from suffice.pipeline.clipped_sums.posterior import clipped_law
+from suffice.pipeline.densities import Density
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.mixtures import Mixture, mixture_law
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.families.contract import Family
+    from suffice.pipeline.grid_law import GridLaw
+    from suffice.pipeline.laws import Law
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.priors import Prior
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Mask: TypeAlias = NDArray[np.bool_]
+
+NEGLIGIBLE = 1e-3
+"""Posterior standard deviations of expected shift up to which clipping is left out."""
+LARGEST_BOUND = 4096
+"""Above it the law of one record has too many values: clipping is not modelled, and the warning stands."""
+_EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.08, 0.16, 0.28, 0.4])
+_ENDS = np.concatenate([_EDGES, [0.5], 1.0 - _EDGES[::-1]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartlyClipped:
+    """One parameter's law in cells some of which model clipping.
+
+    Attributes
+    ----------
+    plain : Law
+        Of all cells, without clipping.
+    clipped : GridLaw
+        Of the cells that model it, in their order.
+    modelled : ndarray of shape (n_cells,), bool
+        Which they are.
+    """
+
+    plain: Law
+    clipped: GridLaw
+    modelled: Mask
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.plain.parameters
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self._joined(self.plain.mean(parameter), self.clipped.mean(parameter))
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        return self._joined(self.plain.sd(parameter), self.clipped.sd(parameter))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles; they rest on draws only where those of the cells without clipping do."""
+        plain, clipped = (law.quantiles(parameter, q, draws, rng) for law in (self.plain, self.clipped))
+        return self._joined(plain.T, clipped.T).T
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        plain, clipped = (law.sample(draws, rng) for law in (self.plain, self.clipped))
+        return {name: self._joined(plain[name], clipped[name]) for name in self.parameters}
+
+    def _joined(self, plain: Floats, clipped: Floats) -> Floats:
+        joined = plain.copy()
+        joined[..., self.modelled] = clipped
+        return joined
+
+
+def law_with_clipping(
+    statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior
+) -> tuple[Law, Mask]:
+    """Return the noise-aware law that models clipping where it can matter, and where that is, (n_cells,).
+
+    Under a density it is modelled everywhere: that costs no more.
+    """
+    cells = len(statistic.values)
+    is_possible = (statistic.plan.parameters.upper or 0) <= LARGEST_BOUND and not statistic.again
+    if isinstance(prior, Density):
+        if not is_possible:
+            return any_prior_law(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
+        return clipped_law(statistic, prior, n_prior), np.ones(cells, dtype=bool)
+    family = FAMILIES[statistic.plan.family]
+    parts = prior.components if isinstance(prior, Mixture) else (prior,)
+    laws = [family.noise_aware(statistic, part, n_prior) for part in parts] if family.noise_aware else []
+    matters = np.any([_matters(statistic, family, law) & is_possible for law in laws], axis=0)
+    plain = mixture_law(prior, laws) if isinstance(prior, Mixture) else laws[0]
+    if not matters.any():
+        return plain, matters
+    chosen = statistic.take(np.flatnonzero(matters))
+    law = clipped_law(chosen, prior, n_prior)
+    if matters.all():
+        return law, matters
+    return PartlyClipped(plain=plain, clipped=law, modelled=matters), matters
+
+
+def _matters(statistic: NoisyStatistic, family: Family, law: Law) -> Mask:
+    """Whether the expected shift under a law without clipping is more than negligible, (n_cells,)."""
+    (name,) = law.parameters
+    levels, chance = (_ENDS[1:] + _ENDS[:-1]) / 2.0, np.diff(_ENDS)
+    values = law.quantiles(name, levels.tolist(), 1, np.random.default_rng(0))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        (shift,) = (
+            family.outside(values.ravel(), statistic.plan.parameters).shifts if family.outside else (0,)
+        )
+        expected = np.abs(np.reshape(shift, values.shape)) @ chance
+        matters: Mask = ~(expected <= NEGLIGIBLE * law.sd(name))
+    return matters
