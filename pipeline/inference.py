@@ -56,7 +56,8 @@ def posterior_of(
     Raises
     ------
     UsageError
-        Where the method or the way of clipping does not exist, for this family or at all, or a prior of N has no use.
+        Where the method or the way of clipping does not exist, for this family or at all, or a prior of N
+        has no use.
     PriorError
         Where the prior is not of the family's conjugate kind, or is an improper density.
     """
@@ -99,7 +100,7 @@ def noise_aware_posterior(
     chosen = given if isinstance(given, Density | Mixture) else _prior_for(statistic, given)
     law: Law
     if clipping == MODELLED and family.clipped_record is not None:
-        from suffice.pipeline.clipped_sums.choice import law_with_clipping  # noqa: PLC0415 - few families
+        from suffice.pipeline.clipped_sums.choice import law_with_clipping  # noqa: PLC0415
 
         law, modelled = law_with_clipping(statistic, chosen, latent_n)
         plain = _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)

@@ -11,8 +11,6 @@ law at the clipped mean has next to nothing beyond the bound, the law that it ca
 to nothing there either.
 """
 
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,14 +1,15 @@
-r"""The exact chance of one cell's noisy sums under many values of the parameter, clipping and noise included.
+r"""The exact chance of one cell's noisy sums under many values of a parameter, clipping and noise included.
 
 The law of the sum of N clipped records is the inverse of the N-th power of one record's characteristic
 function. Tilted to the saddle point and summed against the noise, exponential between its kinks,
 
 .. math::
-    \sum_A P_t(A) \, \kappa(A) = \frac{1}{P} \sum_j \phi_t(w_j)^N \sum_{A = s}^{s + P - 1} \kappa(A) e^{-i w_j A},
+    \sum_A P_t(A) \, \kappa(A) =
+    \frac{1}{P} \sum_j \phi_t(w_j)^N \sum_{A = s}^{s + P - 1} \kappa(A) e^{-i w_j A},
     \qquad w_j = 2 \pi j / P
 
-with P places s, s + 1, ... that hold all of the law but e^-36, and the inner sums geometric series. Only those
-j are taken at which the power is not negligible: a few dozen where the law is smooth, whatever N.
+with P places s, s + 1, ... that hold all of the law but e^-36, and the inner sums geometric series. Only
+those j are taken at which the power is not negligible: a few dozen where the law is smooth, whatever N.
 """
 
 from __future__ import annotations
@@ -177,12 +178,10 @@ class Grid:
             for place in edges
         ]
         slopes = (counts.slope - tilt, -tilt, -counts.slope - tilt)
-        total = sum(
-            _series(slope, right - left, np.maximum(before, after))
-            for left, right, before, after, slope in zip(
-                edges[:-1], edges[1:], levels[:-1], levels[1:], slopes, strict=True
-            )
-        )
+        total = np.zeros_like(base)
+        for piece, slope in enumerate(slopes):
+            largest = np.maximum(levels[piece], levels[piece + 1])
+            total += _series(slope, edges[piece + 1] - edges[piece], largest)
         rows = max(1, _MOST_ELEMENTS // (len(n) * max(len(self.frequency), 1)))
         if self.frequency.size:
             heights = np.exp(np.stack(levels))
@@ -242,14 +241,15 @@ def _series(slope: Floats, length: Floats, log_largest: Floats) -> Floats:
 
 
 def _margin(law: Floats, mean: Floats, n: float) -> Floats:
-    """Distances above the mean that up to n records exceed with a chance below e^-36, (n_rows, 1): Chernoff."""
+    """Chernoff's distances above the mean that n records or fewer exceed once in e^36, (n_rows, 1)."""
     most = law.shape[1] - 1
     tilts = _BOUNDS[_BOUNDS * most < 700.0]
     moment = law @ np.exp(-np.outer(most - np.arange(most + 1.0), tilts))
     with np.errstate(divide="ignore"):
         excess = np.maximum(np.log(moment) + tilts * (most - mean[:, None]), 0.0)
-    margin: Floats = np.min((_TAIL + n * excess) / tilts, axis=1)
-    return np.minimum(margin, n * (most - mean))[:, None]
+    margin = np.min((_TAIL + n * excess) / tilts, axis=1)
+    nearest: Floats = np.minimum(margin, n * (most - mean))[:, None]
+    return nearest
 
 
 def _characteristic(at: Saddle, law: Floats, least: float, period: float) -> tuple[Floats, Complexes]:

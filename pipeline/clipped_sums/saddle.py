@@ -2,10 +2,10 @@ r"""Where the weight of sums of clipped records is, and how large: saddle points
 
 A row is a cell under one value of the parameter. Its weight, the chance of its noisy sums, is
 
-.. math:: w = \sum_N \pi(N) \sum_A P(A \mid N) \, \kappa_N(A), \qquad
-    \log \kappa_N(A) = -(|A - y_1| + |R N - y_2 - A|) / b
+.. math:: w = \sum_N \pi(N) \sum_A P(A \mid N) \, \kappa_N(A),
+    \qquad \log \kappa_N(A) = -(|A - y_1| + |R N - y_2 - A|) / b
 
-with :math:`P(A \mid N)` the law of N clipped records' sum, and the second distance left out where N is public.
+with :math:`P(A \mid N)` the law of N clipped records' sum; the second distance is left out where N is public.
 With K the log of a record's moment generating function,
 
 .. math:: \log w \approx \min_t \max_{N, A} \; N K(t) - t A + \log \kappa_N(A)

@@ -44,7 +44,7 @@ def print_saturation(statistic: NoisyStatistic) -> None:
 
 
 def print_clipping(posterior: Posterior) -> None:
-    """Say in how many cells clipping is modelled, in how many it matters and is not, and how much at worst."""
+    """Say in how many cells clipping is modelled, and in how many it matters and is not."""
     for line in filter(None, (clipping_model(posterior), clipping_warning(posterior))):
         print(f"\n{line}")
 
@@ -55,8 +55,8 @@ def clipping_model(posterior: Posterior) -> str:
     if modelled is None or not modelled.any():
         return ""
     return (
-        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are taken for "
-        "clipped to the public bound; in the others that makes no difference"
+        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are taken "
+        "for clipped to the public bound; in the others that makes no difference"
     )
 
 
