@@ -292,7 +292,8 @@ class Posterior:
     ) -> dict[str, Floats]:
         """Draw what so many new rows of every cell would add up to, by the family's own model.
 
-        Parameters from the posterior, rows from the model without clipping or noise, and their exact sums:
+        Parameters from the posterior, rows from the model without clipping (also where the posterior
+        models that of the release) or noise, and their exact sums:
         the quantities that ``Release.table`` estimates. With one row the total is the new value itself,
         rounded to the lattice, and T of it where T is not x.
 
