@@ -63,6 +63,7 @@ def posterior_of(
     """
     if method == NOISE_AWARE:
         return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping=clipping)
+    _require_way_of_clipping(clipping)
     if method != PLUG_IN:
         message = (
             f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
@@ -82,9 +83,7 @@ def noise_aware_posterior(
     clipping: str = MODELLED,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
-    if clipping not in {MODELLED, IGNORED}:
-        message = f"clipping is {MODELLED} or {IGNORED}, not {clipping!r}"
-        raise UsageError(message)
+    _require_way_of_clipping(clipping)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:
         message = (
@@ -147,6 +146,12 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
 def default_prior(statistic: NoisyStatistic) -> Prior:
     """Return the family's default prior, from public constants only."""
     return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+
+
+def _require_way_of_clipping(clipping: str) -> None:
+    if clipping not in {MODELLED, IGNORED}:
+        message = f"clipping is {MODELLED} or {IGNORED}, not {clipping!r}"
+        raise UsageError(message)
 
 
 def _read(prior: AnyPrior) -> Prior | Mixture | Density | None:

@@ -63,7 +63,9 @@ def test_a_posterior_is_written_as_a_card(place: Place, suffice: Runner, tmp_pat
     assert "--card" in suffice.text(*words, str(tmp_path / "card.txt"), status=2)
 
 
-def test_a_posterior_warns_where_clipping_matters(place: Place, suffice: Runner, tmp_path: Path) -> None:
+def test_a_posterior_models_clipping_or_warns_where_it_matters(
+    place: Place, suffice: Runner, tmp_path: Path
+) -> None:
     """Two stops on average below a bound of 2, three in ten clipped: the warning names no cell's data."""
     stops = {"family": "poisson", "column": "stops", "upper": 2}
     flag = {"family": "bernoulli", "column": "cancelled"}
@@ -72,10 +74,20 @@ def test_a_posterior_warns_where_clipping_matters(place: Place, suffice: Runner,
     suffice.json("release", spec_file(place, **spec))
     page = tmp_path / "card.html"
     told = suffice.json("posterior", "flights", "stops", "--card", str(page))["clipping"]
-    assert (told["threshold"], told["is_warned"]) == (0.25, True)
+    assert (told["threshold"], told["is_warned"]) == (0.25, False)
     assert [cell["origin"] for cell in told["cells"]] == ["EWR", "JFK", "LGA"]
-    assert all(0.1 < cell["share"] < 0.4 and cell["bias"] > 1 and cell["is_warned"] for cell in told["cells"])
-    assert "clipping matters in 3 of 3 cells" in suffice.text("posterior", "flights", "stops")
+    assert all(0.1 < cell["share"] < 0.4 and cell["bias"] > 1 for cell in told["cells"])
+    assert all(cell["is_modelled"] and not cell["is_warned"] for cell in told["cells"])
+    text = suffice.text("posterior", "flights", "stops")
+    assert "clipping is modelled in 3 of 3 cells" in text
+    assert "clipping matters" not in text
+    written = page.read_text(encoding="utf-8")
+    assert "Clipping is modelled in 3 of 3 cells" in written
+    assert "knows nothing of clipping" not in written
+    plug_in = ("posterior", "flights", "stops", "--method", "plug-in")
+    told = suffice.json(*plug_in, "--card", str(page))["clipping"]
+    assert all(cell["is_warned"] and not cell["is_modelled"] for cell in told["cells"])
+    assert "clipping matters in 3 of 3 cells" in suffice.text(*plug_in)
     assert "Clipping matters in 3 of 3 cells" in page.read_text(encoding="utf-8")
     assert not suffice.json("posterior", "flights", "wide")["clipping"]["is_warned"]
     assert "clipping matters" not in suffice.text("posterior", "flights", "wide")

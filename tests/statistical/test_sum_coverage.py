@@ -147,6 +147,7 @@ def covered_sums(
         method=method,
         prior=case.prior,
         n_prior=None if public_n or method == "plug-in" else Uniform(0, 2 * n),
+        clipping="ignored",  # sums are drawn as a whole, and nothing clips their records
     )
     (parameter,) = posterior.parameters
     counts = {}
