@@ -3,8 +3,8 @@
 For every simulation the parameters are drawn from their prior and a private N from its own, a data set from
 the model, its sums are clipped and rounded as the release's were, and noise of the release's law is added.
 The posterior of these is then sampled as a user samples it; that of the same records without clipping ignores
-it. Where model and posterior fit, the rank of the
-truth among ``DRAWS`` independent draws is uniform on ``0..DRAWS``, whatever the problem.
+it. Where model and posterior fit, the rank of the truth among ``DRAWS`` independent draws is uniform on
+``0..DRAWS``, whatever the problem.
 
 References
 ----------
