@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = 1e-3
 """Posterior standard deviations of expected shift up to which clipping is left out."""
-LARGEST_BOUND = 4096
-"""Above it the law of one record has too many values: clipping is not modelled, and the warning stands."""
+LARGEST_BOUND = 1024
+"""Above it the law of one record has too many values to be quick: clipping is not modelled but warned of."""
 _EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.08, 0.16, 0.28, 0.4])
 _ENDS = np.concatenate([_EDGES, [0.5], 1.0 - _EDGES[::-1]])
 
