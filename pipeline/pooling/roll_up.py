@@ -17,9 +17,9 @@ from suffice.pipeline.posterior import generator
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.pipeline.inference import AnyPrior
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import NoisyStatistic
 
 
@@ -56,7 +56,7 @@ class RolledUp:
 
     def posterior(
         self,
-        prior: Prior | str | None = None,
+        prior: AnyPrior = None,
         n_prior: NPrior | int | str | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Posterior:

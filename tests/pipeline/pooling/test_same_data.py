@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import noise_aware_posterior
@@ -91,6 +92,18 @@ def test_another_look_narrows_and_their_order_does_not_matter(family: str) -> No
         assert np.array_equal(together.mean(parameter), swapped.mean(parameter))
         spread, narrower, wider = (np.mean(np.log(each.sd(parameter))) for each in (together, clear, single))
         assert narrower < spread < wider
+
+
+def test_several_looks_take_any_prior_as_one_does() -> None:
+    world = world_of("poisson")
+    exact = totals(world, np.random.default_rng())
+    looks = seen_again([look(world, exact, 1.0), look(world, exact, 2.0, moved=2)])
+    conjugate = noise_aware_posterior(looks, prior="Gamma(4, 1)", n_prior=world.believed_n_prior)
+    density = noise_aware_posterior(looks, prior=stats.gamma(4), n_prior=world.believed_n_prior)
+    mixture = "Mixture(0.2, Gamma(4, 1), 0.8, Gamma(4, 1))"
+    mixed = noise_aware_posterior(looks, prior=mixture, n_prior=world.believed_n_prior)
+    assert_equal(conjugate, density)
+    assert_equal(conjugate, mixed)
 
 
 @pytest.mark.parametrize("family", EXACT)
