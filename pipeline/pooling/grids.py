@@ -81,8 +81,8 @@ def pooled_grid_law(
     line, typical = LINES[family.prior], float(coordinate_of(none).centre[0])
     density = prior if isinstance(prior, Density) else _density(family, parts[0], prior, n_priors[0], line)
     on_line = DensityOnLine.of(density, line, typical)
-    # A conjugate prior has no kinks: all but the octaves are found by dividing.
-    edges = on_line.edges if density is prior else _octaves(on_line)
+    # A conjugate prior has neither kinks nor several modes: all but the octaves are found by dividing.
+    edges = on_line.edges if isinstance(prior, Mixture | Density) else _octaves(on_line)
     start = [default, alike(family.prior, on_line.centre, max(on_line.width, NARROWEST))]
 
     def cells() -> Iterator[Cell]:
@@ -225,7 +225,8 @@ def _panels(product: _Product, edges: Floats) -> tuple[Floats, Floats]:
         most_rise=_RISE,
         longest=lambda left: np.full_like(left, np.inf),
     )
-    edges = np.unique(np.concatenate([start, left, right]))
+    # Halves: the distribution function has a number of knots in every panel.
+    edges = np.unique(np.concatenate([start, left, (left + right) / 2.0, right]))
     value, _ = product(edges)
     kept = np.maximum(value[:-1], value[1:]) > np.max(value) - _NATS
     kept[[0, -1]] = True

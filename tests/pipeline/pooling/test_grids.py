@@ -153,6 +153,8 @@ def test_many_releases_that_agree_are_one_large_one() -> None:
     exact = stats.beta(1201, 2801)
     assert posterior.mean("probability")[0] == pytest.approx(exact.mean(), abs=1e-3 * exact.std())
     assert posterior.sd("probability")[0] == pytest.approx(exact.std(), rel=1e-3)
+    for level in (0.025, 0.1, 0.37, 0.5, 0.9, 0.999):
+        assert exact.cdf(posterior.quantile("probability", level)[0]) == pytest.approx(level, abs=1e-3)
 
 
 @pytest.mark.parametrize("rows", [[[9_000, 1_000], [7_000, 3_000]], [[900_000, 100_000], [890_000, 110_000]]])
