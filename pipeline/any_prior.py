@@ -30,13 +30,14 @@ from suffice.pipeline.latent_sums.components import Components
 from suffice.pipeline.latent_sums.coordinates import Coordinate, coordinate_of
 from suffice.pipeline.latent_sums.latent import batches, resolve
 from suffice.pipeline.n_prior import Fixed
-from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal
+from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal, NormalInverseGamma
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.families.contract import Family, Parameters
     from suffice.pipeline.grid_law import Cell
     from suffice.pipeline.latent_sums.noisy import NoisySums
     from suffice.pipeline.laws import Law
@@ -136,16 +137,18 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if family.latent is None:
+        of_both = ", or suffice.Independent or suffice.JointDensity, of mean and variance"
         message = (
             f"{plan.name} is {plan.family}: densities and scipy.stats distributions are priors of families "
             f"with one parameter. Its prior must be {family.prior.__name__}"
+            f"{of_both if family.prior is NormalInverseGamma else ''}"
         )
         raise PriorError(message)
     default: Any = family.default_prior(plan.parameters)
     line = LINES[family.prior]
     _, update = family.latent(statistic, default, Fixed(0))
     none = update(np.zeros(1), np.zeros(1))
-    prior = DensityOnLine.of(density, line, float(coordinate_of(none).centre[0]))
+    prior = _on_line(density, family, plan.parameters)
     (name,) = none.parameters
     if n_prior is None:
         return GridLaw.of(name, line, _exact_cells(statistic, prior))
@@ -166,6 +169,34 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
         "narrower support"
     )
     raise PriorError(message)
+
+
+def density_law(density: Density, family: Family, parameters: Parameters) -> GridLaw:
+    """Return the law of a prior itself."""
+    prior = _on_line(density, family, parameters)
+    edges = prior.edges
+    return GridLaw.of("parameter", prior.line, [(edges[:-1], edges[1:], prior.log_density)])
+
+
+def conjugate_alike(density: Density, family: Family, parameters: Parameters) -> Prior:
+    """Return the family's conjugate prior about where a density is and as wide."""
+    prior = _on_line(density, family, parameters)
+    return alike(family.prior, prior.centre, max(prior.width, NARROWEST))
+
+
+def _on_line(density: Density, family: Family, parameters: Parameters) -> DensityOnLine:
+    """The density on the line of the family's parameter, looked for about the default prior."""
+    default: Any = family.default_prior(parameters)
+    match default:
+        case Beta():
+            typical = math.log(default.concentration1 / default.concentration0)
+        case Gamma():
+            typical = math.log(default.concentration / default.rate)
+        case InverseGamma():
+            typical = math.log(default.scale / default.concentration)
+        case _:
+            typical = default.loc
+    return DensityOnLine.of(density, LINES[family.prior], typical)
 
 
 def _stages(kind: type[Prior], default: Prior, prior: DensityOnLine) -> Iterator[list[Any]]:

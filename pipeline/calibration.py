@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.inference import AnyPrior
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import Release
     from suffice.pipeline.world import World
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SIMULATIONS = 1000
 SLOW_SIMULATIONS = 200
-"""Where posteriors take MCMC: a tenth of a second to one each, and twice that where records are clipped."""
+"""Where posteriors are slow, by MCMC or quadrature: a tenth of a second to several each, twice if clipped."""
 FALSE_ALARM = 1e-3
 _BATCH = 250
 _SLOW_BATCH = 20
@@ -72,7 +72,7 @@ def calibrate(
     *,
     where: Mapping[str, object] | None = None,
     method: str = NOISE_AWARE,
-    prior: Prior | str | None = None,
+    prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
@@ -91,14 +91,15 @@ def calibrate(
         The cells whose noisy numbers of records the default prior of N rests on; all otherwise.
     method : {"noise-aware", "plug-in"}
         As in ``Release.posterior``. The plug-in method is no calibrated one, and this shows by how much.
-    prior : prior object or str, optional
-        The truth is drawn from it; the family's default otherwise.
+    prior : optional
+        Any that ``Release.posterior`` takes. The truth is drawn from it; the family's default otherwise.
     n_prior : optional
         A private N is drawn from it, and the posterior is computed under it. By default uniform on
         ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
     simulations : int, > 0, optional
         The more, the smaller the failure that is seen. By default ``SIMULATIONS``, or ``SLOW_SIMULATIONS``
-        where posteriors take MCMC (multivariate normal, linear regression): a minute or a few.
+        where posteriors take MCMC (multivariate normal, linear regression) or quadrature of a density: a
+        minute or a few.
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
     progress : callable, optional

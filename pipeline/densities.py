@@ -36,9 +36,10 @@ _NEAREST_ONE = 36.0
 _LARGEST_MEAN = 1e75
 _RISE = 10.0
 _SPREAD = np.concatenate([np.arange(0.0, 8.0, 0.25), np.exp2(np.arange(3.0, 250.0))])
-_LEVELS = (1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 0.999, 1.0 - 1e-5, 1.0 - 1e-9)
+LEVELS = (1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 0.999, 1.0 - 1e-5, 1.0 - 1e-9)
 _ROUNDING = 1e-12
 """What the ends of a support that was worked out may miss those of the parameter's by."""
+LEAST = 1e-4
 _LEFT_OUT = 15.0
 """Nats by which what lies beyond the line's ends must be less than everything."""
 
@@ -123,23 +124,16 @@ class Density:
     upper: float
     name: str = field(default="Density", kw_only=True)
     hints: tuple[float, ...] = field(default=(), kw_only=True, repr=False)
+    is_named: bool = field(default=False, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if not callable(self.log_density):
             message = f"Density: log_density must be a function of an array, not {self.log_density!r}"
             raise PriorError(message)
-        ends: tuple[Any, ...] = (self.lower, self.upper)
-        for end in ends:
-            is_number = isinstance(end, int | float) and not isinstance(end, bool)
-            if not is_number or math.isnan(end):
-                message = f"Density: lower and upper must be numbers, not {end!r}"
-                raise PriorError(message)
-        if not self.lower < self.upper:
-            message = f"Density: lower must be below upper, not {self.lower!r}..{self.upper!r}"
-            raise PriorError(message)
+        ends_of("Density", "support", (self.lower, self.upper))
 
     def __str__(self) -> str:
-        return f"{self.name} on {self.lower:g}..{self.upper:g}"
+        return self.name if self.is_named else f"{self.name} on {self.lower:g}..{self.upper:g}"
 
     @classmethod
     def of(cls, prior: object) -> Self | None:
@@ -164,7 +158,7 @@ class Density:
         lower, upper = (float(end) for end in given.support())
         arguments = [f"{value:g}" for value in given.args]
         arguments += [f"{key}={value:g}" for key, value in given.kwds.items()]
-        hints = tuple(float(place) for place in given.ppf(np.array(_LEVELS)))
+        hints = tuple(float(place) for place in given.ppf(np.array(LEVELS)))
         name = f"scipy.stats.{given.dist.name}({', '.join(arguments)})"
         return cls(given.logpdf, lower, upper, name=name, hints=hints)
 
@@ -187,11 +181,7 @@ class Density:
             message = f"prior {self}: its log density of {parameter.size} numbers has the shape {value.shape}"
             raise PriorError(f"{message}: {way_out}")
         if np.any(np.isnan(value) | (value == np.inf)):
-            message = (
-                f"prior {self}: its log density is NaN or infinite inside of the support: return a number, "
-                "or -inf where there is no density, or narrow the support"
-            )
-            raise PriorError(message)
+            raise prior_error_of_values(self)
         return value.reshape(parameter.shape)
 
 
@@ -209,6 +199,8 @@ class DensityOnLine:
         Ascending, from first to last: between two of them the density is smooth, or negligible.
     centre, width : float
         Median, and the interquartile range over that of the standard normal.
+    lowest : float
+        Only ``LEAST`` of the prior is below.
     """
 
     density: Density
@@ -218,6 +210,7 @@ class DensityOnLine:
     edges: Floats
     centre: float
     width: float
+    lowest: float
 
     @classmethod
     def of(cls, density: Density, line: Line, typical: float) -> Self:
@@ -271,7 +264,7 @@ class DensityOnLine:
             log_mass = float(top[0] + np.log(np.sum(mass)))
         _require_proper(density, line, (first, last), log_mass)
         below = np.cumsum(mass) / np.sum(mass)
-        lower, middle, upper = np.interp([0.25, 0.5, 0.75], below, nodes.ravel())
+        lowest, lower, middle, upper = np.interp([LEAST, 0.25, 0.5, 0.75], below, nodes.ravel())
         return cls(
             density=density,
             line=line,
@@ -280,11 +273,45 @@ class DensityOnLine:
             edges=np.unique(np.concatenate([[first], left, right, _far(typical, first, last), [last]])),
             centre=float(middle),
             width=float(upper - lower) / 1.349,
+            lowest=float(lowest),
         )
 
     def log_density(self, place: Floats) -> Floats:
         """Log density at places, but for a constant."""
         return _log_density(self.density, self.line, place)
+
+
+def ends_of(kind: str, name: str, ends: tuple[Any, ...]) -> tuple[float, float]:
+    """Return the ends of an interval.
+
+    Raises
+    ------
+    PriorError
+        Where they are none.
+    """
+    try:
+        lower, upper = ends
+    except (TypeError, ValueError):
+        message = f"{kind}: {name} must be two ends, as (0, math.inf), not {ends!r}"
+        raise PriorError(message) from None
+    for end in (lower, upper):
+        is_number = isinstance(end, int | float) and not isinstance(end, bool)
+        if not is_number or math.isnan(end):
+            message = f"{kind}: both ends of {name} must be numbers, not {end!r}"
+            raise PriorError(message)
+    if not lower < upper:
+        message = f"{kind}: the lower end of {name} must be below the upper, not {lower!r}..{upper!r}"
+        raise PriorError(message)
+    return lower, upper
+
+
+def prior_error_of_values(prior: object) -> PriorError:
+    """Return the error of a prior whose log densities are no numbers."""
+    message = (
+        f"prior {prior}: its log density is NaN or infinite inside of the support: return a number, or -inf "
+        "where there is no density, or narrow the support"
+    )
+    return PriorError(message)
 
 
 def _far(typical: float, first: float, last: float) -> Floats:

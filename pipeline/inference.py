@@ -9,8 +9,9 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.laws import Labelled
-from suffice.pipeline.mixtures import Mixture, mixture_law, one_component, parse_mixture
+from suffice.pipeline.mixtures import AnyDensity, Mixture, mixture_law, one_component, parse_mixture, weighed
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.planes.densities import Independent, JointDensity
 from suffice.pipeline.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.priors import Dirichlet, Prior
 from suffice.pipeline.sensitivity import Design
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.laws import Law
     from suffice.pipeline.release import NoisyStatistic
 
-    AnyPrior: TypeAlias = Prior | Mixture | Density | ScipyDistribution | str | None
+    AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
 
 
 def posterior_of(
@@ -42,9 +43,10 @@ def posterior_of(
     method : {"noise-aware", "plug-in"}
         The exact posterior given the noise, or the one that takes projected statistics for exact and is not
         calibrated.
-    prior : Prior, Mixture, Density, frozen distribution of scipy.stats or str, optional
-        Of the parameters; the family's default otherwise. Densities and distributions of ``scipy.stats`` are
-        for families with one parameter.
+    prior : Prior, Mixture, Density, Independent, JointDensity, distribution of scipy.stats or str, optional
+        Of the parameters; the family's default otherwise. Densities and frozen distributions of
+        ``scipy.stats`` are for families with one parameter, ``Independent`` and ``JointDensity`` for a mean
+        and a variance.
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
     clipping : {"modelled", "ignored"}
@@ -96,8 +98,11 @@ def noise_aware_posterior(
     if isinstance(given, Mixture):
         for component in given.components:
             _prior_for(statistic, component)
-    chosen = given if isinstance(given, Density | Mixture) else _prior_for(statistic, given)
     law: Law
+    if isinstance(given, Independent | JointDensity):
+        law = _any_prior_law(statistic, given, latent_n)
+        return _posterior(statistic, NOISE_AWARE, given, law, latent_n)
+    chosen = given if isinstance(given, Density | Mixture) else _prior_for(statistic, given)
     if clipping == MODELLED and family.clipped_record is not None:
         from suffice.pipeline.clipped_sums.choice import law_with_clipping  # noqa: PLC0415
 
@@ -136,11 +141,19 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
     """
     given = _read(prior)
-    if isinstance(given, Density):
+    if isinstance(given, AnyDensity):
         return _posterior(statistic, PLUG_IN, given, _any_prior_law(statistic, given, None), None)
+    family = FAMILIES[statistic.plan.family]
+    if isinstance(given, Mixture):
+        from suffice.pipeline.public_priors import log_evidence  # noqa: PLC0415 - rarely needed
+
+        components = [_prior_for(statistic, component) for component in given.components]
+        laws = [family.plug_in(statistic, component) for component in components]
+        parts = zip(components, laws, strict=True)
+        evidence = [log_evidence(component, law) for component, law in parts]
+        return _posterior(statistic, PLUG_IN, given, weighed(given, laws, evidence), None)
     chosen = _prior_for(statistic, given)
-    law = FAMILIES[statistic.plan.family].plug_in(statistic, chosen)
-    return _posterior(statistic, PLUG_IN, chosen, law, None)
+    return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
 
 
 def default_prior(statistic: NoisyStatistic) -> Prior:
@@ -154,7 +167,7 @@ def _require_way_of_clipping(clipping: str) -> None:
         raise UsageError(message)
 
 
-def _read(prior: AnyPrior) -> Prior | Mixture | Density | None:
+def _read(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
     """Read the text of a prior, and take distributions of scipy.stats for densities."""
     if isinstance(prior, str):
         return parse_mixture(prior)
@@ -162,8 +175,12 @@ def _read(prior: AnyPrior) -> Prior | Mixture | Density | None:
     return cast("Prior | Mixture | None", prior) if density is None else density
 
 
-def _any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior | None) -> Law:
-    from suffice.pipeline.any_prior import any_prior_law  # noqa: PLC0415 - rarely needed
+def _any_prior_law(statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None) -> Law:
+    if not isinstance(density, Density):
+        from suffice.pipeline.planes.posterior import any_joint_law  # noqa: PLC0415 - rarely needed
+
+        return any_joint_law(statistic, density, n_prior)
+    from suffice.pipeline.any_prior import any_prior_law  # noqa: PLC0415 - as above
 
     return any_prior_law(statistic, density, n_prior)
 
@@ -210,7 +227,11 @@ def n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -
 
 
 def _posterior(
-    statistic: NoisyStatistic, method: str, prior: Prior | Mixture | Density, law: Law, n_prior: NPrior | None
+    statistic: NoisyStatistic,
+    method: str,
+    prior: Prior | Mixture | AnyDensity,
+    law: Law,
+    n_prior: NPrior | None,
 ) -> Posterior:
     plan = statistic.plan
     return Posterior(

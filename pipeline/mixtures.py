@@ -20,6 +20,8 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.densities import Density
 from suffice.pipeline.laws import Law
+from suffice.pipeline.named_densities import parse_one_component
+from suffice.pipeline.planes.densities import Independent, JointDensity
 from suffice.pipeline.priors import Prior, parse_prior
 
 if TYPE_CHECKING:
@@ -67,8 +69,8 @@ class Mixture:
         return f"Mixture({', '.join(f'{weight!r}, {component}' for weight, component in parts)})"
 
 
-def parse_mixture(text: str) -> Prior | Mixture:
-    """Read a prior or a mixture of priors; nothing is evaluated.
+def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
+    """Read a prior, a mixture of conjugate ones or a density by name; nothing is evaluated.
 
     Raises
     ------
@@ -81,7 +83,7 @@ def parse_mixture(text: str) -> Prior | Mixture:
         call = None
     is_mixture = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Mixture"
     if not isinstance(call, ast.Call) or not is_mixture:
-        return parse_prior(text)
+        return parse_one_component(text)
     parts: list[float | Prior] = []
     for node in call.args:
         value = node.value if isinstance(node, ast.Constant) else None
@@ -95,7 +97,10 @@ def parse_mixture(text: str) -> Prior | Mixture:
     return Mixture(*parts)
 
 
-def one_component(prior: Prior | Mixture | Density, purpose: str) -> Prior:
+AnyDensity: TypeAlias = Density | Independent | JointDensity
+
+
+def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
     """Return a conjugate prior that is no mixture.
 
     Raises
@@ -103,7 +108,7 @@ def one_component(prior: Prior | Mixture | Density, purpose: str) -> Prior:
     PriorError
         Where it is a mixture or a density.
     """
-    if isinstance(prior, Density):
+    if isinstance(prior, AnyDensity):
         message = f"{purpose} takes conjugate priors alone, not {prior}"
         raise PriorError(message)
     if isinstance(prior, Mixture):
@@ -190,6 +195,11 @@ def mixture_law(prior: Mixture, laws: Sequence[Law]) -> MixtureLaw:
     if len(known) < len(laws):
         message = "this family takes no mixture of priors yet: give one of its components"
         raise PriorError(message)
-    log_share = np.log(np.array(prior.weights))[:, None] + np.stack([law.log_evidence for law in known])
+    return weighed(prior, laws, [law.log_evidence for law in known])
+
+
+def weighed(prior: Mixture, laws: Sequence[Law], log_evidence: Sequence[Floats]) -> MixtureLaw:
+    """Weigh the components' posteriors by prior weight and the given evidence, each (n_cells,)."""
+    log_share = np.log(np.array(prior.weights))[:, None] + np.stack(log_evidence)
     share = np.exp(log_share - np.max(log_share, axis=0))
     return MixtureLaw(laws=tuple(laws), share=share / np.sum(share, axis=0))

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.inference import AnyPrior
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.plan import StatisticPlan
     from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.priors import Prior
     from suffice.pipeline.spec import Spec
     from suffice.pipeline.world import World
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.int64]
 
 SIMULATIONS = 200
+SLOW_SIMULATIONS = 40
+"""Where the prior is a density, and a posterior takes some tenths of a second."""
 LARGEST_EPSILON = 100
 """More is no privacy to speak of; a target that needs more is refused."""
 _DRAWS = 1000
@@ -56,9 +58,9 @@ def smallest_epsilon(
     target: Target | str,
     *,
     n: int,
-    prior: Prior | str | None = None,
+    prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
-    simulations: int = SIMULATIONS,
+    simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> NeededEpsilon:
     r"""Find the smallest epsilon whose prior-predictive median 95 % interval is as narrow as a target.
@@ -77,11 +79,12 @@ def smallest_epsilon(
         As ``arr_delay mean width 2``.
     n : int, > 0
         Records in a cell.
-    prior : prior object or str, optional
-        The family's default otherwise.
+    prior : optional
+        Any that ``Release.posterior`` takes. The family's default otherwise.
     n_prior : optional
         What the posterior believes of a private N; by default uniform on ``0..2 n``.
-    simulations : int, > 1
+    simulations : int, > 1, optional
+        By default ``SIMULATIONS``, or ``SLOW_SIMULATIONS`` under a density.
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
 
@@ -96,9 +99,12 @@ def smallest_epsilon(
     """
     asked = parse_target(target) if isinstance(target, str) else target
     require_positive("n", n)
-    require_positive("simulations", simulations)
+    if simulations is not None:
+        require_positive("simulations", simulations)
     source = generator(rng)
     world, share = _world(spec, asked, n, prior, n_prior)
+    if simulations is None:
+        simulations = SLOW_SIMULATIONS if world.is_slow else SIMULATIONS
     require_drawable(world, n * simulations)
     sums = world.sums(
         world.truth(simulations, source), np.full(simulations, n, dtype=np.int64), source
@@ -146,7 +152,7 @@ def smallest_epsilon(
 
 
 def _world(
-    spec: Spec, target: Target, n: int, prior: Prior | str | None, n_prior: NPrior | int | str | None
+    spec: Spec, target: Target, n: int, prior: AnyPrior, n_prior: NPrior | int | str | None
 ) -> tuple[World, Fraction]:
     """Return the world of the target's statistic, and its share of the release's epsilon."""
     plan = compile_plan(spec)

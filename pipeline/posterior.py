@@ -38,10 +38,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.clipping import Clipping
-    from suffice.pipeline.densities import Density
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.laws import Law
-    from suffice.pipeline.mixtures import Mixture
+    from suffice.pipeline.mixtures import AnyDensity, Mixture
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.predictive import Model
     from suffice.pipeline.priors import Prior
@@ -67,7 +66,7 @@ class Posterior:
         Which statistic of the release, and its family.
     method : {"noise-aware", "plug-in"}
         How the noise is treated.
-    prior : Prior, Mixture or Density
+    prior : Prior, Mixture, Density, Independent or JointDensity
         The prior of the parameters, the same for every cell.
     n_prior : NPrior or None
         The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
@@ -92,7 +91,7 @@ class Posterior:
     statistic: str
     family: str
     method: str
-    prior: Prior | Mixture | Density
+    prior: Prior | Mixture | AnyDensity
     n_prior: NPrior | None
     groups: Mapping[str, list[str | int]] = field(repr=False)
     label_columns: Mapping[str, tuple[str | None, ...]]
@@ -182,7 +181,7 @@ class Posterior:
         """Posterior quantiles, shaped as ``mean``.
 
         Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum, of normal and lognormal
-        statistics and under a ``Density`` rest on no draws: the probability below them is right to about
+        statistics and under densities rest on no draws: the probability below them is right to about
         0.001, 0.01 at worst. Those of counts of categories, and of several columns, are quantiles of draws;
         their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd for the ends of a 95 %
         interval of 4000 independent draws.

@@ -257,7 +257,10 @@ def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries
     if call.func.id not in known:
         message = f"prior {text!r}: {call.func.id} is not known: {way_out}"
         if "Beta" in known:
-            message += ". Distributions of scipy.stats and suffice.Density have no text: give them in Python"
+            message += (
+                ", or another density by its name, as in HalfCauchy(2). Distributions of scipy.stats and "
+                "suffice.Density have no text: give them in Python"
+            )
         raise PriorError(message)
     keywords: dict[str, Entries] = {}
     for keyword in call.keywords:

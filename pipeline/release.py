@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.densities import Density, ScipyDistribution
+    from suffice.pipeline.densities import ScipyDistribution
     from suffice.pipeline.families.contract import Quantity
-    from suffice.pipeline.mixtures import Mixture
+    from suffice.pipeline.mixtures import AnyDensity, Mixture
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.plan import StatisticPlan
     from suffice.pipeline.pooling.roll_up import RolledUp
@@ -277,7 +277,7 @@ class Release:
     def posterior(
         self,
         statistic: str,
-        prior: Prior | Mixture | Density | ScipyDistribution | str | None = None,
+        prior: Prior | Mixture | AnyDensity | ScipyDistribution | str | None = None,
         where: Mapping[str, object] | None = None,
         method: str = "noise-aware",
         n_prior: NPrior | int | str | None = None,
@@ -292,7 +292,8 @@ class Release:
         prior : prior object or str, optional
             The same prior for every cell, as ``suffice.Beta(1, 9)`` or ``"Beta(1, 9)"``, or a mixture of
             such, as ``"Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"``; for families with one parameter also a
-            frozen distribution of ``scipy.stats`` or a ``suffice.Density``. The family's default otherwise.
+            frozen distribution of ``scipy.stats`` or a ``suffice.Density``; for a mean and a variance two
+            priors, ``suffice.Independent``, or a ``suffice.JointDensity``. The family's default otherwise.
         where : mapping, optional
             Keep the cells with these group keys.
         method : {"noise-aware", "plug-in"}

@@ -11,10 +11,11 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.mixtures import one_component
+from suffice.pipeline.mixtures import AnyDensity
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.posterior import MODELLED, NOISE_AWARE
 from suffice.pipeline.predictive import Model
+from suffice.pipeline.public_priors import draw
 from suffice.pipeline.release import NoisyStatistic
 from suffice.pipeline.sensitivity import Design
 from suffice.pipeline.sums import CodeCounts
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.contract import Family
     from suffice.pipeline.fields import StatisticSpec
+    from suffice.pipeline.inference import AnyPrior
+    from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.plan import StatisticPlan
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.simulation import SimulatedSums
@@ -55,7 +58,7 @@ class World:
         As in ``NoisyStatistic``.
     method : str
         Of the posterior.
-    prior : Prior
+    prior : Prior, Mixture, Density, Independent or JointDensity
         The truth is drawn from it, and the posterior starts from it.
     n_prior : NPrior
         The number of records is drawn from it.
@@ -71,7 +74,7 @@ class World:
     public_n: int | None
     max_total_rows: int
     method: str
-    prior: Prior
+    prior: Prior | Mixture | AnyDensity
     n_prior: NPrior
     believed_n_prior: NPrior | None
     clipping: str = MODELLED
@@ -83,7 +86,7 @@ class World:
 
     def truth(self, size: int, rng: np.random.Generator) -> Floats:
         """Draw parameters from the prior, a row a data set."""
-        return self.family.truth(self.prior, self.plan.parameters, size, rng)
+        return draw(self.prior, self.family, self.plan.parameters, size, rng)
 
     def sizes(self, size: int, rng: np.random.Generator) -> Counts:
         """Draw numbers of records from their prior, as far as the posterior believes them possible."""
@@ -95,8 +98,9 @@ class World:
 
     @property
     def is_slow(self) -> bool:
-        """Whether every posterior takes MCMC."""
-        return self.family.by_mcmc and self.method == NOISE_AWARE
+        """Whether every posterior takes a good part of a second: by MCMC, or by quadrature of a density."""
+        by_quadrature = isinstance(self.prior, AnyDensity)
+        return (self.family.by_mcmc or by_quadrature) and self.method == NOISE_AWARE
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
         """Draw data sets with these parameters and numbers of records, and sum them.
@@ -126,7 +130,7 @@ def world_of(
     statistic: NoisyStatistic,
     entry: Mapping[str, Any],
     method: str = NOISE_AWARE,
-    prior: Prior | str | None = None,
+    prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
 ) -> World:
     """Return the world of a released statistic, from its plan and its entry in the canonical plan.
@@ -162,7 +166,7 @@ def world_of(
         public_n=statistic.public_n,
         max_total_rows=statistic.max_total_rows,
         method=method,
-        prior=one_component(posterior.prior, "a simulation"),
+        prior=posterior.prior,
         n_prior=drawn_from,
         believed_n_prior=believed,
     )

@@ -232,7 +232,7 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
         units = (int(steps**2 / weight), steps**2) if minimal else (4 * steps**2,) * 3
         values.append([[value / unit for value, unit in zip(row, units, strict=True)] for row in look.values])
         rate += [unit / look.plan.scale for unit in units]
-    centre, half_range = _interval(statistic.plan.parameters)
+    centre, half_range = interval(statistic.plan.parameters)
     return NoisyMoments(
         values=np.concatenate(values, axis=1, dtype=np.float64),
         coefficients=np.tile(coefficients, (len(statistic.looks), 1)),
@@ -256,12 +256,12 @@ def noise_aware(
     from suffice.pipeline.latent_moments.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
     from suffice.pipeline.laws import MomentLaw  # noqa: PLC0415
 
-    centre, half_range = _interval(statistic.plan.parameters)
+    centre, half_range = interval(statistic.plan.parameters)
     posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))
     return MomentLaw(posterior=posterior, centre=centre, half_range=half_range, names=names)
 
 
-def _interval(parameters: Parameters) -> tuple[float, float]:
+def interval(parameters: Parameters) -> tuple[float, float]:
     """Centre and half range, in the column's unit."""
     lower, upper = parameters.lower or Fraction(0), parameters.upper or Fraction(0)
     return float((lower + upper) / 2), float((upper - lower) / 2)

@@ -71,7 +71,7 @@ class Mixture:
 
     @classmethod
     def _merged(cls, nodes: Nodes, cells: int, loc: Floats, width: Floats, *, is_variance: bool) -> Self:
-        loc, width = _smeared(loc, width)
+        loc, width = smeared(loc, width)
         kept = nodes.weight > _SMALLEST
         cell, weight, loc, width = nodes.cell[kept], nodes.weight[kept], loc[kept], width[kept]
         degrees = 2.0 * nodes.given.concentration[kept]
@@ -153,7 +153,7 @@ class Mixture:
         return point
 
 
-def _smeared(loc: Floats, width: Floats) -> tuple[Floats, Floats]:
+def smeared(loc: Floats, width: Floats) -> tuple[Floats, Floats]:
     """Make each of a box's two nodes a side stand for its half of the box, not for a point.
 
     Points at +-h / sqrt(3) have the variance of an interval -h..h, and so have its halves, of width h, about

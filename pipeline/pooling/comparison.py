@@ -10,11 +10,12 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
-from suffice.pipeline.mixtures import one_component
 from suffice.pipeline.pooling.relation import Relation, relation_of, require, require_agreement
 from suffice.pipeline.pooling.releases import aligned
 from suffice.pipeline.posterior import DRAWS, MASS, generator
+from suffice.pipeline.public_priors import conjugate_like
 from suffice.pipeline.simulation import discrete_laplace
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.inference import AnyPrior
+    from suffice.pipeline.mixtures import Mixture
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import Prior
@@ -95,7 +98,7 @@ def compare(
     second: Release,
     statistic: str,
     *,
-    prior: Prior | str | None = None,
+    prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     where: Mapping[str, object] | None = None,
     vouched: bool = False,
@@ -111,7 +114,8 @@ def compare(
     statistic : str
         Its name in both.
     prior, n_prior
-        As in ``Release.posterior``: the same for both, whose parameters are independent a priori.
+        As in ``Release.posterior``: the same for both, whose parameters are independent a priori. What is
+        apparent rests, under a density, on a conjugate prior about where that is and as wide.
     where : mapping, optional
         Keep the cells with these group keys.
     vouched : bool
@@ -150,9 +154,9 @@ def compare(
         }
         for kind in (DIFFERENCE, RATIO)
     )
-    apparent, noise_sd, noise_probability = _noise_alone(
-        parts[0], parts[1], one_component(before.prior, "a comparison"), source
-    )
+    plan = parts[0].plan
+    like = conjugate_like(before.prior, FAMILIES[plan.family], plan.parameters)
+    apparent, noise_sd, noise_probability = _noise_alone(parts[0], parts[1], like, source)
     return Comparison(
         statistic=statistic,
         first=_name(first),
@@ -168,7 +172,7 @@ def compare(
 
 
 def _noise_alone(
-    before: NoisyStatistic, after: NoisyStatistic, prior: Prior, rng: np.random.Generator
+    before: NoisyStatistic, after: NoisyStatistic, prior: Prior | Mixture, rng: np.random.Generator
 ) -> tuple[dict[str, Floats], dict[str, Floats], dict[str, Floats]]:
     """Change of the plug-in estimates, and how they move when the noise is drawn once more on top of it."""
     estimates = [plug_in_posterior(part, prior=prior) for part in (before, after)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.pooling.particles import PooledLaw
     from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import NoisyStatistic, Release
 
     Rows: TypeAlias = NDArray[np.int64]
@@ -136,7 +137,8 @@ def pooled(
         )
         n_priors = [n_prior_for(part, n_prior) for part in parts]
         try:
-            law = pooled_grid_law(parts, first.prior, n_priors)
+            given = cast("Prior | Mixture | Density", first.prior)
+            law = pooled_grid_law(parts, given, n_priors)
             return dataclasses.replace(first, groups=parts[0].groups, law=law)
         except PriorError:
             # A proper conjugate prior may have too much of itself at an end to be integrated numerically.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.needed_epsilon import smallest_epsilon
     from suffice.pipeline.plan import Plan
     from suffice.pipeline.plan import compile_plan as plan
+    from suffice.pipeline.planes.densities import Independent, JointDensity
     from suffice.pipeline.pooling.comparison import compare
     from suffice.pipeline.pooling.releases import pool
     from suffice.pipeline.posterior import Posterior
@@ -45,7 +46,9 @@ __all__ = [
     "Density",
     "Dirichlet",
     "Gamma",
+    "Independent",
     "InverseGamma",
+    "JointDensity",
     "Mixture",
     "Normal",
     "NormalInverseGamma",
@@ -78,6 +81,7 @@ _HOMES = {
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),
     "pool": ("suffice.pipeline.pooling.releases", "pool"),
     "Density": ("suffice.pipeline.densities", "Density"),
+    **{prior: ("suffice.pipeline.planes.densities", prior) for prior in ("Independent", "JointDensity")},
     "Mixture": ("suffice.pipeline.mixtures", "Mixture"),
     "Posterior": ("suffice.pipeline.posterior", "Posterior"),
     "Release": ("suffice.pipeline.release", "Release"),

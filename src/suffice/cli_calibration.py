@@ -32,7 +32,12 @@ def plan(
     n_prior: Annotated[
         str | None, typer.Option("--n-prior", help="Of a private N, for --target; default: up to twice --n.")
     ] = None,
-    simulations: Annotated[int, typer.Option("--simulations", help="Data sets to draw for --target.")] = 200,
+    simulations: Annotated[
+        int | None,
+        typer.Option(
+            "--simulations", help="Data sets to draw for --target; default: 200, or 40 under a density."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes --target repeatable.")] = None,
     *,
     as_json: JsonOption = False,
@@ -85,7 +90,7 @@ def calibrate(
     simulations: Annotated[
         int | None,
         typer.Option(
-            "--simulations", help="Data sets to draw; default: 1000, or 200 where posteriors take MCMC."
+            "--simulations", help="Data sets to draw; default: 1000, or 200 where posteriors are slow."
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the simulation repeatable.")] = None,

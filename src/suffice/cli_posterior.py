@@ -30,7 +30,8 @@ def posterior(
     release: ReleaseArgument,
     statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
     prior: Annotated[
-        str | None, typer.Option("--prior", help='As "Beta(1, 9)"; default: the family\'s.')
+        str | None,
+        typer.Option("--prior", help='As "Beta(1, 9)" or "HalfCauchy(2)"; default: the family\'s.'),
     ] = None,
     n_prior: Annotated[
         str | None,

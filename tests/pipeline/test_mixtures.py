@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import betaln, gammaln
 from scipy.stats import nbinom
 
@@ -13,7 +14,17 @@ from suffice.errors import PriorError
 from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.mixtures import Mixture, mixture_law, parse_mixture
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
-from suffice.pipeline.priors import Beta, Dirichlet, Gamma, Prior
+from suffice.pipeline.priors import (
+    Beta,
+    Dirichlet,
+    Gamma,
+    InverseGamma,
+    Normal,
+    NormalInverseGamma,
+    Prior,
+    parse_prior,
+)
+from suffice.pipeline.public_priors import log_evidence as exact_evidence
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
@@ -24,6 +35,8 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "categorical": {"categories": ["a", "b", "c"]},
     "poisson": {"upper": "6"},
     "normal": {"lower": "-2", "upper": "4"},
+    "normal_known_mean": {"mean": "1", "half_range": "4"},
+    "normal_known_variance": {"variance": "4", "lower": "-2", "upper": "6"},
 }
 
 
@@ -155,9 +168,73 @@ def test_what_is_no_mixture_is_refused(text: str) -> None:
         parse_mixture(text)
 
 
-def test_a_mixture_has_no_plug_in_posterior_and_fits_its_family() -> None:
+PLUG_IN: list[tuple[str, list[int], Prior, Prior]] = [
+    ("bernoulli", [3, 7], Beta(1, 9), Beta(9, 1)),
+    ("categorical", [7, 3, 2], Dirichlet(1), Dirichlet(9, 1, 0.5)),
+    ("poisson", [30, 24], Gamma(1, 0.3), Gamma(90, 20)),
+    ("normal_known_mean", [40, 60], InverseGamma(3, 2), InverseGamma(30, 90)),
+    ("normal_known_variance", [40, 60], Normal(0, 1), Normal(3, 0.5)),
+    ("normal", [9, 20, 11], NormalInverseGamma(0, 1, 3, 4), NormalInverseGamma(2, 9, 9, 9)),
+]
+
+
+@pytest.mark.parametrize(("family", "row", "first", "second"), PLUG_IN)
+def test_a_plug_in_mixture_weighs_its_components_by_evidence(
+    family: str, row: list[int], first: Prior, second: Prior
+) -> None:
+    """Bayes at any one parameter: the evidence is likelihood times prior over posterior."""
+    plan = statistic_plan({"family": family, **ENTRIES[family]}, epsilon="0.8", public_n=False)
+    unit = 1 if family in {"bernoulli", "categorical"} else round(plan.partition_total or 1) // 8
+    statistic = noisy_statistic(plan, np.array([row]) * max(unit, 1))
+    parts = [plug_in_posterior(statistic, prior=prior) for prior in (first, second)]
+    mixed = plug_in_posterior(statistic, prior=Mixture(0.3, first, 0.7, second))
+    evidence = [log_evidence_of(prior, part.law) for prior, part in zip((first, second), parts, strict=True)]
+    share = 0.3 / (0.3 + 0.7 * np.exp(evidence[1] - evidence[0]))
+    assert 1e-9 < share < 1 - 1e-9
+    for name in mixed.parameters:
+        expected = share * parts[0].mean(name) + (1 - share) * parts[1].mean(name)
+        assert mixed.mean(name) == pytest.approx(expected, rel=1e-6)
+
+
+def log_evidence_of(prior: Prior, law: Any) -> float:
+    """Of the likelihood, which every prior shares, the value at one place is the unit."""
+    laws: Any = None
+    place: Any = 2.0
+    match prior:
+        case Beta():
+            counts = [[prior.concentration0, prior.concentration1], law.concentration[0]]
+            laws, place = [stats.dirichlet(count) for count in counts], np.array([0.6, 0.4])
+        case Dirichlet():
+            counts = [list(np.broadcast_to(prior.concentration, 3)), law.concentration[0]]
+            laws, place = [stats.dirichlet(count) for count in counts], np.array([0.5, 0.3, 0.2])
+        case Gamma():
+            pairs = [(prior.concentration, prior.rate), (law.concentration[0], law.rate[0])]
+            laws = [stats.gamma(a, scale=1 / rate) for a, rate in pairs]
+        case InverseGamma():
+            pairs = [(prior.concentration, prior.scale), (law.concentration[0], law.scale[0])]
+            laws = [stats.invgamma(a, scale=scale) for a, scale in pairs]
+        case Normal():
+            laws = [stats.norm(prior.loc, prior.scale), stats.norm(law.loc[0], law.scale[0])]
+    if laws is not None:
+        return float(laws[0].logpdf(place) - laws[1].logpdf(place))
+    assert isinstance(prior, NormalInverseGamma)
+    values = [(prior.loc, prior.precision, prior.concentration, prior.scale)]
+    values.append((law.loc[0], law.precision[0], law.concentration[0], law.scale[0]))
+    first, second = (
+        stats.norm(loc, (2.0 / precision) ** 0.5).logpdf(1.0) + stats.invgamma(a, scale=b).logpdf(2.0)
+        for loc, precision, a, b in values
+    )
+    return float(first - second)
+
+
+def test_a_mixture_fits_its_family() -> None:
     mixture = Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))
-    with pytest.raises(PriorError, match="mixture"):
-        plug_in_posterior(released("bernoulli", [[7, 3]]), prior=mixture)
-    with pytest.raises(PriorError, match="Gamma"):
-        noise_aware_posterior(released("poisson", [[30, 22]]), prior=mixture)
+    for posterior in (noise_aware_posterior, plug_in_posterior):
+        with pytest.raises(PriorError, match="Gamma"):
+            posterior(released("poisson", [[30, 22]]), prior=mixture)
+
+
+def test_a_plug_in_mixture_needs_the_evidence_of_its_family() -> None:
+    law = plug_in_posterior(released("poisson", [[30, 22]])).law
+    with pytest.raises(PriorError, match="no mixture"):
+        exact_evidence(parse_prior("NormalInverseWishart([0, 0], 1, 5, [1, 1])"), law)

@@ -1,0 +1,341 @@
+r"""Posteriors of a normal's mean and variance under any prior, by quadrature: free of draws and of MCMC.
+
+Under a conjugate prior :math:`\pi_k` the noise-aware posterior :math:`p_k(\theta \mid y)` is a mixture of
+conjugate laws and has an evidence :math:`Z_k`, so that the likelihood of the noisy statistics is
+
+.. math::
+    p(y \mid \theta) = \frac{\sum_k c_k Z_k \, p_k(\theta \mid y)}{\sum_k c_k \pi_k(\theta)}
+
+for any :math:`c_k > 0`, as in ``any_prior``; :math:`c_k = 1 / Z_k`. One conjugate prior that is taken is
+somewhat wider than the given prior p and where that is, others have smaller variances, where p has. Where
+the product with p lies so far out that no posterior is resolved, another one is taken whose prior has the
+slope of p there; and so on. Of the plug-in posterior the likelihood is a formula.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.normal import interval, noisy_moments, project
+from suffice.pipeline.planes.densities import DensityOnPlane, Independent, JointDensity
+from suffice.pipeline.planes.law import PlaneLaw
+from suffice.pipeline.planes.panels import PANELS, POINTS, Panels, around, node_weights, places, thinned
+from suffice.pipeline.planes.references import Reference, references_of
+from suffice.pipeline.priors import NormalInverseGamma
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.planes.law import Exists
+    from suffice.pipeline.planes.panels import LogDensity
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_TOLERABLE = 1e-4
+_NEAR, _PART = 0.02, 0.35
+_BAND, _MOST_BANDS = 5.0, 8
+_ROUNDED = 1e12
+_MOST_STAGES = 12
+_SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
+_END = 95.0
+_HUGE, _TINY, _NOTHING = 1e70, -320.0, -26.0
+_GRID = np.arange(-200.0, 200.5, 0.5)
+_OCTAVES = np.exp2(np.arange(-40.0, 140.0, 0.5))
+
+
+def any_joint_law(
+    statistic: NoisyStatistic, prior: Independent | JointDensity, n_prior: NPrior | None
+) -> PlaneLaw:
+    """Return the law of a normal family's mean and variance; plug-in where there is no prior of N.
+
+    Raises
+    ------
+    PriorError
+        Where the family is another, the prior is improper or leaves the parameters' domain, or prior and
+        released values are so far apart that the posterior cannot be resolved.
+    """
+    family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
+    if family.prior is not NormalInverseGamma:
+        message = (
+            f"{statistic.plan.name} is {family.name}: {type(prior).__name__} is a prior of a mean and a "
+            f"variance, of normal and lognormal statistics. Its prior must be {family.prior.__name__}"
+        )
+        raise PriorError(message)
+    centre, half_range = interval(constants)
+    plane = DensityOnPlane.of(prior, centre, half_range)
+    default: Any = family.default_prior(constants)
+    names = family.plug_in(statistic, default).parameters
+    cells = _plug_in(statistic, plane) if n_prior is None else _noise_aware(statistic, plane, n_prior)
+    return PlaneLaw.of((names[0], names[1]), (centre, half_range), cells)
+
+
+def prior_law(
+    prior: Independent | JointDensity, unit: tuple[float, float], names: tuple[str, str]
+) -> PlaneLaw:
+    """Return the law of a prior itself; `unit` is the centre and the half range."""
+    plane = DensityOnPlane.of(prior, *unit)
+    alone = _Exact(plane, 0.0, 0.0, 0.0)
+    return PlaneLaw.of(names, unit, [(Panels.of(alone, *around(alone, alone.edges)), exists(plane, alone))])
+
+
+def _started(plane: DensityOnPlane, unit: tuple[float, float]) -> Iterator[NormalInverseGamma]:
+    """Conjugate priors to start with: one like the prior, others where it has smaller variances still.
+
+    A normal inverse gamma is wide in the mean where the variance is large, and excludes small variances;
+    other priors need not.
+    """
+    yield conjugate_alike(plane, unit)
+    low = _low(plane) - _BAND
+    for _ in range(_MOST_BANDS):
+        if low + _BAND / 2.0 < plane.lowest:
+            break
+        precision = math.exp(_bounded(low + 2.0 - 2.0 * math.log(max(2.0 * plane.width[0], 1e-6))))
+        yield _conjugate(unit, plane.centre[0], precision, _PART, _PART * math.exp(_bounded(low)))
+        low -= _BAND
+
+
+def _low(plane: DensityOnPlane) -> float:
+    """A log variance towards the lower end of where the prior is."""
+    return plane.centre[1] - max(0.0, 2.0 * plane.width[1] - 1.0)
+
+
+def conjugate_alike(plane: DensityOnPlane, unit: tuple[float, float]) -> NormalInverseGamma:
+    """Return a conjugate prior somewhat wider than another and where that is, in the column's unit."""
+    loc, (of_mean, of_variance) = plane.centre[0], plane.width
+    concentration = max(1.0, 0.25 / max(of_variance, 1e-5) ** 2)
+    low = _low(plane)
+    precision = math.exp(_bounded(low - 2.0 * math.log(max(2.0 * of_mean, 1e-6))))
+    return _conjugate(unit, loc, precision, concentration, concentration * math.exp(_bounded(low)))
+
+
+def _conjugate(
+    unit: tuple[float, float], loc: float, precision: float, concentration: float, scale: float
+) -> NormalInverseGamma:
+    """Return a conjugate prior, stated in half ranges, within what noise-aware posteriors take."""
+    centre, half_range = unit
+    precision, concentration, scale = (
+        float(np.clip(value, _SMALLEST, _LARGEST)) for value in (precision, concentration, scale)
+    )
+    loc = float(np.clip(loc, -_FARTHEST, _FARTHEST))
+    return NormalInverseGamma(centre + half_range * loc, precision, concentration, half_range**2 * scale)
+
+
+def _bounded(exponent: float) -> float:
+    return min(max(exponent, -60.0), 60.0)
+
+
+def _plug_in(statistic: NoisyStatistic, plane: DensityOnPlane) -> Iterator[tuple[Panels, Exists]]:
+    """Panels of every cell, whose projected sums are taken for exact."""
+    sums = project(statistic)
+    for n, total, squares in zip(sums.n, sums.total, sums.total_of_squares, strict=True):
+        product = _Exact(plane, float(n), float(total), float(squares))
+        found = Panels.of(product, *around(product, product.edges))
+        share, _ = found.shares()
+        lowest = found.left[:, 1] < _NOTHING
+        if plane.is_open[1][0] and np.sum((node_weights() * share)[lowest]) > _TOLERABLE:
+            message = (
+                f"prior {plane.prior}: the released values of {statistic.plan.name}, taken for exact, "
+                "leave no variance, and the plug-in posterior is improper: give a prior that excludes a "
+                "variance of 0, or take the noise into account"
+            )
+            raise PriorError(message)
+        yield found, exists(plane, product)
+
+
+def _noise_aware(
+    statistic: NoisyStatistic, plane: DensityOnPlane, n_prior: NPrior
+) -> Iterator[tuple[Panels, Exists]]:
+    """Panels of every cell, with as many references as it takes to resolve it."""
+    unit = interval(statistic.plan.parameters)
+    starts = [
+        references_of(noisy_moments(statistic, reference, n_prior)) for reference in _started(plane, unit)
+    ]
+    for cell, references in enumerate(zip(*starts, strict=True)):
+        product = _Product(plane, list(references))
+        for _ in range(_MOST_STAGES):
+            found = product.panels()
+            place = product.unresolved(found)
+            if place is None:
+                break
+            noisy = noisy_moments(statistic, product.tilted(place, unit), n_prior).take(np.array([cell]))
+            product = _Product(plane, [*product.references, *references_of(noisy)])
+        else:
+            message = (
+                f"prior {plane.prior} and the released values of {statistic.plan.name} are so far apart, or "
+                "its tails are so heavy, that the posterior cannot be resolved: give a prior closer to what "
+                "is possible, or a narrower support"
+            )
+            raise PriorError(message)
+        yield found, exists(plane, product)
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """The log of likelihood and prior of one cell, but for a constant."""
+
+    prior: DensityOnPlane
+    references: Sequence[Reference]
+
+    def __call__(self, mean: Floats, log_variance: Floats) -> Floats:
+        """Log densities at places (n, p) and (n, q): (n, p, q)."""
+        above = np.logaddexp.reduce(
+            [one.posterior.log_density(mean, log_variance) for one in self.references]
+        )
+        below = np.logaddexp.reduce(
+            [one.prior.log_density(mean, log_variance) - one.log_evidence for one in self.references]
+        )
+        likelihood = above - below
+        lost = below < -_ROUNDED
+        if np.any(lost):
+            # Differences of numbers so large say nothing any more. What no rows say is possible always is,
+            # rows that far from everything are not.
+            least = max(one.log_empty + one.log_evidence for one in self.references)
+            likelihood = np.where(lost, least, likelihood)
+        product: Floats = likelihood + self.prior.log_density(mean, log_variance)
+        return product
+
+    def panels(self) -> Panels:
+        """Divide the plane."""
+        return Panels.of(self, *around(self, self.edges))
+
+    @property
+    def edges(self) -> tuple[Floats, Floats]:
+        """Places along both sides between which nothing but the product's own peak is narrow."""
+        found = []
+        for side in (0, 1):
+            ladders = [self.prior.edges[side]]
+            for one in self.references:
+                ladders += one.posterior.ladders[side]
+            found.append(thinned(ladders, self.prior.first[side], self.prior.last[side]))
+        return found[0], found[1]
+
+    def unresolved(self, found: Panels) -> tuple[float, float] | None:
+        """A place where most of what no reference posterior resolves is, unless all of it is negligible."""
+        share, _ = found.shares()
+        mass = node_weights() * share
+        total = np.sum(mass, axis=(1, 2))
+        heavy = np.flatnonzero(total > _TOLERABLE / len(total) / 10.0)
+        at = np.argmax(mass[heavy].reshape(len(heavy), -1), axis=1)
+        first, second = places(found.left[heavy], found.right[heavy])
+        rows = np.arange(len(heavy))
+        place = first[rows, at // POINTS], second[rows, at % POINTS]
+        known = np.any([one.knows(*place) for one in self.references], axis=0)
+        missed = np.where(known, 0.0, total[heavy])
+        if np.sum(missed) <= _TOLERABLE:
+            return None
+        worst = int(np.argmax(missed))
+        return float(place[0][worst]), float(place[1][worst])
+
+    def tilted(self, place: tuple[float, float], unit: tuple[float, float]) -> NormalInverseGamma:
+        """Return the conjugate prior whose log density has the slope of the prior's at a place."""
+        offsets = np.array([-_NEAR, 0.0, _NEAR])
+        near = [
+            np.clip(
+                place[side] + self.prior.width[side] * offsets, self.prior.first[side], self.prior.last[side]
+            )
+            for side in (0, 1)
+        ]
+        value = self.prior.log_density(near[0][None], near[1][None])[0]
+        value = np.maximum(value, -1e100)
+        slope = [(value[2, 1] - value[0, 1]), (value[1, 2] - value[1, 0])]
+        bend = [value[2, 1] - 2.0 * value[1, 1] + value[0, 1], value[1, 2] - 2.0 * value[1, 1] + value[1, 0]]
+        widths = [(one[2] - one[0]) for one in near]
+        slope = [own / width for own, width in zip(slope, widths, strict=True)]
+        bend = [own / (width / 2.0) ** 2 for own, width in zip(bend, widths, strict=True)]
+        # log c = -k (x - loc)^2 / 2 e^-l - b e^-l - (a + 1/2) l; from here on in units of e^l.
+        least = 1.0 / max(self.prior.width[0], 1e-6) ** 2
+        precision = max(-bend[0], least / 4.0)
+        shift = slope[0] / precision
+        within = precision * shift**2 / 2.0
+        # Both of these have to be above 0, whatever the bend.
+        scale = max(-bend[1] - within, _PART, _PART + 0.5 + slope[1] - within)
+        concentration = within + scale - 0.5 - slope[1]
+        variance = math.exp(_bounded(place[1]))
+        return _conjugate(unit, place[0] + shift, precision * variance, concentration, scale * variance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Exact:
+    """The log of likelihood and prior, but for a constant, of sums that are known, in half ranges."""
+
+    prior: DensityOnPlane
+    n: float
+    total: float
+    squares: float
+
+    def __call__(self, mean: Floats, log_variance: Floats) -> Floats:
+        """Log densities at places (n, p) and (n, q): (n, p, q)."""
+        product = self.prior.log_density(mean, log_variance)
+        if self.n > 0.0:
+            average = self.total / self.n
+            within = max(self.squares - self.total * average, 0.0)
+            about = within + self.n * (np.clip(mean, -_HUGE, _HUGE) - average) ** 2
+            scale = np.exp(-np.maximum(log_variance, _TINY))
+            product = product - self.n * log_variance[:, None, :] / 2.0
+            product = product - about[:, :, None] * scale[:, None, :] / 2.0
+        return product
+
+    @property
+    def edges(self) -> tuple[Floats, Floats]:
+        """Places along both sides between which nothing but the product's own peak is narrow."""
+        ladders = [[self.prior.edges[0]], [self.prior.edges[1]]]
+        if self.n > 0.0:
+            average = self.total / self.n
+            variance = max(self.squares / self.n - average**2, 1e-12)
+            ladders[0].append(average + math.sqrt(variance / self.n) * PANELS)
+            ladders[1].append(math.log(variance) + math.sqrt(2.0 / self.n) * PANELS)
+        first, second = (
+            thinned(ladder, self.prior.first[side], self.prior.last[side])
+            for side, ladder in enumerate(ladders)
+        )
+        return first, second
+
+
+def exists(prior: DensityOnPlane, product: LogDensity) -> Exists:
+    """Which moments exist: those of which the integrals fall towards the ends of the plane.
+
+    Likelihoods are bounded, but for a variance of 0: what falls under the prior does under the posterior.
+    """
+    ends = [
+        [sign for sign, is_open in zip((-1.0, 1.0), prior.is_open[0], strict=True) if is_open],
+        [1.0] if prior.is_open[1][1] else [],
+    ]
+    of_mean, of_variance = (
+        [
+            all(
+                _falls(prior, prior.log_density, side, sign, degree)
+                or _falls(prior, product, side, sign, degree)
+                for sign in ends[side]
+            )
+            for degree in (1.0, 2.0)
+        ]
+        for side in (0, 1)
+    )
+    return (of_mean[0], of_mean[1]), (of_variance[0], of_variance[1])
+
+
+def _falls(prior: DensityOnPlane, density: LogDensity, side: int, sign: float, degree: float) -> bool:
+    """Whether the integral of a power of a parameter falls towards an end of the plane."""
+    if side == 0:
+        logs = np.array([_END - 1.0, _END])
+        across = np.unique(np.clip(_GRID, prior.lowest, prior.last[1]))
+        value = density(sign * np.exp(logs)[None], across[None])[0]
+        size = np.logaddexp.reduce(value, axis=1) + (degree + 1.0) * logs
+    else:
+        end = min(prior.last[1], 2.0 * _END)
+        logs = np.array([end - 2.0, end])
+        mean = np.concatenate([-_OCTAVES[::-1], _OCTAVES])
+        mean = np.unique(np.clip(mean, prior.first[0], prior.last[0]))
+        value = density(mean[None], logs[None])[0]
+        size = np.logaddexp.reduce(value + np.log(np.gradient(mean))[:, None], axis=0) + degree * logs
+    return bool(size[1] < size[0] or np.isneginf(size[1]))

@@ -1,0 +1,270 @@
+"""Any prior of a mean and a variance, against dense quadrature and against conjugate results."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from suffice.errors import PriorError
+from suffice.pipeline.families.normal import noisy_moments
+from suffice.pipeline.inference import posterior_of
+from suffice.pipeline.n_prior import Fixed, NPrior, Uniform
+from suffice.pipeline.planes.densities import Independent, JointDensity
+from suffice.pipeline.priors import NormalInverseGamma
+from support.noisy import noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.release import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+HALF_RANGE = 10.0
+"""Of the columns below, about 0."""
+NAMES = ("mean", "variance")
+
+
+def released(
+    n: int,
+    epsilon: str = "1",
+    *,
+    public: bool = False,
+    family: str = "normal",
+    mean: float = 2.0,
+    variance: float = 5.0,
+) -> NoisyStatistic:
+    """A statistic of n rows of this mean and variance, and a noise of a scale or so."""
+    bounds = {"lower": "-10", "upper": "10"} if family == "normal" else {"lower": "0.01", "upper": "100"}
+    plan = statistic_plan({"family": family, **bounds}, epsilon=epsilon, public_n=public)
+    centre, half_range = (0.0, HALF_RANGE) if family == "normal" else (0.0, math.log(100.0))
+    m, square = (mean - centre) / half_range, variance / half_range**2 + ((mean - centre) / half_range) ** 2
+    total, steps = n * m, 2**16
+    moments = (total / 2, n * square)
+    basis = (n - 2 * total + n * square, 2 * (n - n * square), n + 2 * total + n * square)
+    exact = moments if public else basis
+    noise = np.array((0.7, -0.5, 1.2)[: len(exact)]) * plan.scale
+    return noisy_statistic(
+        plan, np.array([np.array(exact) * steps**2 + noise]), public_n=n if public else None
+    )
+
+
+def nig(loc: float, precision: float, concentration: float, scale: float) -> JointDensity:
+    """A conjugate prior as a log density."""
+    return JointDensity(
+        lambda m, v: -(concentration + 1.5) * np.log(v) - (scale + precision * (m - loc) ** 2 / 2) / v,
+        mean=(-math.inf, math.inf),
+        variance=(0, math.inf),
+    )
+
+
+def likelihood(statistic: NoisyStatistic, n_prior: NPrior, mean: Floats, log_variance: Floats) -> Floats:
+    """Sums over N of integrals over rows' means and deviations, dense, at every pair of half ranges."""
+    noisy = noisy_moments(statistic, NormalInverseGamma(0, 1, 3, 50), n_prior)
+    x, v = (grid.ravel()[:, None, None] for grid in np.meshgrid(mean, np.exp(log_variance), indexing="ij"))
+    u = np.linspace(-5.0, 5.0, 31)
+    result = np.zeros((len(x), 1, 1))
+    for n in range(n_prior.support[0], n_prior.support[1] + 1):
+        weight = np.exp(n_prior.log_prob(np.array([float(n)]))[0])
+        deviation, share = np.zeros(1), np.ones(1)
+        if n >= 2:
+            law = stats.chi2(n - 1)
+            logs = np.linspace(math.log(law.ppf(1e-7)), math.log(law.isf(1e-9)), 40)
+            deviation, share = np.exp(logs), law.pdf(np.exp(logs)) * np.exp(logs) * (logs[1] - logs[0])
+        average = x + np.sqrt(v / max(n, 1)) * u[:, None]
+        share = stats.norm.pdf(u)[:, None] / 3.0 * share
+        sums = (n, n * average, n * (average**2 + v * deviation / max(n, 1)))
+        distance = 0.0
+        for row, value, rate in zip(noisy.coefficients, noisy.values[0], noisy.rate, strict=True):
+            of = sum(factor * part for factor, part in zip(row, sums, strict=True))
+            distance = distance + rate * np.abs(value - of)
+        result += weight * np.sum(np.exp(-distance) * share, axis=(1, 2), keepdims=True)
+    return result.reshape(len(mean), len(log_variance))
+
+
+MEANS, LOG_VARIANCES = np.linspace(-2.0, 2.4, 78), np.linspace(-12.0, 2.5, 50)
+
+
+def dense(statistic: NoisyStatistic, n_prior: NPrior) -> Floats:
+    """The posterior on a dense grid, under the priors below."""
+    share = likelihood(statistic, n_prior, MEANS, LOG_VARIANCES)
+    share *= np.exp(log_of_sd(HALF_RANGE * MEANS[:, None], HALF_RANGE**2 * np.exp(LOG_VARIANCES)))
+    share *= np.exp(LOG_VARIANCES)  # a density of the log variance
+    return np.asarray(share / np.sum(share))
+
+
+def missed(posterior: Posterior, share: Floats) -> tuple[float, float]:
+    """How far means and quantiles are from dense quadrature: in standard deviations, in probability."""
+    places = (HALF_RANGE * MEANS, HALF_RANGE**2 * np.exp(LOG_VARIANCES))
+    far, off = 0.0, 0.0
+    for axis, (name, place) in enumerate(zip(NAMES, places, strict=True)):
+        own = np.sum(share, axis=1 - axis)
+        expected = float(own @ place)
+        sd = math.sqrt(own @ (place - expected) ** 2)
+        far = max(far, abs(posterior.mean(name)[0] - expected) / sd, abs(posterior.sd(name)[0] / sd - 1.0))
+        below = np.cumsum(own) - own / 2.0
+        for level in (0.05, 0.5, 0.95):
+            found = np.interp(posterior.quantile(name, level)[0], place, below)
+            off = max(off, abs(float(found) - level))
+    return far, off
+
+
+SD, MEAN = stats.gamma(4, scale=0.9), stats.norm(1, 2)
+
+
+def log_of_sd(mean: Floats, variance: Floats) -> Floats:
+    sd = np.sqrt(variance)
+    return np.asarray(MEAN.logpdf(mean) + SD.logpdf(sd) - np.log(sd))
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "public", "n_prior"),
+    [(3, "1", False, Uniform(0, 5)), (2, "0.3", False, Fixed(2)), (6, "1", True, None), (1, "1", True, None)],
+)
+def test_moments_and_quantiles_are_those_of_dense_quadrature(
+    n: int, epsilon: str, public: bool, n_prior: NPrior | None
+) -> None:
+    statistic = released(n, epsilon, public=public)
+    posterior = posterior_of(statistic, prior=Independent(mean=MEAN, sd=SD), n_prior=n_prior)
+    share = dense(statistic, n_prior or Fixed(n))
+    far, off = missed(posterior, share)
+    assert far < 0.02
+    assert off < 0.008
+    joint = JointDensity(
+        lambda mean, sd: MEAN.logpdf(mean) + SD.logpdf(sd), mean=(-math.inf, math.inf), sd=(0, math.inf)
+    )
+    same = posterior_of(statistic, prior=joint, n_prior=n_prior)
+    for name in NAMES:
+        assert abs(same.mean(name)[0] - posterior.mean(name)[0]) < 0.005 * posterior.sd(name)[0]
+    # The control: a standard deviation that is taken for a variance, or the other way round.
+    wrong = posterior_of(statistic, prior=Independent(mean=MEAN, variance=SD), n_prior=n_prior)
+    assert missed(wrong, share)[1] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "public"),
+    [(0, "1", False), (20, "1", False), (100, "1", True), (10**4, "0.1", False), (10**9, "1", True)],
+)
+@pytest.mark.parametrize("family", ["normal", "lognormal"])
+def test_a_conjugate_density_gives_the_conjugate_result(
+    n: int, epsilon: str, public: bool, family: str
+) -> None:
+    statistic = released(n, epsilon, public=public, family=family)
+    numbers = (1.0, 0.5, 4.0, 20.0)
+    expected = posterior_of(statistic, prior=NormalInverseGamma(*numbers))
+    found = posterior_of(statistic, prior=nig(*numbers))
+    assert found.parameters == expected.parameters
+    for name in expected.parameters:
+        sd = expected.sd(name)
+        assert np.all(np.abs(found.mean(name) - expected.mean(name)) < 0.01 * sd)
+        assert found.sd(name) == pytest.approx(sd, rel=0.02)
+        for level in (0.025, 0.5, 0.975):
+            gap = found.quantile(name, level) - expected.quantile(name, level)
+            assert np.all(np.abs(gap) < 0.1 * sd)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_plug_in_posteriors_are_exact(public: bool) -> None:
+    statistic = released(30, "1", public=public)
+    numbers = (1.0, 0.5, 4.0, 20.0)
+    expected = posterior_of(statistic, prior=NormalInverseGamma(*numbers), method="plug-in")
+    found = posterior_of(statistic, prior=nig(*numbers), method="plug-in")
+    for name in NAMES:
+        assert found.mean(name) == pytest.approx(expected.mean(name), rel=1e-7)
+        assert found.sd(name) == pytest.approx(expected.sd(name), rel=1e-6)
+        interval, other = found.credible_interval(name), expected.credible_interval(name)
+        assert np.max(np.abs(interval - other)) < 0.005 * expected.sd(name)[0]
+
+
+def test_draws_follow_the_law() -> None:
+    statistic = released(20)
+    posterior = posterior_of(statistic, prior="Independent(mean=Laplace(1, 2), sd=LogNormal(0.7, 0.5))")
+    size = 40_000
+    draws = posterior.sample(size, np.random.default_rng())
+    for name in NAMES:
+        # Six standard errors of shares: two thousand millionths a comparison.
+        for level in (0.025, 0.25, 0.5, 0.975):
+            below = np.mean(draws[name] < posterior.quantile(name, level))
+            assert abs(below - level) < 6 * math.sqrt(level * (1 - level) / size) + 1e-3
+        assert abs(draws[name].mean() - posterior.mean(name)[0]) < 6 * posterior.sd(name)[0] / size**0.5
+
+
+def test_prior_and_data_far_apart_are_resolved() -> None:
+    """A normal prior of a known variance against 1,000 exact rows, fifty of its deviations away."""
+    statistic = released(1000, "1000", public=True, mean=5.0, variance=4.0)
+    prior = Independent(mean=stats.norm(0, 0.1), variance=stats.truncnorm(-30, 30, 4, 0.02))
+    found = posterior_of(statistic, prior=prior)
+    noise = statistic.plan.scale / 2**32 * 2 * HALF_RANGE / 1000  # of the mean: hardly any
+    data = 4.0 / 1000 + 2 * noise**2
+    centre = 5.0 + (0.7 * noise)
+    expected = centre * 0.01 / (0.01 + data)
+    assert abs(found.mean("mean")[0] - expected) < 0.2 * found.sd("mean")[0]
+
+
+def test_heavy_tails_leave_no_moments() -> None:
+    statistic = released(4, "0.5")
+    posterior = posterior_of(statistic, prior="Independent(mean=Cauchy(0, 2), variance=InverseGamma(1.5, 5))")
+    assert np.isnan(posterior.mean("mean")[0])
+    assert np.isinf(posterior.sd("mean")[0])
+    assert np.isfinite(posterior.mean("variance")[0])
+    assert np.isinf(posterior.sd("variance")[0])
+    none = posterior_of(statistic, prior=Independent(mean=stats.cauchy(0, 2), sd=SD), n_prior=Fixed(0))
+    for level in (0.02, 0.5, 0.9):
+        assert stats.cauchy(0, 2).cdf(none.quantile("mean", level)[0]) == pytest.approx(level, abs=1e-3)
+        assert SD.cdf(none.quantile("variance", level)[0] ** 0.5) == pytest.approx(level, abs=1e-3)
+
+
+def flat(mean: Floats, spread: Floats) -> Floats:
+    return np.zeros_like(mean + spread)
+
+
+@pytest.mark.parametrize(
+    ("prior", "words"),
+    [
+        (JointDensity(flat, mean=(-math.inf, math.inf), sd=(0, 5)), "improper"),
+        (JointDensity(flat, mean=(-1, 1), variance=(0, math.inf)), "improper"),
+        (JointDensity(lambda m, v: -np.log(v) + 0 * m, mean=(-1, 1), variance=(0, 5)), "improper"),
+        (JointDensity(lambda m, v: m[:-1] + v[:-1], mean=(-1, 1), variance=(0, 5)), "shape"),
+        (JointDensity(lambda m, v: math.log(m) + v, mean=(-1, 1), variance=(0, 5)), "arrays"),
+        (JointDensity(lambda m, v: np.nan * m * v, mean=(-1, 1), variance=(0, 5)), "NaN"),
+        (JointDensity(lambda m, v: -np.inf + 0 * m * v, mean=(-1, 1), variance=(0, 5)), "no density"),
+        (Independent(mean="Normal(0, 1)", sd="Normal(0, 1)"), r"0\.\.inf"),
+    ],
+)
+@pytest.mark.parametrize("method", ["noise-aware", "plug-in"])
+def test_what_is_no_proper_prior_is_refused(prior: Any, words: str, method: str) -> None:
+    with pytest.raises(PriorError, match=words), np.errstate(all="ignore"):
+        posterior_of(released(4), prior=prior, method=method)
+
+
+def test_other_families_refuse_them() -> None:
+    plan = statistic_plan({"family": "poisson", "upper": "6"}, epsilon="1", public_n=False)
+    with pytest.raises(PriorError, match="mean and a variance"):
+        posterior_of(noisy_statistic(plan, np.array([[5, 4]])), prior=Independent(mean=MEAN, sd=SD))
+
+
+def test_a_plug_in_posterior_without_any_variance_is_refused() -> None:
+    statistic = released(6, "1", public=True, mean=1.0, variance=0.0)
+    assert posterior_of(statistic, prior=Independent(mean=MEAN, sd=SD)).sd("variance")[0] > 0.0
+    with pytest.raises(PriorError, match="improper"):
+        posterior_of(statistic, prior=Independent(mean=MEAN, sd=stats.halfnorm(scale=5)), method="plug-in")
+
+
+@pytest.mark.parametrize("given", [{}, {"sd": SD, "variance": SD}])
+def test_one_of_variance_and_sd_is_stated(given: Any) -> None:
+    with pytest.raises(PriorError, match="variance= or sd="):
+        Independent(mean=MEAN, **given)
+    ends = dict.fromkeys(given, (0, 1))
+    with pytest.raises(PriorError, match="variance= or sd="):
+        JointDensity(flat, mean=(-1, 1), **ends)
+
+
+@pytest.mark.parametrize("ends", [(1, 1), (-1, 1), (0, math.nan), 3, (0, 1, 2)])
+def test_supports_are_intervals(ends: Any) -> None:
+    with pytest.raises(PriorError):
+        JointDensity(flat, mean=(-1, 1), sd=ends)
