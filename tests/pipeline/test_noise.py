@@ -48,6 +48,8 @@ CONSUMERS = {  # draw from posteriors and from models: their generator is the ca
     "pipeline/grid_law.py",
     "pipeline/laws.py",
     "pipeline/mixtures.py",
+    "pipeline/planes/law.py",
+    "pipeline/public_priors.py",
     "pipeline/scalar_laws.py",
     "pipeline/table_laws.py",
     "src/suffice/card.py",
