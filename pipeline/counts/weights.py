@@ -40,12 +40,47 @@ _SLACK = 1e-7
 
 
 def log_rising(concentration: Floats, count: Floats) -> Floats:
-    r"""Log of :math:`\Gamma(a + c) / (\Gamma(a)\, c!)` without the cancellation between large log gammas."""
+    r"""Log of :math:`\Gamma(a + c) / (\Gamma(a)\, c!)` without the cancellation between large log gammas.
+
+    A series in odd Bernoulli polynomials of a / 2 over even powers of w = c + a / 2 where w is well above a.
+    """
+    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+
+    if np.all(concentration == 1.0):
+        return np.zeros(np.broadcast_shapes(concentration.shape, count.shape))
+    middle = count + concentration / 2.0
+    near = middle < 10.0 + 10.0 * concentration
+    if np.all(near):
+        return _log_rising_near(concentration, count)
+    with np.errstate(over="ignore"):
+        inverse = 1.0 / (middle * middle)
+    series = np.zeros_like(inverse)
+    for coefficient in _series(concentration / 2.0):
+        series = (series + coefficient) * inverse
+    result: Floats = (concentration - 1.0) * np.log(middle) - gammaln(concentration) - series
+    if np.any(near):
+        where = np.broadcast_to(concentration, near.shape), np.broadcast_to(count, near.shape)
+        result[near] = _log_rising_near(where[0][near], where[1][near])
+    return result
+
+
+def _series(x: Floats) -> tuple[Floats, ...]:
+    """Coefficients of the eighth to the second inverse power: 2 B(k + 1, x) / (k (k + 1))."""
+    odd = x * (x - 1.0) * (x - 0.5)
+    square = x * (x - 1.0)
+    return (
+        odd * (((square - 2.0) * square + 9.0 / 5.0) * square - 3.0 / 5.0) / 36.0,
+        odd * ((square - 1.0) * square + 1.0 / 3.0) / 21.0,
+        odd * (square - 1.0 / 3.0) / 10.0,
+        odd / 3.0,
+    )
+
+
+def _log_rising_near(concentration: Floats, count: Floats) -> Floats:
+    """The same where neither number is far above the other."""
     from scipy.special import gammaln  # noqa: PLC0415 - slow to import
 
     following = count + 1.0
-    if np.all(concentration == 1.0):
-        return np.zeros(np.broadcast_shapes(concentration.shape, count.shape))
     if np.max(concentration, initial=0.0) + np.max(count, initial=0.0) < 1e4:
         direct: Floats = gammaln(concentration + count) - gammaln(concentration) - gammaln(following)
         return direct

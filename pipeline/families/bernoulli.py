@@ -126,21 +126,9 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
 
 def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Law:
     """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
-    from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415
-    from suffice.pipeline.laws import CountLaw  # noqa: PLC0415
+    from suffice.pipeline.latent_sums.law import LatentSumLaw  # noqa: PLC0415 - consumers only
 
-    observed = np.array([statistic.plan.design is not Design.MINIMAL, True])
-    first, *again = map(_pairs, statistic.looks)
-    counts = NoisyCounts.of(
-        first[0],
-        observed=observed,
-        scale=first[1],
-        concentration=_concentration(prior),
-        n_prior=n_prior,
-        again=tuple(again),
-    )
-    return CountLaw(posterior=count_posterior(counts), shown=1)
+    return LatentSumLaw.of(*latent(statistic, prior, n_prior))
 
 
 def latent(

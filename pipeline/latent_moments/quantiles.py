@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.quantiles import find_quantile
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,8 +28,8 @@ _SMALLEST = 1e-7
 _PER_SPREAD = 32.0
 """Locations nearer than the posterior's spread over this, or than half a width, are not told apart."""
 _FARTHEST = 2**15
-_PRECISE = 1e-6
-_MOST_ROUNDS = 200
+_REACH = 1e6
+"""Spreads within which quantiles are looked for: Student laws may have heavy tails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,49 +110,37 @@ class Mixture:
             is_variance=parts[0].is_variance,
         )
 
-    def cdf(self, at: Floats) -> Floats:
-        """Distribution functions at one mean, or one log variance, a cell: (n_cells,)."""
-        from scipy.special import gammaincc, stdtr  # noqa: PLC0415 - slow to import
-
-        distance = at[self.cell] - self.loc
-        if self.is_variance:
-            concentration = 1.0 / self.width**2
-            below = gammaincc(concentration, concentration * np.exp(np.minimum(-distance, 600.0)))
-        else:
-            below = stdtr(self.degrees, distance / self.width)
-        return np.asarray(np.bincount(self.cell, self.weight * below, len(at)), dtype=np.float64)
-
     def quantiles(self, q: Sequence[float], cells: int) -> Floats:
         """Quantiles of every cell, (n_cells, len(q))."""
         centre = _averages(self.cell, self.weight, self.loc, cells)
         square = _averages(self.cell, self.weight, (self.loc - centre[self.cell]) ** 2 + self.width**2, cells)
-        found = np.stack([self._quantile(level, centre, np.sqrt(square)) for level in q], axis=1)
-        return np.exp(found) if self.is_variance else found
+        spread = np.sqrt(square)
+        reach = _REACH * spread
+        found = [
+            find_quantile(self._below, centre - reach, centre + reach, centre, spread, level) for level in q
+        ]
+        return np.exp(np.stack(found, axis=1)) if self.is_variance else np.stack(found, axis=1)
 
-    def _quantile(self, level: float, centre: Floats, spread: Floats) -> Floats:
-        """Bracket, then regula falsi that never lets one end stand (Illinois)."""
-        low, high = centre - 3.0 * spread, centre + 3.0 * spread
-        reach = 3.0 * spread
-        for _round in range(_MOST_ROUNDS):
-            at_low, at_high = self.cdf(low) - level, self.cdf(high) - level
-            if np.all(at_low <= 0.0) and np.all(at_high >= 0.0):
-                break
-            reach = 2.0 * reach
-            low = np.where(at_low > 0.0, low - reach, low)
-            high = np.where(at_high < 0.0, high + reach, high)
-        for round_ in range(_MOST_ROUNDS):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                point = high - at_high * (high - low) / (at_high - at_low)
-            inside = (point > low) & (point < high)
-            point = np.where(inside & (round_ % 4 != 3), point, (low + high) / 2.0)
-            at_point = self.cdf(point) - level
-            if np.all((np.abs(at_point) < _PRECISE) | (high - low < _PRECISE * spread)):
-                break
-            below = at_point < 0.0
-            at_high = np.where(below, at_high / 2.0, at_point)
-            at_low = np.where(below, at_point, at_low / 2.0)
-            low, high = np.where(below, point, low), np.where(below, high, point)
-        return point
+    def _below(self, cells: Cells) -> Callable[[Floats], Floats]:
+        """Distribution functions of some cells, of one mean or one log variance each."""
+        from scipy.special import gammaincc, stdtr  # noqa: PLC0415 - slow to import
+
+        kept = np.isin(self.cell, cells)
+        own = np.searchsorted(cells, self.cell[kept])
+        weight, loc, width, degrees = (
+            column[kept] for column in (self.weight, self.loc, self.width, self.degrees)
+        )
+        concentration = 1.0 / width**2
+
+        def below(at: Floats) -> Floats:
+            distance = at[own] - loc
+            if self.is_variance:
+                part = gammaincc(concentration, concentration * np.exp(np.minimum(-distance, 600.0)))
+            else:
+                part = stdtr(degrees, distance / width)
+            return np.asarray(np.bincount(own, weight * part, len(at)), dtype=np.float64)
+
+        return below
 
 
 def smeared(loc: Floats, width: Floats) -> tuple[Floats, Floats]:

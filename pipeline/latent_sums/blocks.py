@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Rows: TypeAlias = NDArray[np.int64]
 
-NATS = 26.0
-"""How far below its group's highest weight a block may lie before it is left out: e^-26 is 5e-12."""
+NATS = 25.0
+"""How far below its group's highest weight a block may lie before it is left out: e^-22 is 3e-10."""
 
 _QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-_ROUGH = 0.1
+_ROUGH = 0.4
 """Nats by which the second and fourth place may miss the parabola through the others."""
 _BEND = 6.0
 _MOST_ROUNDS = 200
@@ -41,6 +41,7 @@ def divide(
     is_sum: bool,
     most_rise: float,
     longest: Callable[[Floats], Floats],
+    nats: float = NATS,
 ) -> tuple[Rows, Floats, Floats, Floats]:
     """Divide blocks until a rule of ``POINTS`` nodes is accurate in each.
 
@@ -58,6 +59,8 @@ def divide(
         Nats that a block may span.
     longest : callable
         The left ends of blocks -> how long these may be, for what is to be averaged to be smooth there too.
+    nats : float
+        How far below its group's highest weight a block may lie before it is left out.
 
     Returns
     -------
@@ -76,13 +79,16 @@ def divide(
         most, least, bend, rough, highest = _shape(value)
         np.maximum.at(top, group[row], most)
         fine = (rough <= _ROUGH) & (np.abs(bend) <= _BEND) & (most - least <= most_rise)
-        fine &= right - left <= longest(left)
+        length, limit = right - left, longest(left)
+        fine &= length <= limit
         middle = (left + right) / 2.0
         if is_sum:
-            middle = np.floor(middle)
-            fine |= right - left <= POINTS
+            # The longest that is allowed is cut off, rather than halves until one is short enough.
+            reach = np.where(length <= 16.0 * limit, limit, np.sqrt(limit * length))
+            middle = np.floor(np.where(length > 1.5 * limit, left + reach, middle))
+            fine |= length <= POINTS
         fine |= (middle <= left) | (middle >= right)
-        near = highest + rough >= top[group[row]] - NATS
+        near = highest + rough >= top[group[row]] - nats
         whole, halved = near & fine, near & ~fine
         found.append((row[whole], left[whole], right[whole], highest[whole]))
         row = np.concatenate([row[halved], row[halved]])
@@ -91,7 +97,7 @@ def divide(
             np.concatenate([middle[halved], right[halved]]),
         )
     row, left, right, highest = (np.concatenate(column) for column in zip(*found, strict=True))
-    keep = highest >= top[group[row]] - NATS
+    keep = highest >= top[group[row]] - nats
     return row[keep], left[keep], right[keep], top
 
 

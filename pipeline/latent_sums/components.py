@@ -1,8 +1,9 @@
 """Quantiles of a mixture of very many conjugate laws, one cell after the other, all cells at once.
 
 Latent pairs whose conjugate laws all but coincide are merged first: those of about the same width whose
-centres differ by less than an eighth of it, or by less than a forty-eighth of the centres' spread. What that
-changes in a distribution function is about a thousandth at most, and mostly far below it.
+centres differ by little of it, or of the centres' spread. A merged law is as much wider as its parts' centres
+are scattered. What merging changes in a distribution function is about a thousandth at most, and mostly far
+below it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.latent_sums.coordinates import coordinate_of
+from suffice.pipeline.latent_sums.coordinates import coordinate_of, widened
+from suffice.pipeline.quantiles import find_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,15 +27,13 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
 
-_PER_SPREAD = 32.0
-_PER_WIDTH = 6.0
-_PER_OCTAVE = 4.0
-_LEVELS = 96
+_PER_SPREAD = 24.0
+_PER_WIDTH = 5.0
+_PER_OCTAVE = 3.0
+_LEVELS = 72
 _PLACES = 2048
-_NEGLIGIBLE = 1e-8
+_NEGLIGIBLE = 1e-7
 _REACH = 12.0
-_MOST_ROUNDS = 60
-_CLOSE = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,15 @@ class Components:
         Ascending.
     n, total, weight : ndarray of shape (n_components,), float64
         Weights sum to 1 over a cell.
+    scatter : ndarray of shape (n_components,), float64
+        Variance of the centres that were merged.
     """
 
     cell: Cells
     n: Floats
     total: Floats
     weight: Floats
+    scatter: Floats
 
     @classmethod
     def of(
@@ -81,16 +84,19 @@ class Components:
         key = (cell * levels + level) * (2 * _PLACES + 1) + index
         used, position = np.unique(key, return_inverse=True)
         total_weight = np.bincount(position, weight)
+        own = used // ((2 * _PLACES + 1) * levels)
+        centres = np.bincount(position, weight * centre) / total_weight
         return cls(
-            cell=used // ((2 * _PLACES + 1) * levels),
+            cell=own,
             n=np.bincount(position, weight * nodes.n[kept]) / total_weight,
             total=np.bincount(position, weight * nodes.total[kept]) / total_weight,
-            weight=total_weight / np.bincount(cell, weight, cells)[used // ((2 * _PLACES + 1) * levels)],
+            weight=total_weight / np.bincount(cell, weight, cells)[own],
+            scatter=np.bincount(position, weight * (centre - centres[position]) ** 2) / total_weight,
         )
 
     def quantiles(self, update: Callable[[Floats, Floats], Law], q: Sequence[float], cells: int) -> Floats:
         """Quantiles (n_cells, n_q), by bisection and secants on the distribution function."""
-        coordinate = coordinate_of(update(self.n, self.total))
+        coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
         first = np.searchsorted(self.cell, np.arange(cells))
         low = np.minimum.reduceat(coordinate.centre - _REACH * coordinate.width, first)
         high = np.maximum.reduceat(coordinate.centre + _REACH * coordinate.width, first)
@@ -98,36 +104,15 @@ class Components:
         square = np.add.reduceat(self.weight * (coordinate.centre**2 + coordinate.width**2), first)
         sd = np.sqrt(np.maximum(square - mean**2, 0.0))
 
-        def below(place: Floats) -> Floats:
-            return np.add.reduceat(self.weight * coordinate.cdf(place[self.cell]), first)
+        def below(chosen: Cells) -> Callable[[Floats], Floats]:
+            """The distribution functions of some cells."""
+            kept = np.isin(self.cell, chosen)
+            law = widened(update(self.n[kept], self.total[kept]), self.scatter[kept])
+            cdf, weight = coordinate_of(law).cdf, self.weight[kept]
+            own = np.searchsorted(chosen, self.cell[kept])
+            first = np.searchsorted(own, np.arange(len(chosen)))
+            return lambda place: np.add.reduceat(weight * cdf(place[own]), first)
 
-        return np.stack([coordinate.back(_root(below, low, high, mean, sd, level)) for level in q], axis=1)
-
-
-def _root(
-    below: Callable[[Floats], Floats], low: Floats, high: Floats, mean: Floats, sd: Floats, level: float
-) -> Floats:
-    """Places where a distribution function reaches a level: normal guesses, then bracketed secants."""
-    from scipy.special import ndtri  # noqa: PLC0415 - slow to import
-
-    wanted = float(ndtri(level))
-    left, right = low.copy(), high.copy()
-    place = np.clip(mean + sd * wanted, low, high)
-    step = sd / 2.0
-    for turn in range(_MOST_ROUNDS):
-        value = np.asarray(ndtri(np.clip(below(place), 1e-15, 1.0 - 1e-15))) - wanted
-        left, right = np.where(value < 0.0, place, left), np.where(value < 0.0, right, place)
-        if turn == 0:
-            other, place = place, place - np.clip(value, -1.0, 1.0) * step * 2.0
-            previous = value
-        else:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                secant = place - value * (place - other) / (value - previous)
-            other, previous = place, value
-            usable = (secant > left) & (secant < right) & (turn % 4 != 3)
-            place = np.where(usable, secant, (left + right) / 2.0)
-        place = np.clip(place, left, right)
-        done = (np.abs(place - other) <= _CLOSE * sd) | (right - left <= _CLOSE * sd)
-        if np.all(done):
-            break
-    return place
+        return np.stack(
+            [coordinate.back(find_quantile(below, low, high, mean, sd, level)) for level in q], axis=1
+        )

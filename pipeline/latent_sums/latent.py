@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.latent_sums.blocks import divide
+from suffice.pipeline.latent_sums.blocks import NATS, divide
 from suffice.pipeline.latent_sums.rules import POINTS, integral_rule, sum_rule
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
 
-BATCH = 32
+BATCH = 64
 """Cells resolved at a time: their numbers fit into a processor's cache."""
-_RISE_AT_INTEGERS = 10.0
-_RISE = 24.0
+_RISE_AT_INTEGERS = 7.0
+_RISE = 25.0
 """Nats that a block may span, by the degree of the rule."""
 _PARTS = 16
 _FINE = 64.0
 """Steps of the noise's scale above which sums over S are smooth in N between the integers."""
-_OCTAVES = np.exp2(np.arange(0.0, 51.0))
-_SPREAD = np.array([-24.0, -8.0, 0.0, 8.0, 24.0])
+_OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
+_SPREAD = np.array([-25.0, -12.0, 0.0, 12.0, 25.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,13 @@ def resolve(sums: NoisySums) -> Nodes:
         # With one N the nodes of S alone have to resolve the law of the parameter.
         row, left, right = cut(row, left, right, _PARTS, is_sum=sums.is_sum)
     nodes, weights = sum_rule(left, right) if sums.is_sum else integral_rule(left, right)
-    used = weights != 0.0
-    row = np.repeat(row, POINTS).reshape(used.shape)[used]
-    place, length = nodes[used], weights[used]
+    # Block by block, so that what depends on N alone is worked out once a block.
+    log_weight = sums.log_joint(cell[row], n[row], nodes) - peak[cell[row]][:, None]
+    masses = np.exp(log_weight) * weights * weight[row][:, None]
+    used = masses != 0.0
+    mass, place = masses[used], nodes[used]
+    row = np.broadcast_to(row[:, None], used.shape)[used]
     own, count = cell[row], n[row]
-    log_weight = sums.log_joint(own, count, place[:, None])[:, 0]
-    mass = np.exp(log_weight - peak[own]) * length * weight[row]
     evidence = np.bincount(own, mass, cells)
     amount = np.where(count < 1.0, 0.0, sums.amount(place))
     return Nodes(
@@ -87,17 +88,25 @@ def resolve(sums: NoisySums) -> Nodes:
     )
 
 
-def rows_of(sums: NoisySums, most: int = 0) -> tuple[Cells, Floats, Floats]:
-    """Values of N that stand for all: cell, N and weight, each (n_rows,), cell by cell.
+def rows_of(sums: NoisySums) -> tuple[Cells, Floats, Floats]:
+    """Values of N that stand for all: cell, N and weight, each (n_rows,), cell by cell."""
+    low, high = sums.n_prior.support
+    if low == high:
+        cells = np.arange(len(sums.first))
+        return cells, np.full(len(cells), float(low)), np.ones(len(cells))
+    at_integers = _at_integers(sums)
+    cell, left, right = blocks_of_n(sums)
+    nodes, weights = sum_rule(left, right, at_integers=at_integers)
+    used = weights != 0.0
+    own = np.repeat(cell, POINTS).reshape(used.shape)[used]
+    order = np.argsort(own, kind="stable")
+    return own[order], nodes[used][order], weights[used][order]
 
-    Every N that matters is a row, of weight 1, in the cells in which there are at most ``most``.
-    """
+
+def blocks_of_n(sums: NoisySums, nats: float = NATS) -> tuple[Cells, Floats, Floats]:
+    """Blocks left..right - 1 of N in which about the highest weight is smooth: cell, left, right."""
     cells = np.arange(len(sums.first))
     low, high = (float(end) for end in sums.n_prior.support)
-    if low == high:
-        return cells, np.full(len(cells), low), np.ones(len(cells))
-    # Kinks between integers would make sums over integers ripple: by about scale**-2 / 6.
-    at_integers = sums.is_sum and sums.finest < _FINE
     edges = _edges_of_n(sums, low, high)
     cell, left, right, _ = divide(
         lambda cell, n: sums.profile(np.repeat(cell, n.shape[1]), n.ravel()).reshape(n.shape),
@@ -106,40 +115,38 @@ def rows_of(sums: NoisySums, most: int = 0) -> tuple[Cells, Floats, Floats]:
         edges[:, 1:].ravel(),
         group=cells,
         is_sum=True,
-        most_rise=_RISE_AT_INTEGERS if at_integers else _RISE,
-        longest=lambda left: 1.0 + left,
+        most_rise=_RISE_AT_INTEGERS if _at_integers(sums) else _RISE,
+        longest=lambda left: 3.0 * np.maximum(left, 1.0),
+        nats=nats,
     )
-    number = np.bincount(cell, right - left, len(cells))
-    few = number[cell] <= most
-    nodes, weights = sum_rule(left[~few], right[~few], at_integers=at_integers)
-    used = weights != 0.0
-    length = (right - left)[few].astype(np.int64)
-    start = np.repeat(np.cumsum(length) - length, length)
-    every = np.repeat(left[few], length) + (np.arange(len(start)) - start)
-    own = np.concatenate(
-        [np.repeat(cell[few], length), np.repeat(cell[~few], POINTS).reshape(used.shape)[used]]
-    )
-    order = np.argsort(own, kind="stable")
-    n = np.concatenate([every, nodes[used]])
-    return own[order], n[order], np.concatenate([np.ones(len(every)), weights[used]])[order]
+    return cell, left, right
+
+
+def _at_integers(sums: NoisySums) -> bool:
+    """Whether kinks between integers would make sums over integers ripple: by about scale**-2 / 6."""
+    return sums.is_sum and sums.finest < _FINE
 
 
 def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
-    """Edges (n_cells, n_edges) of blocks of N: octaves, and the noise's scale about its centre."""
-    octaves = np.concatenate([np.arange(8.0), np.floor(8.0 * _OCTAVES)])
+    """Edges (n_cells, n_edges) of blocks of N: every second octave, kinks, the noise's scale."""
+    octaves = np.concatenate([np.arange(2.0), _OCTAVES])
     edges = np.broadcast_to(octaves, (len(sums.first), len(octaves)))
     for seen in sums.sights:
         if seen.second is not None:
             centre = (seen.first + seen.second) / sums.reach
             near = centre[:, None] + np.ceil(seen.scale / sums.reach) * _SPREAD
-            edges = np.concatenate([edges, np.ceil(near)], axis=1)
+            # Where all of N has to be in one sum for it to be what was seen, a spike there crosses a kink.
+            alone = np.stack([seen.first, seen.second], axis=1) / sums.reach
+            edges = np.concatenate([edges, np.ceil(near), np.ceil(alone)], axis=1)
     ends = np.broadcast_to(np.array([low, high + 1.0]), (len(edges), 2))
     edges = np.concatenate([edges, ends], axis=1)
     clipped: Floats = np.sort(np.clip(edges, low, high + 1.0), axis=1)
     return clipped
 
 
-def blocks_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, Floats, Floats]:
+def blocks_of(
+    sums: NoisySums, cell: Cells, n: Floats, nats: float = NATS
+) -> tuple[Cells, Floats, Floats, Floats]:
     """Blocks of S in every row: row, left, right; and the highest log weight of every cell."""
     some = np.flatnonzero(n >= 1.0)
     breaks = sums.breaks(cell[some], n[some])
@@ -154,18 +161,23 @@ def blocks_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, F
         is_sum=sums.is_sum,
         most_rise=_RISE,
         longest=sums.longest,
+        nats=nats,
     )
 
 
-def cut(row: Cells, left: Floats, right: Floats, parts: int, *, is_sum: bool) -> tuple[Cells, Floats, Floats]:
-    """Cut every block into equal parts; into single integers where there are few."""
-    edges = left[:, None] + (right - left)[:, None] * np.linspace(0.0, 1.0, parts + 1)
+def cut(
+    row: Cells, left: Floats, right: Floats, parts: Floats | float, *, is_sum: bool
+) -> tuple[Cells, Floats, Floats]:
+    """Cut every block into so many equal parts; into single integers where there are fewer."""
+    length = right - left
+    parts = np.minimum(parts, length) if is_sum else np.broadcast_to(parts, length.shape)
+    number = parts.astype(np.int64)
+    first, length, parts = (np.repeat(column, number) for column in (left, length, parts))
+    index = np.arange(len(first)) - np.repeat(np.cumsum(number) - number, number)
+    begin, end = first + length * index / parts, first + length * (index + 1) / parts
     if is_sum:
-        edges = np.floor(edges)
-        short = right - left <= parts
-        edges[short] = np.minimum(left[short, None] + np.arange(parts + 1.0), right[short, None])
-    used = edges[:, 1:] > edges[:, :-1]
-    return np.repeat(row, parts).reshape(used.shape)[used], edges[:, :-1][used], edges[:, 1:][used]
+        begin, end = np.floor(begin), np.floor(end)
+    return np.repeat(row, number), begin, end
 
 
 def batches(sums: NoisySums) -> Iterator[Cells]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.latent_sums.blocks import NATS
 from suffice.pipeline.latent_sums.marginals import Marginal, Support
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _LOWEST_LOG = -600.0
 _LONGEST_LOG = 8.0
 """Rational functions of S have poles pi away from the real logarithms of S."""
+_NEAR_END = np.array([12.0, 108.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,11 @@ class NoisySums:
         return min(seen.scale for seen in self.sights)
 
     @property
+    def change_per_row(self) -> float:
+        """Nats by which the noise's law changes at most where N changes by 1 and A does not."""
+        return sum(self.reach / seen.scale for seen in self.sights if seen.second is not None)
+
+    @property
     def is_sum(self) -> bool:
         """Whether sums are whole numbers of steps."""
         return self.marginal.support is Support.INTEGERS
@@ -171,6 +178,15 @@ class NoisySums:
         total: Floats = self.lower * n + self.step * amount
         return total
 
+    def least_n(self, place: Floats) -> Floats:
+        """The least N, not only of the integers, with which a place is possible."""
+        return place * self.step / self.marginal.most_per_row if self.is_sum else np.zeros_like(place)
+
+    def is_possible(self, n: Floats, place: Floats) -> NDArray[np.bool_]:
+        """Whether so many rows can have a sum at a place; arrays of one shape."""
+        possible: NDArray[np.bool_] = n >= self.least_n(place)
+        return possible
+
     def log_weight_of_none(self, cell: Cells) -> Floats:
         """Log of the noise's law where N and A are 0."""
         none = np.zeros(len(cell))
@@ -182,24 +198,28 @@ class NoisySums:
     def longest(self, left: Floats) -> Floats:
         """How long a block of places may be for rational functions of S to be smooth in it."""
         if self.marginal.support is Support.INTEGERS:
-            return 8.0 * (left + 1.0)
+            return 9.0 * left + 12.0
         return np.full_like(left, _LONGEST_LOG if self.marginal.support is Support.POSITIVE else np.inf)
 
     def breaks(self, cell: Cells, n: Floats) -> Floats:
-        """Places (n_rows, n), ascending: ends beyond which W is negligible, kinks, a typical place."""
+        """Places (n_rows, n_places), ascending: ends beyond which W is negligible, kinks, a typical place."""
         kinks = self.kinks(cell, n)
         typical = (self.marginal.typical(n) - self.lower * n) / self.step
-        margin = 40.0 / self.fall
+        margin = NATS / self.fall
         first = np.minimum(kinks[:, 0], typical) - margin
         last = np.maximum(kinks[:, -1], typical) + margin
         ends = np.stack([first, np.rint(typical) if self.is_sum else typical, last], axis=1)
         breaks = np.sort(np.concatenate([kinks, ends], axis=1), axis=1)
         if self.marginal.support is Support.POSITIVE:
-            return np.sort(np.log(np.maximum(breaks, np.exp(_LOWEST_LOG))), axis=1)
+            logs: Floats = np.log(np.maximum(breaks, np.exp(_LOWEST_LOG)))
+            return logs
         if self.is_sum:
-            most = self.marginal.most_per_row * n / self.step
-            breaks = np.clip(np.rint(breaks), 0.0, most[:, None])
-            breaks[:, 0], breaks[:, -1] = np.floor(breaks[:, 0]), np.floor(breaks[:, -1]) + 1.0
+            most = (self.marginal.most_per_row * n / self.step)[:, None]
+            breaks = np.clip(np.rint(breaks), 0.0, most)
+            breaks[:, -1] += 1.0
+            if np.all(np.isfinite(most)):  # near its upper end a law may be as steep as near 0
+                near_end = np.clip(most + 1.0 - _NEAR_END, breaks[:, :1], breaks[:, -1:])
+                breaks = np.concatenate([breaks, near_end], axis=1)
         return np.sort(breaks, axis=1)
 
     def profile(self, cell: Cells, n: Floats) -> Floats:
@@ -207,7 +227,7 @@ class NoisySums:
         rows = np.maximum(n, 1.0)
         breaks = self.breaks(cell, rows)
         if self.is_sum:
-            breaks[:, -1] -= 1.0
+            breaks = np.minimum(breaks, breaks[:, -1:] - 1.0)
         else:
             breaks[:, 0], breaks[:, -1] = breaks[:, 1], breaks[:, -2]
         density = self.log_density(rows[:, None], breaks)

@@ -379,3 +379,14 @@ def test_small_concentrations_do_not_underflow() -> None:
     draws = sample_dirichlet(np.full((1000, 3), 1e-4), np.random.default_rng())
     assert np.all(np.isfinite(draws))
     assert np.sum(draws, axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("concentration", [1e-6, 0.3, 2.5, 90.0, 4e4])
+def test_log_rising_is_one_product_on_both_sides_of_its_series(concentration: float) -> None:
+    border = int(9.5 * concentration) + 10
+    steps = np.log((concentration + np.arange(2 * border)) / (1.0 + np.arange(2 * border)))
+    count = np.unique(np.linspace(0, 2 * border, 200, dtype=np.int64))
+    expected = [math.fsum(steps[:number]) for number in count.tolist()]
+    assert log_rising(np.array([concentration]), count.astype(float)) == pytest.approx(
+        expected, rel=1e-11, abs=1e-9
+    )
