@@ -119,10 +119,9 @@ class DirichletLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountLaw:
-    """Probabilities behind latent counts; ``shown`` as in ``DirichletLaw``."""
+    """Probabilities of all categories behind latent counts."""
 
     posterior: CountPosterior
-    shown: int | None
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -136,11 +135,11 @@ class CountLaw:
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        return _shown(self.posterior.mean, self.shown)
+        return self.posterior.mean
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        return _shown(self.posterior.sd, self.shown)
+        return self.posterior.sd
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles of independent draws."""
@@ -148,17 +147,17 @@ class CountLaw:
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
-        return {"probability": _shown(self.posterior.sample(draws, rng), self.shown)}
+        return {"probability": self.posterior.sample(draws, rng)}
 
     def prior_law(self) -> DirichletLaw:
         """The prior, as the law of one cell."""
-        return DirichletLaw(concentration=self.posterior.pieces.concentration[None], shown=self.shown)
+        return DirichletLaw(concentration=self.posterior.pieces.concentration[None], shown=None)
 
     def mixture(self, draws: int, rng: np.random.Generator) -> DirichletLaw:
         """Dirichlet laws given draws of the latent counts, draw by draw, then by cell."""
         counts = self.posterior.sample_counts(draws, rng)
         concentration = self.posterior.pieces.concentration + counts.reshape(-1, counts.shape[-1])
-        return DirichletLaw(concentration=concentration, shown=self.shown)
+        return DirichletLaw(concentration=concentration, shown=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
         n_prior=n_prior,
         again=tuple(again),
     )
-    return CountLaw(posterior=count_posterior(counts), shown=None)
+    return CountLaw(posterior=count_posterior(counts))
 
 
 def truth(prior: Dirichlet, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
