@@ -171,7 +171,7 @@ def _world(
         public_n=None if private else n,
         max_total_rows=spec.max_total_rows,
     )
-    if FAMILIES[statistic.family].by_mcmc:
+    if FAMILIES[statistic.family].by_mcmc(statistic.parameters):
         message = (
             f"target {target}: {statistic.name} is {statistic.family}, whose posteriors take MCMC, too "
             "slow to try many epsilons: simulate one release at a time with suffice calibrate"

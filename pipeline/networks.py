@@ -1,10 +1,14 @@
-"""Bayesian networks from noisy tables of (parents, node): projection, and exact posteriors by family.
+"""Bayesian networks from noisy tables of (parents, node): projection, and posteriors by part.
+
+The tables of a part agree on all margins that they share: where these are of the same parents, or of one
+root, the posterior is exact, and elsewhere it takes MCMC (``counts.network``). What a part is, and why it
+may be less than the whole network, is told in ``counts.network.parts``.
 
 A *family* here is all nodes with the same parents: features of one class, the combination of the parents'
 categories. Where that is a single root, its own table counts the classes too, and its probabilities belong to
-the family. A root that is nobody's only parent is a categorical variable. Every family's posterior is exact
-given the tables of that family; it does not see the others, so margins that families share are not
-reconciled. Where the parents are no single root, their combinations have a prior of Dirichlet(1).
+the family. A root that is nobody's only parent is a categorical variable. Where the parents are no single
+root, their combinations have a prior of Dirichlet(1). A part with a table of more than ``MOST_ENTRIES``
+entries is taken family by family, whose margins are then not reconciled.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.pipeline.counts.latent import count_posterior
+from suffice.pipeline.counts.network.parts import parts
+from suffice.pipeline.counts.network.posterior import network_posterior
 from suffice.pipeline.counts.noisy import NoisyCounts
 from suffice.pipeline.counts.star import StarCounts, StarSight, star_posterior
 from suffice.pipeline.families.categorical import project_simplex
@@ -31,6 +37,9 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
     Rows: TypeAlias = NDArray[np.int64]
+
+MOST_ENTRIES = 128
+"""Of each table of a part whose tables are taken together: chains of larger ones mix slowly."""
 
 _MOST_ROUNDS = 200
 _CLOSE = 1e-6
@@ -65,51 +74,129 @@ def network_law(
     """
     starts = np.cumsum([0, *(table.size for table in released)])
     pieces: list[tuple[Piece, Rows, Rows]] = []
-    for root, nodes in families(released):
-        if root is not None and not nodes:
-            alone = NoisyCounts.of(
-                counts[root],
-                observed=np.ones(released[root].size, dtype=bool),
-                scale=scale,
-                concentration=concentrations[root][0],
-                n_prior=n_prior,
-                again=tuple((seen[root], own_scale) for seen, own_scale in again),
-            )
-            everything = np.arange(released[root].size)
-            pieces.append((count_posterior(alone), everything, starts[root] + everything))
-            continue
-        names = [variable.name for variable in released[nodes[0]].variables[:-1]]
-        places = [
-            np.arange(table.size).reshape(1, *table.shape) + start
-            for table, start in zip(released, starts, strict=False)
-        ]
-        n_classes = released[nodes[0]].size // released[nodes[0]].shape[-1]
-        posterior = star_posterior(
-            StarCounts(
-                classes=None if root is None else counts[root],
-                features=tuple(by_class(released[node], counts[node], names) for node in nodes),
-                scale=scale,
-                class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
-                feature_concentrations=tuple(
-                    by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[0]
-                    for node in nodes
-                ),
-                n_prior=n_prior,
-                again=tuple(
-                    StarSight(
-                        classes=None if root is None else seen[root],
-                        features=tuple(by_class(released[node], seen[node], names) for node in nodes),
-                        scale=own_scale,
-                    )
-                    for seen, own_scale in again
-                ),
-            )
+    joint, by_family = joint_parts(released)
+    if joint:
+        n_is_known = n_prior.support[0] == n_prior.support[1]
+        known_n = float(n_prior.support[0]) if n_is_known else None
+        projected = project_tables(released, counts, known_n=known_n, scale=scale)
+    for part in joint:
+        tables = [released[place] for place in part]
+        own = np.concatenate([np.arange(starts[place], starts[place + 1]) for place in part])
+        drawn = network_posterior(
+            tables,
+            [counts[place] for place in part],
+            [projected[:, starts[place] : starts[place + 1]] for place in part],
+            [concentrations[place] for place in part],
+            scale=scale,
+            n_prior=n_prior,
+            again=[([seen[place] for place in part], own_scale) for seen, own_scale in again],
         )
-        own = [] if root is None else [starts[root] + np.arange(n_classes)]
-        of_nodes = [by_class(released[node], places[node], names).ravel() for node in nodes]
-        taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
-        pieces.append((posterior, taken, np.concatenate([*own, *of_nodes])))
-    return PiecesLaw(pieces=tuple(pieces))
+        pieces.append((drawn, np.arange(len(own)), own))
+    pieces += [
+        _family_piece(
+            released, counts, concentrations, root, nodes, scale=scale, n_prior=n_prior, again=again
+        )
+        for part in by_family
+        for root, nodes in _families_of(released, part)
+    ]
+    apart = [
+        released[place].name
+        for part in by_family
+        for root, nodes in _families_of(released, part)
+        for place in ([] if root is None else [root]) + nodes
+        if _is_apart(released, {place for place in (root, *nodes) if place is not None})
+    ]
+    return PiecesLaw(pieces=tuple(pieces), apart=tuple(apart))
+
+
+def joint_parts(released: Sequence[CountTable]) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the parts of several families that are taken together, and those taken family by family.
+
+    It depends on the tables' variables and sizes alone.
+    """
+    joint: list[list[int]] = []
+    by_family: list[list[int]] = []
+    for part in parts(released):
+        several = len(_families_of(released, part)) > 1
+        is_small = max(released[place].size for place in part) <= MOST_ENTRIES
+        (joint if several and is_small else by_family).append(part)
+    return joint, by_family
+
+
+def _is_apart(released: Sequence[CountTable], family: set[int]) -> bool:
+    """Whether tables beyond a family share a variable with it."""
+    variables = {variable.name for place in family for variable in released[place].variables}
+    return any(
+        variable.name in variables
+        for place, table in enumerate(released)
+        if place not in family
+        for variable in table.variables
+    )
+
+
+def _families_of(released: Sequence[CountTable], part: Sequence[int]) -> list[tuple[int | None, list[int]]]:
+    """Return the families of a part, by position among all tables."""
+    return [
+        (None if root is None else part[root], [part[node] for node in nodes])
+        for root, nodes in families([released[place] for place in part])
+    ]
+
+
+def _family_piece(
+    released: Sequence[CountTable],
+    counts: Sequence[Floats],
+    concentrations: Sequence[Floats],
+    root: int | None,
+    nodes: Sequence[int],
+    *,
+    scale: float,
+    n_prior: NPrior,
+    again: Sequence[tuple[Sequence[Floats], float]],
+) -> tuple[Piece, Rows, Rows]:
+    """Return the posterior of one family, which of its entries are taken, and where these stand."""
+    starts = np.cumsum([0, *(table.size for table in released)])
+    if root is not None and not nodes:
+        alone = NoisyCounts.of(
+            counts[root],
+            observed=np.ones(released[root].size, dtype=bool),
+            scale=scale,
+            concentration=concentrations[root][0],
+            n_prior=n_prior,
+            again=tuple((seen[root], own_scale) for seen, own_scale in again),
+        )
+        everything = np.arange(released[root].size)
+        return count_posterior(alone), everything, starts[root] + everything
+    names = [variable.name for variable in released[nodes[0]].variables[:-1]]
+    places = [
+        np.arange(table.size).reshape(1, *table.shape) + start
+        for table, start in zip(released, starts, strict=False)
+    ]
+    n_classes = released[nodes[0]].size // released[nodes[0]].shape[-1]
+    posterior = star_posterior(
+        StarCounts(
+            classes=None if root is None else counts[root],
+            features=tuple(by_class(released[node], counts[node], names) for node in nodes),
+            scale=scale,
+            class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
+            feature_concentrations=tuple(
+                by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[0]
+                for node in nodes
+            ),
+            n_prior=n_prior,
+            again=tuple(
+                StarSight(
+                    classes=None if root is None else seen[root],
+                    features=tuple(by_class(released[node], seen[node], names) for node in nodes),
+                    scale=own_scale,
+                )
+                for seen, own_scale in again
+            ),
+        )
+    )
+    own = [] if root is None else [starts[root] + np.arange(n_classes)]
+    of_nodes = [by_class(released[node], places[node], names).ravel() for node in nodes]
+    taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
+    return posterior, taken, np.concatenate([*own, *of_nodes])
 
 
 def families(released: Sequence[CountTable]) -> list[tuple[int | None, list[int]]]:

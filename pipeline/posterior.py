@@ -123,6 +123,8 @@ class Posterior:
         Of pooled posteriors: ``sampler`` (importance), ``draws`` (a cell), ``fewest_effective_draws`` (in the
         worst cell). Of MCMC: ``sampler``, ``chains``, ``draws`` (over all chains, for each cell),
         ``largest_r_hat`` (over parameters and cells; 1 where chains agree) and ``fewest_effective_draws``.
+        Of Bayesian networks also ``not_reconciled``: tables that share margins with others which their
+        posterior does not use.
         """
         return dict(getattr(self.law, "diagnostics", {}))
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -119,9 +119,12 @@ class PiecesLaw:
     ----------
     pieces : tuple of (Piece, ndarray of int64, ndarray of int64)
         Independent posteriors, which of their entries are taken, and where these stand.
+    apart : tuple of str
+        Tables that share margins with others which their posterior does not see.
     """
 
     pieces: tuple[tuple[Piece, Starts, Starts], ...]
+    apart: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -143,6 +146,20 @@ class PiecesLaw:
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
         return {"probability": self._joined([piece.sample(draws, rng) for piece, _, _ in self.pieces])}
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """The worst of all chains, where there are any, and which tables are taken apart from others."""
+        found = [dict(getattr(piece, "diagnostics", {})) for piece, _, _ in self.pieces]
+        chains = [each for each in found if each]
+        worst: dict[str, Any] = {}
+        if chains:
+            worst = {
+                **chains[0],
+                "largest_r_hat": max(each["largest_r_hat"] for each in chains),
+                "fewest_effective_draws": min(each["fewest_effective_draws"] for each in chains),
+            }
+        return {**worst, **({"not_reconciled": ", ".join(self.apart)} if self.apart else {})}
 
     def _joined(self, parts: Sequence[Floats]) -> Floats:
         size = sum(len(places) for _, _, places in self.pieces)

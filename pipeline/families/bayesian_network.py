@@ -123,7 +123,7 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
 
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
-    """Return the exact posterior of nodes with the same parents, given the tables of those nodes."""
+    """Return the posterior given the tables of each part: exact where that is one family, else by MCMC."""
     from suffice.pipeline.networks import network_law  # noqa: PLC0415 - consumers only
 
     released = statistic.plan.parameters.tables
@@ -135,6 +135,13 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
         n_prior=n_prior,
         again=[(count_tables.tables_of(look), look.plan.scale) for look in statistic.again],
     )
+
+
+def by_mcmc(constants: Parameters) -> bool:
+    """Tell whether tables of several families of nodes are taken together."""
+    from suffice.pipeline.networks import joint_parts  # noqa: PLC0415 - consumers only
+
+    return bool(joint_parts(constants.tables)[0])
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
@@ -163,6 +170,7 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     truth=truth,
+    by_mcmc=by_mcmc,
     n_categories=n_categories,
     tables=tables,
     labels=labels,

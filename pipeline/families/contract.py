@@ -208,8 +208,8 @@ class Family:
         takes them: the posterior's parameters in order, each with all its entries.
     least_rows : callable
         The constants -> the fewest rows that the noise-aware posterior believes possible.
-    by_mcmc : bool
-        Whether the noise-aware posterior of a cell takes a good part of a second.
+    by_mcmc : callable
+        The constants -> whether the noise-aware posterior takes MCMC.
     predicts : bool
         Whether new rows depend on nothing but its parameters.
     disjoint : callable or None
@@ -258,7 +258,7 @@ class Family:
         default=lambda prior, _parameters, size, rng: prior.sample(size, rng)
     )
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
-    by_mcmc: bool = False
+    by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
     predicts: bool = True
     disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Law] | None = None
     outside: Callable[..., Outside] | None = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.contract import Parameters
 from suffice.pipeline.fields import canonical
 from suffice.pipeline.n_prior import Uniform
 from suffice.pipeline.plan import compile_plan
@@ -43,7 +44,7 @@ CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
             "nodes": {
                 "b": {**WITH_OTHER, "parents": ["a"]},
                 "a": WITH_OTHER,
-                "c": {**WITH_OTHER, "parents": ["b"]},
+                "c": {**WITH_OTHER, "parents": ["a"]},
             }
         },
         None,
@@ -121,5 +122,5 @@ def noise_aware_families(*, by_mcmc: bool = False) -> list[str]:
     return [
         name
         for name, family in FAMILIES.items()
-        if family.noise_aware and family.simulate and family.by_mcmc == by_mcmc
+        if family.noise_aware and family.simulate and family.by_mcmc(Parameters()) == by_mcmc
     ]

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.contract import Parameters
 from suffice.pipeline.inference import noise_aware_posterior
 from suffice.pipeline.pooling.releases import seen_again
 from support.worlds import simulated_world
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-EXACT = [name for name, family in FAMILIES.items() if not family.by_mcmc]
-MCMC = [name for name, family in FAMILIES.items() if family.by_mcmc]
+EXACT = [name for name, family in FAMILIES.items() if not family.by_mcmc(Parameters())]
+MCMC = [name for name, family in FAMILIES.items() if family.by_mcmc(Parameters())]
 
 
 @cache

@@ -1,0 +1,141 @@
+"""Metropolis chains of latent tables, over many cells and chains at once.
+
+What is proposed to all chains at a time is the same, but for how many rows; whether they accept is their own
+affair. So given the proposals chains are independent of each other.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.counts.network.moves import disjoint_moves, kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.counts.network.moves import Moves
+    from suffice.pipeline.counts.network.parts import Scope
+    from suffice.pipeline.counts.network.target import Network
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+ACCEPTED = 0.3
+"""The share of accepted moves that their sizes are tuned for."""
+_RARELY = 0.02
+"""Moves at several combinations that are accepted less often in every cell are left out after the warm-up."""
+_MEMORY = 0.05
+_LEAST_SIZE, _MOST_SIZE = 0.25, 1e15
+_LEAST_WEIGHT = 0.1
+_LENGTHS = (1.0, 0.1)
+"""Of sets of moves in turn, times what they are tuned to: rows with few counts need short moves."""
+
+
+class Chains:
+    """The latent tables of all chains, and how far they move.
+
+    Parameters
+    ----------
+    network : Network
+    noisy : sequence of (mapping of Scope to ndarray of shape (size, n_cells), float)
+        Released tables, and the scale of their noise; several where several releases are of the same data.
+    start : ndarray of shape (n_entries, n_cells * n_chains), float64
+        Counts of all margins of the target, the chains of a cell side by side.
+    rng : numpy.random.Generator
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        noisy: Sequence[tuple[Mapping[Scope, Floats], float]],
+        start: Floats,
+        rng: np.random.Generator,
+    ) -> None:
+        self._network, self._rng = network, rng
+        self._kinds = kinds(network)
+        self._n_cells = next(iter(noisy[0][0].values())).shape[1]
+        self._n_chains = start.shape[1] // self._n_cells
+        self._counts = start
+        self._noisy = [(np.zeros_like(start), scale) for _, scale in noisy]
+        for (seen, _), (tables, _) in zip(self._noisy, noisy, strict=True):
+            for scope, table in tables.items():
+                seen[network.within(scope)] = np.repeat(table, self._n_chains, axis=1)
+        everything = network.sites(np.arange(network.n_entries))
+        self._densities = network.log_density(everything, start, self._noisy)
+        # Entries that hold something are picked more often; they are known from where all chains start.
+        averages = {clique: start[network.within(clique)].mean(axis=1) for clique in network.tree.cliques}
+        self._log_weights = {
+            clique: np.log(average / (average + 2.0 * network.scale) + _LEAST_WEIGHT)
+            for clique, average in averages.items()
+        }
+        self._moves: list[list[Moves]] = [[] for _ in self._kinds]
+        self._sizes = np.full((len(self._kinds), self._n_cells), max(network.scale, 1.0))
+        self._accepted = np.zeros((len(self._kinds), self._n_cells))
+
+    def warm_up(self, sweeps: int) -> None:
+        """Sweep, and tune how far moves go; then leave out those that are hardly ever accepted."""
+        for sweep in range(sweeps):
+            self._sweep(2.0 / np.sqrt(sweep + 4.0))
+            np.clip(self._sizes, _LEAST_SIZE, _MOST_SIZE, out=self._sizes)
+        kept = [
+            number
+            for number, kind in enumerate(self._kinds)
+            if kind.width == 1 or self._accepted[number].max() > _RARELY
+        ]
+        self._kinds = [self._kinds[number] for number in kept]
+        self._sizes, self._accepted = self._sizes[kept], self._accepted[kept]
+        self._moves = [self._moves[number] for number in kept]
+
+    def run(self, iterations: int, thin: int) -> Floats:
+        """Return tables as released, of every `thin` sweeps, (iterations, n_entries, n_cells * n_chains)."""
+        kept = []
+        for _ in range(iterations):
+            for _ in range(thin):
+                self._sweep(0.0)
+            kept.append(self._released())
+        return np.array(kept)
+
+    def _released(self) -> Floats:
+        tables = []
+        for scope, places in zip(self._network.scopes, self._network.places, strict=True):
+            counts = self._counts[self._network.within(scope)]
+            table = np.empty_like(counts)
+            table[places] = counts
+            tables.append(table)
+        return np.concatenate(tables)
+
+    def _sweep(self, rate: float) -> None:
+        """Propose moves of every kind, of which one set is new and the oldest is forgotten."""
+        for number, kind in enumerate(self._kinds):
+            moves = self._moves[number]
+            moves.append(disjoint_moves(kind, self._network, self._log_weights, self._rng))
+            del moves[: -kind.times]
+            for proposed, length in zip(moves, cycle(_LENGTHS), strict=False):
+                share = self._propose(proposed, length * self._sizes[number])
+                if rate and length == 1.0:
+                    self._sizes[number] *= np.exp(rate * (share - ACCEPTED))
+                    self._accepted[number] += _MEMORY * (share - self._accepted[number])
+
+    def _propose(self, moves: Moves, sizes: Floats) -> Floats:
+        """Propose disjoint moves; return the share accepted in each cell."""
+        shape = (len(moves.starts), self._counts.shape[1])
+        uniform = 1.0 - 2.0 * self._rng.random(shape)
+        length = -np.log(np.maximum(np.abs(uniform), 1e-300)) * np.repeat(sizes, self._n_chains)
+        k = np.copysign(1.0 + np.floor(length), uniform)
+        sites, entries = moves.sites, moves.sites.entries
+        old_counts, old_densities = self._counts[entries], self._densities[entries]
+        counts = old_counts + moves.factors * k[moves.of_entry]
+        densities = self._network.log_density(
+            sites, counts, [(seen[entries], scale) for seen, scale in self._noisy]
+        )
+        gain = np.add.reduceat(densities - old_densities, moves.starts, axis=0)
+        accepted = gain > -self._rng.standard_exponential(shape)
+        taken = accepted[moves.of_entry]
+        self._counts[entries] = np.where(taken, counts, old_counts)
+        self._densities[entries] = np.where(taken, densities, old_densities)
+        share: Floats = accepted.reshape(shape[0], self._n_cells, -1).mean(axis=(0, 2))
+        return share

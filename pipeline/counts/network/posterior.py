@@ -1,0 +1,183 @@
+"""Posteriors of a connected part of a network: latent tables by MCMC, then Dirichlets."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.counts.network.chains import Chains
+from suffice.pipeline.counts.network.start import first_tables
+from suffice.pipeline.counts.network.target import Network
+from suffice.pipeline.joint_moments.chains import effective_draws, split_r_hat
+from suffice.pipeline.table_laws import block_starts, block_totals, sample_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.structure import CountTable
+    from suffice.pipeline.table_laws import Starts
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_MOST_NUMBERS = 1 << 20
+"""Counts of all chains that are worked on together."""
+_FEW_CELLS = 8
+_CHAINS, _CHAINS_OF_MANY = 128, 32
+"""Chains of a cell: where cells are few, more chains cost little."""
+_ITERATIONS = 32
+_ENTRIES_PER_SWEEP = 8
+"""A state is kept after one sweep for so many entries of the largest table: large tables mix slower."""
+_LEAST_THIN = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkPosterior:
+    """A mixture of Dirichlet distributions over latent tables that MCMC drew.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_states, n_cells, n_entries), integers
+        Latent tables, one after the other.
+    concentration : ndarray of shape (n_entries,), float64
+        Of the prior.
+    starts : ndarray of shape (n_blocks,), int64
+        The first entry of each distribution.
+    mean, sd : ndarray of shape (n_cells, n_entries), float64
+        Of the mixture.
+    diagnostics : mapping of str to int, float or str
+        What the chains were, the largest R-hat, and the fewest effective draws over parameters and cells.
+    """
+
+    counts: NDArray[Any]
+    concentration: Floats
+    starts: Starts
+    mean: Floats
+    sd: Floats
+    diagnostics: Mapping[str, Any]
+
+    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Draws, (draws, n_cells, n_entries); no latent state comes back before all have been taken."""
+        rounds = [rng.permutation(len(self.counts)) for _ in range(-(-draws // len(self.counts)))]
+        chosen = self.counts[np.concatenate(rounds)[:draws]]
+        return sample_blocks(self.concentration + chosen, self.starts, rng)
+
+
+def network_posterior(
+    released: Sequence[CountTable],
+    counts: Sequence[Floats],
+    projected: Sequence[Floats],
+    concentrations: Sequence[Floats],
+    *,
+    scale: float,
+    n_prior: NPrior,
+    again: Sequence[tuple[Sequence[Floats], float]] = (),
+) -> NetworkPosterior:
+    """Draw latent tables that agree on every margin they share, and sum up the probabilities that follow.
+
+    Parameters
+    ----------
+    released : sequence of CountTable
+        The tables of (parents, node) of a connected part; see ``parts``.
+    counts, projected : sequence of ndarray of shape (n_cells, *table.shape), float64
+        Raw noisy counts, and possible ones to start from.
+    concentrations : sequence of ndarray of shape (n_rows, n_categories), float64
+        The prior of each node given each combination of its parents.
+    scale : float, > 0
+        b of the noise.
+    n_prior : NPrior
+        The prior of N.
+    again : sequence of (sequence of ndarray, float)
+        Noisy counts of the very same tables in other releases, and the scale of their noise.
+    """
+    looks = [(counts, scale), *again]
+    network = Network.of(released, concentrations, scale=scale, n_prior=n_prior)
+    rng = _generator(looks, concentrations, n_prior)
+    n_cells = len(counts[0])
+    n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
+    thin = max(_LEAST_THIN, -(-max(table.size for table in released) // _ENTRIES_PER_SWEEP))
+    prior = np.concatenate([concentration.ravel() for concentration in concentrations])
+    starts = block_starts(released)
+    size = max(1, _MOST_NUMBERS // (n_chains * len(prior)))
+    states, moments, worst = [], [], []
+    for first in range(0, n_cells, size):
+        cells = slice(first, first + size)
+        kept = _latent_tables(
+            network,
+            [([each[cells] for each in tables], own_scale) for tables, own_scale in looks],
+            [each[cells] for each in projected],
+            n_chains,
+            thin,
+            rng,
+        )
+        drawn = sample_blocks(prior + kept, starts, rng)
+        worst.append((float(split_r_hat(drawn).max()), float(effective_draws(drawn).min())))
+        states.append(kept.reshape(-1, *kept.shape[2:]))
+        moments.append(_moments(prior + states[-1], starts))
+    mean, sd = (np.concatenate(parts) for parts in zip(*moments, strict=True))
+    r_hats, effective = zip(*worst, strict=True)
+    return NetworkPosterior(
+        counts=np.concatenate(states, axis=1),
+        concentration=prior,
+        starts=starts,
+        mean=mean,
+        sd=sd,
+        diagnostics={
+            "sampler": "MCMC (Metropolis, over consistent tables)",
+            "chains": n_chains,
+            "draws": n_chains * _ITERATIONS,
+            "largest_r_hat": round(max(r_hats), 4),
+            "fewest_effective_draws": math.floor(min(effective)),
+        },
+    )
+
+
+def _latent_tables(
+    network: Network,
+    looks: Sequence[tuple[Sequence[Floats], float]],
+    projected: Sequence[Floats],
+    n_chains: int,
+    thin: int,
+    rng: np.random.Generator,
+) -> NDArray[Any]:
+    """Draw latent tables, (iterations, n_chains, n_cells, n_entries), as small integers as hold them."""
+    n_cells = len(projected[0])
+    possible, *noisy = (
+        {
+            scope: table.reshape(n_cells, -1).T[places]
+            for scope, places, table in zip(network.scopes, network.places, tables, strict=True)
+        }
+        for tables in (projected, *(seen for seen, _ in looks))
+    )
+    repeated = {scope: np.repeat(table, n_chains, axis=1) for scope, table in possible.items()}
+    scales = [scale for _, scale in looks]
+    chains = Chains(network, list(zip(noisy, scales, strict=True)), first_tables(network, repeated, rng), rng)
+    chains.warm_up(_ITERATIONS // 2 * thin + 64)
+    kept = chains.run(_ITERATIONS, thin)
+    narrow = np.int32 if kept.max() < np.iinfo(np.int32).max else np.int64
+    ordered = kept.reshape(_ITERATIONS, -1, n_cells, n_chains).transpose(0, 3, 2, 1)
+    return ordered.astype(narrow)
+
+
+def _moments(concentration: Floats, starts: Starts) -> tuple[Floats, Floats]:
+    """Means and standard deviations of a mixture of Dirichlets, (n_states, n_cells, n_entries)."""
+    total = block_totals(concentration, starts)
+    share = concentration / total
+    within = np.mean(share * (1.0 - share) / (total + 1.0), axis=0)
+    return share.mean(axis=0), np.sqrt(within + share.var(axis=0))
+
+
+def _generator(
+    looks: Sequence[tuple[Sequence[Floats], float]], concentrations: Sequence[Floats], n_prior: NPrior
+) -> np.random.Generator:
+    """Return a generator that the release and the priors determine: who asks again gets the same chains."""
+    digest = hashlib.sha256(repr(([scale for _, scale in looks], str(n_prior))).encode())
+    for values in (*(table for tables, _ in looks for table in tables), *concentrations):
+        digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+    return np.random.default_rng(int.from_bytes(digest.digest()[:16], "big"))
