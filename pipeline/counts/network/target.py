@@ -166,7 +166,7 @@ class Network:
         )
 
     def log_density(self, sites: Sites, counts: Floats, noisy: Sequence[tuple[Floats, float]]) -> Floats:
-        """What counts of some entries add, (n_entries, b), beside noisy ones and their scales; -inf below 0."""
+        """What counts of some entries add, (n_entries, b), beside noisy ones with scales; -inf below 0."""
         from scipy.special import gammaln  # noqa: PLC0415 - slow to import
 
         value = np.zeros_like(counts)

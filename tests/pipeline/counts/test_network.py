@@ -58,7 +58,7 @@ class Problem:
         self.concentrations = [rng.choice([0.5, 1.0, 2.0], (table.size // 2, 2)) for table in self.released]
 
     def law(self, n_prior: NPrior, scale: float = SCALE, looks: int = 1) -> PiecesLaw:
-        """The posterior of the same cell, many times; seen equally so often through so many times the noise."""
+        """The same cell, many times over, each seen `looks` times through so many times the noise."""
         counts = [np.repeat(noisy[None], REPEATS, axis=0) for noisy in self.noisy]
         return networks.network_law(
             self.released,
@@ -114,7 +114,7 @@ def distance(law: PiecesLaw, expected: Floats) -> float:
 
 @pytest.mark.parametrize(("nodes", "n_prior", "looks"), [(CHAIN, Uniform(0, 5), 1), (MARRIED, Fixed(4), 2)])
 def test_moments_equal_enumeration(nodes: Nodes, n_prior: NPrior, looks: int) -> None:
-    """A control: half of the noise believed. It is some hundred standard errors off, the limit is 8 to 9."""
+    """Of a fixed problem. A control: half of the noise believed. It is some hundred standard errors off, the limit is 8 to 9."""
     problem = Problem(nodes, np.random.default_rng(2))
     expected = problem.enumerated(n_prior)
     limit = stats.t.isf(FALSE_ALARM / (4 * len(expected)), REPEATS - 1)
