@@ -114,7 +114,10 @@ def distance(law: PiecesLaw, expected: Floats) -> float:
 
 @pytest.mark.parametrize(("nodes", "n_prior", "looks"), [(CHAIN, Uniform(0, 5), 1), (MARRIED, Fixed(4), 2)])
 def test_moments_equal_enumeration(nodes: Nodes, n_prior: NPrior, looks: int) -> None:
-    """Of a fixed problem. A control: half of the noise believed. It is some hundred standard errors off, the limit is 8 to 9."""
+    """Of a fixed problem, with a limit of 8 to 9 standard errors.
+
+    A control: half of the noise believed, which is some hundred standard errors off.
+    """
     problem = Problem(nodes, np.random.default_rng(2))
     expected = problem.enumerated(n_prior)
     limit = stats.t.isf(FALSE_ALARM / (4 * len(expected)), REPEATS - 1)
