@@ -182,13 +182,8 @@ class Posterior:
     ) -> Floats:
         """Posterior quantiles, shaped as ``mean``.
 
-        Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum, of normal and lognormal
-        statistics and under densities rest on no draws: the probability below them is right to about
-        0.001, 0.01 at worst. Those of counts of categories, and of several columns, are quantiles of draws;
-        their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd for the ends of a 95 %
-        interval of 4000 independent draws.
         Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum (Bernoulli as well), of
-        normal and lognormal statistics and under a ``Density`` rest on no draws: the probability below them
+        normal and lognormal statistics and under densities rest on no draws: the probability below them
         is right to about 0.001, 0.01 at worst. Those of counts of categories, and of several columns, are
         quantiles of draws; their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd
         for the ends of a 95 % interval of 4000 independent draws.

@@ -100,9 +100,7 @@ class World:
     def is_slow(self) -> bool:
         """Whether every posterior takes a good part of a second: by MCMC, or by quadrature of a density."""
         by_quadrature = isinstance(self.prior, AnyDensity)
-        return (self.family.by_mcmc or by_quadrature) and self.method == NOISE_AWARE
-        """Whether every posterior takes MCMC."""
-        return self.method == NOISE_AWARE and self.family.by_mcmc(self.plan.parameters)
+        return self.method == NOISE_AWARE and (by_quadrature or self.family.by_mcmc(self.plan.parameters))
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
         """Draw data sets with these parameters and numbers of records, and sum them.

@@ -60,6 +60,9 @@ CONSUMERS = {  # draw from posteriors and from models: their generator is the ca
     "src/suffice/demo.py",
     "src/suffice/plotting.py",
     "src/suffice/rendering.py",
+    "pipeline/clipped_sums/choice.py",
+    "pipeline/pooling/tables.py",
+    "src/suffice/cli_pool.py",
 }
 
 
