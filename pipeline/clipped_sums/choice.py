@@ -6,15 +6,16 @@ where
 
 .. math:: E |s(\theta)| \le 0.001 \; \mathrm{sd}(\theta)
 
-over that posterior. It comes from clipped records itself, and so understates what was clipped; but where the
-law at the clipped mean has next to nothing beyond the bound, the law that it came from has no more than next
-to nothing there either.
+over that posterior. Most cells are told eight standard deviations from their means alone: where the shift is
+that small even there, it is so on average. The posterior comes from clipped records itself, and so
+understates what was clipped; but where the law at the clipped mean has next to nothing beyond the bound, the
+law that it came from has no more than next to nothing there either.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Family
     from suffice.pipeline.grid_law import GridLaw
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
@@ -43,6 +43,7 @@ NEGLIGIBLE = 1e-3
 """Posterior standard deviations of expected shift up to which clipping is left out."""
 LARGEST_BOUND = 1024
 """Above it the law of one record has too many values to be quick: clipping is not modelled but warned of."""
+_FAR = 8.0
 _EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.08, 0.16, 0.28, 0.4])
 _ENDS = np.concatenate([_EDGES, [0.5], 1.0 - _EDGES[::-1]])
 
@@ -107,10 +108,12 @@ def law_with_clipping(
         if not is_possible:
             return any_prior_law(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
         return clipped_law(statistic, prior, n_prior), np.ones(cells, dtype=bool)
-    family = FAMILIES[statistic.plan.family]
     parts = prior.components if isinstance(prior, Mixture) else (prior,)
-    laws = [family.noise_aware(statistic, part, n_prior) for part in parts] if family.noise_aware else []
-    matters = np.any([_matters(statistic, family, law) & is_possible for law in laws], axis=0)
+    laws = [_noise_aware(statistic, part, n_prior) for part in parts]
+    matters = np.zeros(cells, dtype=bool)
+    if is_possible:
+        for part, law in zip(parts, laws, strict=True):
+            matters |= _matters(statistic, part, n_prior, law)
     plain = mixture_law(prior, laws) if isinstance(prior, Mixture) else laws[0]
     if not matters.any():
         return plain, matters
@@ -121,15 +124,32 @@ def law_with_clipping(
     return PartlyClipped(plain=plain, clipped=law, modelled=matters), matters
 
 
-def _matters(statistic: NoisyStatistic, family: Family, law: Law) -> Mask:
+def _matters(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior, law: Law) -> Mask:
     """Whether the expected shift under a law without clipping is more than negligible, (n_cells,)."""
     (name,) = law.parameters
-    levels, chance = (_ENDS[1:] + _ENDS[:-1]) / 2.0, np.diff(_ENDS)
-    values = law.quantiles(name, levels.tolist(), 1, np.random.default_rng(0))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        (shift,) = (
-            family.outside(values.ravel(), statistic.plan.parameters).shifts if family.outside else (0,)
-        )
-        expected = np.abs(np.reshape(shift, values.shape)) @ chance
-        matters: Mask = ~(expected <= NEGLIGIBLE * law.sd(name))
+    mean, sd = law.mean(name), law.sd(name)
+    largest = 1.0 if name == "probability" else np.inf
+    far = np.stack([np.maximum(mean - _FAR * sd, 0.0), np.minimum(mean + _FAR * sd, largest)], axis=1)
+    matters: Mask = ~(np.max(_shifts(statistic, far), axis=1) <= NEGLIGIBLE * sd)
+    near = np.flatnonzero(matters)
+    if near.size:
+        alone = law if matters.all() else _noise_aware(statistic.take(near), prior, n_prior)
+        levels, chance = (_ENDS[1:] + _ENDS[:-1]) / 2.0, np.diff(_ENDS)
+        values = alone.quantiles(name, levels.tolist(), 1, np.random.default_rng(0))
+        matters[near] = ~(_shifts(statistic, values) @ chance <= NEGLIGIBLE * sd[near])
     return matters
+
+
+def _shifts(statistic: NoisyStatistic, values: Floats) -> Floats:
+    """How far clipping moves these values of the parameter; NaN where nothing can be told."""
+    outside: Any = FAMILIES[statistic.plan.family].outside
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        (shift,) = outside(values.ravel(), statistic.plan.parameters).shifts
+    moved: Floats = np.abs(np.reshape(shift, values.shape))
+    return moved
+
+
+def _noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> Law:
+    noise_aware: Any = FAMILIES[statistic.plan.family].noise_aware
+    law: Law = noise_aware(statistic, prior, n_prior)
+    return law
