@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 P = 0.3
-DETECTABLE = 0.15
+DETECTABLE = 0.25
 """Relative error of an efficiency that is found out."""
 FALSE_ALARM = 1e-6 / 4
 """Two-sided, of one of the four comparisons below."""

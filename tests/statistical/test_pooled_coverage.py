@@ -79,7 +79,7 @@ def is_nominal(mass: float, count: int, cells: int) -> bool:
     ("family", "kind", "n", "cells"),
     [
         *(pytest.param(*case, 512) for case in CASES if case[1] == "same_data"),
-        *(pytest.param(*case, 96) for case in CASES if case[:2] == ("bernoulli", "disjoint")),
+        ("bernoulli", "disjoint", 20, 96),
         *(pytest.param(*case, 1000, marks=[pytest.mark.audit, pytest.mark.timeout(3600)]) for case in CASES),
     ],
 )
