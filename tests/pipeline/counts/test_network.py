@@ -112,7 +112,10 @@ def distance(law: PiecesLaw, expected: Floats) -> float:
     return float(np.abs((found.mean(axis=0) - expected) / error).max())
 
 
-@pytest.mark.parametrize(("nodes", "n_prior", "looks"), [(CHAIN, Uniform(0, 5), 1), (MARRIED, Fixed(4), 2)])
+@pytest.mark.parametrize(
+    ("nodes", "n_prior", "looks"),
+    [(CHAIN, Uniform(0, 5), 1), pytest.param(MARRIED, Fixed(4), 2, marks=pytest.mark.audit)],
+)
 def test_moments_equal_enumeration(nodes: Nodes, n_prior: NPrior, looks: int) -> None:
     """Of a fixed problem, with a limit of 9 to 10 standard errors.
 
