@@ -82,14 +82,17 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
                 message = f"release {one.release_id} stands there twice: its noise would count as two"
                 raise UsageError(message)
             found, reason = relation_of(other, one, statistic)
-            if found is not claimed and not vouched:
+            if found is claimed:
+                continue
+            names = f"{other.release_id} and {one.release_id}"
+            if found in {Relation.DISJOINT, Relation.SAME_DATA}:
+                message = f"{names} are {found}, not {claimed}: {reason}"
+                raise UsageError(message)
+            if not vouched:
                 message = (
-                    f"{other.release_id} and {one.release_id} are not known to be {claimed}: {reason}. "
+                    f"{names} are not known to be {claimed}: {reason}. "
                     "If you know better, say so with vouched=True, or --vouched"
                 )
-                raise UsageError(message)
-            if claimed is Relation.DISJOINT and found is Relation.SAME_DATA:
-                message = f"{other.release_id} and {one.release_id} hold the same data: use same_data"
                 raise UsageError(message)
 
 

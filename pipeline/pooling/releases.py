@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from suffice.pipeline.pooling.particles import (
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.tables import PooledTablesLaw, factors_of
 from suffice.pipeline.posterior import IGNORED, generator
+from suffice.pipeline.release import Release
 from suffice.pipeline.table_laws import PiecesLaw
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.pooling.particles import PooledLaw
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import Prior
-    from suffice.pipeline.release import NoisyStatistic, Release
+    from suffice.pipeline.release import NoisyStatistic
 
     Rows: TypeAlias = NDArray[np.int64]
 
@@ -98,7 +100,7 @@ def pool(
     if (disjoint is None) == (same_data is None):
         message = "state the releases as disjoint=[...] or as same_data=[...]"
         raise UsageError(message)
-    releases = list(disjoint if disjoint is not None else same_data or ())
+    releases = _listed(disjoint if disjoint is not None else same_data)
     claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([release.statistic(statistic).where(where) for release in releases])
@@ -108,6 +110,16 @@ def pool(
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
     return noise_aware_posterior(seen_again(parts), prior=prior, n_prior=n_prior, clipping=IGNORED)
+
+
+def _listed(given: object) -> list[Release]:
+    """Return releases as a list, and refuse what is none."""
+    found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    releases = [release for release in found if isinstance(release, Release)]
+    if len(releases) < len(found):
+        message = "releases are given as a list of what suffice.open_release returns"
+        raise UsageError(message)
+    return releases
 
 
 def seen_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
@@ -131,7 +143,15 @@ def pooled(
         Where the family cannot be pooled yet, the data hardly agree on one parameter, or chains disagree.
     """
     law: Law
-    if FAMILIES[parts[0].plan.family].latent is not None:
+    plan = parts[0].plan
+    family = FAMILIES[plan.family]
+    if family.by_mcmc(plan.parameters) and family.disjoint is None:
+        message = (
+            f"{plan.name} is a {plan.family} whose tables are taken together by MCMC: disjoint data of these "
+            "do not pool. Release their tables one by one, as naive_bayes or contingency statistics do"
+        )
+        raise UsageError(message)
+    if family.latent is not None:
         first = noise_aware_posterior(
             parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED
         )

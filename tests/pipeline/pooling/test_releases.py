@@ -128,8 +128,10 @@ def test_what_is_not_known_to_be_related_so_is_refused(put: Put) -> None:
         ("cancelled", {"disjoint": [january, year]}, "may share rows"),
         ("cancelled", {"disjoint": [january, crew]}, "different datasets"),
         ("cancelled", {"same_data": [january, february]}, "do not meet"),
-        ("cancelled", {"disjoint": [year, again]}, "not known to be disjoint"),
-        ("cancelled", {"disjoint": [year, again], "vouched": True}, "use same_data"),
+        ("cancelled", {"disjoint": [year, again], "vouched": True}, "are same_data, not disjoint"),
+        ("cancelled", {"same_data": [january, february], "vouched": True}, "are disjoint, not same_data"),
+        ("cancelled", {"disjoint": "january"}, "a list of what"),
+        ("cancelled", {"same_data": [january, None]}, "a list of what"),
         ("delay", {"disjoint": [january, put("2013-02", statistics=bounds)]}, "differs .* in upper"),
         ("absent", {"disjoint": [january, february]}, "no statistic"),
         (
