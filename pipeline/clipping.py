@@ -44,6 +44,8 @@ class Clipping:
         0 where the standard deviation is infinite, NaN where the mean is, infinite where nothing is within.
     is_modelled : ndarray of shape (n_cells,), bool
         Where the posterior takes clipping into account: the bias is what it would be otherwise.
+    is_known : ndarray of shape (n_cells,), bool
+        Where it is known whether clipping matters: it is modelled, or the bias is a number.
     is_warned : ndarray of shape (n_cells,), bool
         Where the bias exceeds ``THRESHOLD`` and clipping is not modelled.
     """
@@ -51,6 +53,11 @@ class Clipping:
     share: Floats
     bias: Floats
     is_modelled: NDArray[np.bool_]
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Where clipping could be judged: where it could not, no warning says nothing."""
+        return np.asarray(self.is_modelled | ~np.isnan(self.bias))
 
     @property
     def is_warned(self) -> NDArray[np.bool_]:

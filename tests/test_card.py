@@ -118,6 +118,35 @@ def test_a_plug_in_card_warns_and_clipping_is_named(release: Release) -> None:
     assert "calibrated on average" not in plug_in
 
 
+def test_a_card_of_a_network_says_what_was_sampled_and_leaves_absent_labels_blank(tmp_path: Path) -> None:
+    kinds = ["no", "yes"]
+    chain = {"a": kinds, "b": {"categories": kinds, "parents": ["a"]}}
+    chain["c"] = {"categories": kinds, "parents": ["b"]}
+    apart = {"a": kinds, "b": kinds, "c": {"categories": kinds, "parents": ["a", "b"]}}
+    plan = make_plan(
+        groups={"g": ["x"]},
+        statistics={
+            name: {"family": "bayesian_network", "nodes": nodes}
+            for name, nodes in (("chain", chain), ("apart", apart))
+        },
+    )
+    values = {each.name: np.full((1, len(each.components)), 400).astype(object) for each in plan.statistics}
+    network = suffice.open_release(str(publish(tmp_path, plan, values)))
+    sampled = network.posterior("chain")
+    page = page_of(network, sampled)
+    for name, value in (
+        ("sampler", sampled.diagnostics["sampler"]),
+        ("largest R-hat", sampled.diagnostics["largest_r_hat"]),
+        ("fewest effective draws", sampled.diagnostics["fewest_effective_draws"]),
+    ):
+        assert f'<th scope="row">{name}</th><td>{escape(value)}</td>' in page
+    assert "<td></td>" in page
+    assert "None" not in page
+    unreconciled = network.posterior("apart")
+    assert unreconciled.diagnostics["not_reconciled"] in page_of(network, unreconciled)
+    assert '<th scope="row">not reconciled</th>' in page_of(network, unreconciled)
+
+
 def test_texts_are_shown_as_they_are_and_signs_without_a_glyph_by_code() -> None:
     assert escape("<&>\"'") == "&lt;&amp;&gt;&quot;&#x27;"
     assert escape("a\x00\u202e\n") == "a\\u{0}\\u{202e}\\u{a}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,3 +167,72 @@ def test_the_text_names_both_priors(release: str, suffice: Runner) -> None:
     text = suffice.text("posterior", release, "cancelled", "--prior", "Beta(2, 30)", "--n-prior", "2000")
     assert "prior: Beta(2, 30)" in text
     assert "prior of N: 2000" in text
+
+
+@pytest.fixture
+def months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The references of two months, with half of all delays beyond their bound, and where they are."""
+    statistics = {
+        "delay": {"family": "exponential", "column": "d", "upper": 1},
+        "carrier": {"family": "categorical", "column": "k", "categories": ["UA", "DL"], "other": True},
+    }
+    plan = make_plan(statistics=statistics, window={"column": "day", "every": "month"})
+    one = plan.statistics[0].partition_total or 1
+    delay = np.array([[1000 * one // 2, 1000 * one // 2]] * 3, dtype=object)
+    for number, month in enumerate(("2013-01", "2013-02")):
+        monkeypatch.setattr(releases, "RELEASE_ID", f"{number + 1:016x}")
+        publish(tmp_path / "store", plan, {"delay": delay, "carrier": CARRIER + 100}, window=month)
+    return ["flights@2013-01", "flights@2013-02", str(tmp_path / "store")]
+
+
+def test_a_pooled_posterior_warns_of_clipping_and_says_what_it_is(months: list[str], suffice: Runner) -> None:
+    first, second, store = months
+    options = ("--disjoint", first, "--disjoint", second, "--store", store)
+    told = suffice.json("pool", "delay", *options)["clipping"]
+    assert told["is_warned"]
+    assert [cell["origin"] for cell in told["cells"] if cell["is_warned"]] == ["EWR", "JFK", "LGA"]
+    text = suffice.text("pool", "delay", *options)
+    for line in (
+        "clipping matters in 3 of 3 cells",
+        "method: noise-aware",
+        f"disjoint: {first}, {second}",
+    ):
+        assert f"\n{line}" in text
+    assert suffice.json("pool", "carrier", *options)["clipping"] is None
+    text = suffice.text("pool", "carrier", *options)
+    assert re.search(r"fewest effective draws \d+\n", text)
+    assert "clipping" not in text
+
+
+def test_a_comparison_warns_of_clipping_and_says_what_it_is(months: list[str], suffice: Runner) -> None:
+    first, second, store = months
+    words = ("compare", first, second, "delay", "--store", store, "--mass", "0.8", "--n-prior", "2000")
+    document = suffice.json(*words)
+    assert document["method"] == "noise-aware"
+    assert [document["clipping"][which]["is_warned"] for which in ("first", "second")] == [True, True]
+    assert "diagnostics" not in document
+    text = suffice.text(*words)
+    for line in (
+        f"{first}: clipping matters in 3 of 3 cells",
+        f"{second}: clipping matters in 3 of 3 cells",
+        "method: noise-aware",
+        f"prior: {document['prior']}",
+        "prior of N: 2000",
+        "intervals: central, 80 %",
+    ):
+        assert f"\n{line}" in text
+    carrier = suffice.json("compare", first, second, "carrier", "--store", store)
+    assert carrier["clipping"] == {"first": None, "second": None}
+
+
+def test_clipping_that_cannot_be_judged_is_said_to_be_unknown(tmp_path: Path, suffice: Runner) -> None:
+    laplace = {"family": "laplace", "column": "d", "location": 0, "half_range": 4}
+    plan = make_plan(statistics={"delay": laplace})
+    release = str(publish(tmp_path / "store", plan, {"delay": np.zeros((3, 2), dtype=object)}))
+    words = ("posterior", release, "delay", "--method", "plug-in", "--prior")
+    told = suffice.json(*words, "InverseGamma(0.5, 1)")["clipping"]
+    assert (told["is_known"], told["is_warned"]) == (False, False)
+    assert not any(cell["is_known"] for cell in told["cells"])
+    assert "clipping could not be judged in 3 of 3 cells" in suffice.text(*words, "InverseGamma(0.5, 1)")
+    assert suffice.json(*words, "InverseGamma(1.5, 1)")["clipping"]["is_known"]
+    assert "judged" not in suffice.text(*words, "InverseGamma(1.5, 1)")

@@ -13,7 +13,7 @@ from suffice.card_plot import forest
 from suffice.errors import UsageError
 from suffice.pipeline.numbers import format_epsilon, format_number
 from suffice.pipeline.posterior import PLUG_IN, summarise
-from suffice.rendering import clipping_model, clipping_warning
+from suffice.rendering import clipping_model, clipping_warnings, diagnostics_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -113,6 +113,7 @@ def card(
                 "prior of N": "none" if posterior.n_prior is None else posterior.n_prior,
                 "intervals": f"central, {100 * mass:g} % posterior probability each",
                 "draws": f"{draws} a cell" + ("" if seed is None else f", seed {seed}"),
+                **_rests_on(posterior),
             }
         ),
         *(forest(posterior, parameter, mass, draws, rng) for parameter in posterior.parameters),
@@ -147,15 +148,19 @@ def _warning(posterior: Posterior, statistic: NoisyStatistic) -> str:
             "Plug-in: the noisy statistics were taken for exact. These intervals are too narrow where the "
             "noise is not small; they are not calibrated."
         )
-    clipping = clipping_warning(posterior)
-    if clipping:
-        warnings.append(f"{clipping[0].upper()}{clipping[1:]}.")
+    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in clipping_warnings(posterior)]
     if statistic.n_saturated:
         warnings.append(
             f"{statistic.n_saturated} released values are saturated: there were more records than "
             "max_total_rows, and what rests on those values is too small."
         )
     return "".join(f'<p class="warning">{escape(warning)}</p>' for warning in warnings)
+
+
+def _rests_on(posterior: Posterior) -> dict[str, object]:
+    """What a sampled posterior rests on; its draws are over all chains, not those that are stated above."""
+    told = diagnostics_text(posterior)
+    return {"sampler's draws" if name == "draws" else name: value for name, value in told.items()}
 
 
 def _release_facts(release: Release, statistic: NoisyStatistic) -> dict[str, object]:
@@ -253,7 +258,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
         + "".join(
             f'<td class="number">{escape(_number(value))}</td>'
             if position >= len(columns) - 4
-            else f"<td>{escape(value)}</td>"
+            else f"<td>{'' if value is None else escape(value)}</td>"
             for position, value in enumerate(row.values())
         )
         + "</tr>"

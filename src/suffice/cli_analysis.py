@@ -120,17 +120,22 @@ def compare(
         rng=seed,
     )
     rows = found.rows(mass)
+    both = {"first": found.before, "second": found.after}
     if as_json:
+        diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
         document = {
             "statistic": statistic,
             "first": found.first,
             "second": found.second,
+            "method": found.before.method,
             "prior": str(found.before.prior),
             "n_prior": str(found.before.n_prior),
             "mass": mass,
             "draws": draws,
             "seed": seed,
+            **({"diagnostics": diagnostics} if any(diagnostics.values()) else {}),
             "rows": rows,
+            "clipping": {which: rendering.clipping_document(posterior) for which, posterior in both.items()},
         }
         rendering.print_json(document)
         return
@@ -140,3 +145,12 @@ def compare(
         "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
         "noise_probability: how often noise alone moves them as far"
     )
+    for name, posterior in ((found.first, found.before), (found.second, found.after)):
+        for line in rendering.clipping_lines(posterior):
+            print(f"\n{name}: {line}")
+        rendering.print_diagnostics(posterior, name)
+    n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
+    print(f"\nmethod: {found.before.method}")
+    print(f"prior: {found.before.prior}")
+    print(f"prior of N: {', '.join(n_priors)}")
+    print(f"intervals: central, {100 * mass:g} % posterior probability each")

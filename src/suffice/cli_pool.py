@@ -82,16 +82,17 @@ def pool(
     rows = summarise(posterior, mass, draws, rng)
     if out is not None:
         rendering.write_draws(posterior, out, draws, rng)
+    pooled = {
+        relation: [f"{release.name}@{release.window}" for release in releases]
+        for relation, releases in related.items()
+        if releases
+    }
     if as_json:
         document: dict[str, Any] = {
             "statistic": statistic,
             "family": posterior.family,
             "method": posterior.method,
-            **{
-                relation: [f"{release.name}@{release.window}" for release in releases]
-                for relation, releases in related.items()
-                if releases
-            },
+            **pooled,
             "prior": str(posterior.prior),
             "n_prior": str(posterior.n_prior),
             "mass": mass,
@@ -99,12 +100,15 @@ def pool(
             "seed": seed,
             **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
             "rows": rows,
+            "clipping": rendering.clipping_document(posterior),
         }
         rendering.print_json(document)
         return
     rendering.print_rows(rows)
-    if posterior.diagnostics:
-        told = ", ".join(f"{name} {value}" for name, value in posterior.diagnostics.items())
-        print(f"\n{told}".replace("_", " "))
-    print(f"\nprior: {posterior.prior}")
+    rendering.print_clipping(posterior)
+    rendering.print_diagnostics(posterior)
+    print(f"\nmethod: {posterior.method}")
+    for relation, names in pooled.items():
+        print(f"{relation.replace('_', ' ')}: {', '.join(names)}")
+    print(f"prior: {posterior.prior}")
     print(f"prior of N: {posterior.n_prior}")

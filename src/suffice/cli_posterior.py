@@ -125,9 +125,7 @@ def posterior(
     _print_posterior(drawn_from, rows, answers)
     rendering.print_saturation(opened.statistic(statistic))
     rendering.print_clipping(drawn_from)
-    if drawn_from.diagnostics:
-        told = ", ".join(f"{name} {value}" for name, value in drawn_from.diagnostics.items())
-        print(f"\n{told}".replace("_", " "))
+    rendering.print_diagnostics(drawn_from)
     print(f"\nprior: {drawn_from.prior}")
     if drawn_from.n_prior is not None:
         print(f"prior of N: {drawn_from.n_prior}")

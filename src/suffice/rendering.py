@@ -44,9 +44,31 @@ def print_saturation(statistic: NoisyStatistic) -> None:
 
 
 def print_clipping(posterior: Posterior) -> None:
-    """Say in how many cells clipping is modelled, and in how many it matters and is not."""
-    for line in filter(None, (clipping_model(posterior), clipping_warning(posterior))):
+    """Say in how many cells clipping is modelled, in how many it matters and is not, or cannot be judged."""
+    for line in clipping_lines(posterior):
         print(f"\n{line}")
+
+
+def clipping_lines(posterior: Posterior) -> list[str]:
+    """Return all that there is to say of clipping, a sentence each."""
+    return [*filter(None, [clipping_model(posterior)]), *clipping_warnings(posterior)]
+
+
+def print_diagnostics(posterior: Posterior, name: str = "") -> None:
+    """Say what a sampled posterior rests on, after the name of its release if one is given."""
+    told = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())
+    if told:
+        print(f"\n{name}: {told}" if name else f"\n{told}")
+
+
+def diagnostics_text(posterior: Posterior) -> dict[str, str]:
+    """Return diagnostics as people read them; empty where draws are independent."""
+    return {
+        name.replace("_", " ").replace("r hat", "R-hat"): (
+            f"{value:.0f}" if name == "fewest_effective_draws" else str(value)
+        )
+        for name, value in posterior.diagnostics.items()
+    }
 
 
 def clipping_model(posterior: Posterior) -> str:
@@ -60,17 +82,25 @@ def clipping_model(posterior: Posterior) -> str:
     )
 
 
-def clipping_warning(posterior: Posterior) -> str:
-    """Return the warning of clipping in words; empty where there is none."""
+def clipping_warnings(posterior: Posterior) -> list[str]:
+    """Return in words where clipping matters, and where that could not be judged; empty where neither is."""
     found = posterior.clipping
-    if found is None or not found.is_warned.any():
-        return ""
-    share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
-    return (
-        f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model puts "
-        f"up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a parameter by up "
-        f"to {bias:.3g} posterior standard deviations; wider bounds would help"
-    )
+    warnings: list[str] = []
+    if found is None:
+        return warnings
+    if found.is_warned.any():
+        share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
+        warnings.append(
+            f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model "
+            f"puts up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a "
+            f"parameter by up to {bias:.3g} posterior standard deviations; wider bounds would help"
+        )
+    if not found.is_known.all():
+        warnings.append(
+            f"clipping could not be judged in {(~found.is_known).sum()} of {posterior.n_groups} cells: that "
+            "is done at the posterior mean, and there is none; it may matter there"
+        )
+    return warnings
 
 
 def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
@@ -80,10 +110,11 @@ def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
     found = posterior.clipping
     if found is None:
         return None
-    columns = (found.share, found.bias, found.is_modelled, found.is_warned)
+    columns = (found.share, found.bias, found.is_modelled, found.is_known, found.is_warned)
     cells = zip(*(column.tolist() for column in columns), strict=True)
     return {
         "threshold": THRESHOLD,
+        "is_known": bool(found.is_known.all()),
         "is_warned": bool(found.is_warned.any()),
         "cells": [
             {
@@ -91,9 +122,10 @@ def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
                 "share": share if math.isfinite(share) else None,
                 "bias": bias if math.isfinite(bias) else None,
                 "is_modelled": is_modelled,
+                "is_known": is_known,
                 "is_warned": is_warned,
             }
-            for cell, (share, bias, is_modelled, is_warned) in enumerate(cells)
+            for cell, (share, bias, is_modelled, is_known, is_warned) in enumerate(cells)
         ],
     }
 

@@ -237,7 +237,9 @@ def test_what_has_no_mean_is_no_number_and_no_warning() -> None:
     found = plug_in_posterior(statistic, prior="InverseGamma(0.5, 1)").clipping
     assert found is not None
     assert (math.isnan(found.share[0]), math.isnan(found.bias[0]), found.is_warned[0]) == (True, True, False)
+    assert not found.is_known[0]
     found = plug_in_posterior(statistic, prior="InverseGamma(1.5, 1)").clipping
     assert found is not None
     assert found.share[0] > 0.0
     assert found.bias[0] == 0.0
+    assert found.is_known[0]
