@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _NEGLIGIBLE = 1e-13
 _SLOTS = 2**16
+_LARGEST_LOG = 690.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +154,14 @@ def _moments(panels: Panels, share: Floats) -> list[tuple[float, float]]:
     """Mean and standard deviation of mean and variance, in half ranges, as if they existed."""
     first, second = places(panels.left, panels.right)
     moments = []
-    for values, pattern in ((first, "ij,rij,ri->"), (np.exp(second), "ij,rij,rj->")):
-        mean = float(np.einsum(pattern, node_weights(), share, values))
-        square = float(np.einsum(pattern, node_weights(), share, (values - mean) ** 2))
+    variance = np.exp(np.minimum(second, _LARGEST_LOG))
+    mass = node_weights() * share
+    root = np.sqrt(mass)
+    for values in (first[:, :, None], variance[:, None, :]):
+        mean = float(np.sum(mass * values))
+        # Far out, where the share is next to nothing, squares of the values alone would overflow.
+        with np.errstate(over="ignore"):
+            square = float(np.sum((root * (values - mean)) ** 2))
         moments.append((mean, float(np.sqrt(square))))
     return moments
 

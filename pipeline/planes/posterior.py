@@ -9,13 +9,15 @@ conjugate laws and has an evidence :math:`Z_k`, so that the likelihood of the no
 for any :math:`c_k > 0`, as in ``any_prior``; :math:`c_k = 1 / Z_k`. One conjugate prior that is taken is
 somewhat wider than the given prior p and where that is, others have smaller variances, where p has. Where
 the product with p lies so far out that no posterior is resolved, another one is taken whose prior has the
-slope of p there; and so on. Of the plug-in posterior the likelihood is a formula.
+slope of p there; and so on. What is left where no posterior is resolved is hardly anything, and dropped:
+there the mixtures are inaccurate, and p may be many times the conjugate priors. Of the plug-in posterior the
+likelihood is a formula.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -164,7 +166,8 @@ def _noise_aware(
         product = _Product(plane, list(references))
         for _ in range(_MOST_STAGES):
             found = product.panels()
-            place = product.unresolved(found)
+            known = product.known(found)
+            place = product.unresolved(found, known)
             if place is None:
                 break
             noisy = noisy_moments(statistic, product.tilted(place, unit), n_prior).take(np.array([cell]))
@@ -176,7 +179,10 @@ def _noise_aware(
                 "is possible, or a narrower support"
             )
             raise PriorError(message)
-        yield found, exists(plane, product)
+        # Far out likelihoods fall like that of the fewest rows there may be.
+        rows = min(one.least_rows for one in product.references)
+        trusted = replace(found, log_value=np.where(known, found.log_value, -np.inf))
+        yield trusted, exists(plane, _Exact(plane, rows, 0.0, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,22 +225,22 @@ class _Product:
             found.append(thinned(ladders, self.prior.first[side], self.prior.last[side]))
         return found[0], found[1]
 
-    def unresolved(self, found: Panels) -> tuple[float, float] | None:
+    def known(self, found: Panels) -> NDArray[np.bool_]:
+        """Nodes, (n_panels, POINTS, POINTS), at which a reference posterior is resolved."""
+        first, second = places(found.left, found.right)
+        known: NDArray[np.bool_] = np.any([one.knows(first, second) for one in self.references], axis=0)
+        return known
+
+    def unresolved(self, found: Panels, known: NDArray[np.bool_]) -> tuple[float, float] | None:
         """A place where most of what no reference posterior resolves is, unless all of it is negligible."""
         share, _ = found.shares()
-        mass = node_weights() * share
-        total = np.sum(mass, axis=(1, 2))
-        heavy = np.flatnonzero(total > _TOLERABLE / len(total) / 10.0)
-        at = np.argmax(mass[heavy].reshape(len(heavy), -1), axis=1)
-        first, second = places(found.left[heavy], found.right[heavy])
-        rows = np.arange(len(heavy))
-        place = first[rows, at // POINTS], second[rows, at % POINTS]
-        known = np.any([one.knows(*place) for one in self.references], axis=0)
-        missed = np.where(known, 0.0, total[heavy])
+        missed = np.where(known, 0.0, node_weights() * share)
         if np.sum(missed) <= _TOLERABLE:
             return None
-        worst = int(np.argmax(missed))
-        return float(place[0][worst]), float(place[1][worst])
+        worst = int(np.argmax(np.sum(missed, axis=(1, 2))))
+        at = int(np.argmax(missed[worst]))
+        first, second = places(found.left[worst : worst + 1], found.right[worst : worst + 1])
+        return float(first[0, at // POINTS]), float(second[0, at % POINTS])
 
     def tilted(self, place: tuple[float, float], unit: tuple[float, float]) -> NormalInverseGamma:
         """Return the conjugate prior whose log density has the slope of the prior's at a place."""

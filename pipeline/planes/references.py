@@ -143,6 +143,8 @@ class Reference:
     log_evidence : float
     log_empty : float
         Log probability of no rows at all: given these, the prior's law is left. Minus infinity without.
+    least_rows : float
+        The fewest rows there may be.
     top : float
         About the highest log density of the mixture.
     """
@@ -151,6 +153,7 @@ class Reference:
     posterior: NormalInverseGammas
     log_evidence: float
     log_empty: float
+    least_rows: float
     top: float
 
     @classmethod
@@ -160,6 +163,7 @@ class Reference:
         posterior: NormalInverseGammas,
         log_evidence: float = 0.0,
         log_empty: float = -np.inf,
+        least_rows: float = 0.0,
     ) -> Reference:
         """Put all together."""
         heavy = np.argsort(-posterior.log_weight)[:_HEAVY]
@@ -170,15 +174,19 @@ class Reference:
             posterior=posterior,
             log_evidence=log_evidence,
             log_empty=log_empty,
+            least_rows=least_rows,
             top=float(np.max(there)),
         )
 
     def knows(self, mean: Floats, log_variance: Floats) -> NDArray[np.bool_]:
-        """Whether the likelihood follows at places (n,): near the mixture, or where no rows explain all."""
-        log_density = self.posterior.log_density(mean[:, None], log_variance[:, None])[:, 0, 0]
-        empty = self.prior.log_density(mean[:, None], log_variance[:, None])[:, 0, 0] + self.log_empty
+        """Whether the likelihood follows at places (n, p) and (n, q): (n, p, q).
+
+        It does near the mixture, and where no rows explain all.
+        """
+        log_density = self.posterior.log_density(mean, log_variance)
+        empty = self.prior.log_density(mean, log_variance) + self.log_empty
         # Where the prior itself all but excludes variances so small, that no rows are left means nothing.
-        is_low = log_variance < self.prior.log_variance - _LOW
+        is_low = log_variance[:, None, :] < self.prior.log_variance - _LOW
         return (log_density > self.top - _DEEP) | ((empty > log_density - _ALL) & ~is_low)
 
 
@@ -193,10 +201,21 @@ def references_of(noisy: NoisyMoments) -> Iterator[Reference]:
         empty = np.bincount(nodes.cell[is_empty], nodes.weight[is_empty], len(batch.values))
         with np.errstate(divide="ignore"):
             log_empty = np.log(empty)
+        least = _least_rows(nodes, noisy.concentration, len(batch.values))
         mixtures = _merged(nodes, ~is_empty, len(batch.values), prior)
-        for mixture, log_evidence, none in zip(mixtures, nodes.log_evidence, log_empty, strict=True):
+        of_cells = zip(mixtures, nodes.log_evidence, log_empty, least, strict=True)
+        for mixture, log_evidence, none, rows in of_cells:
             parts = mixture if np.isneginf(none) else mixture.beside(prior, float(none))
-            yield Reference.of(prior, parts, float(log_evidence), float(none))
+            yield Reference.of(prior, parts, float(log_evidence), float(none), float(rows))
+
+
+def _least_rows(nodes: Nodes, concentration: float, cells: int) -> Floats:
+    """The fewest rows of every cell: 0 or 1 if at all possible, or else what is not negligible."""
+    rows = np.rint(2.0 * (nodes.given.concentration - concentration))
+    possible = nodes.weight > np.where(rows <= 1.0, 0.0, _NEGLIGIBLE)
+    least = np.full(cells, np.inf)
+    np.minimum.at(least, nodes.cell[possible], rows[possible])
+    return least
 
 
 def _merged(
