@@ -12,7 +12,7 @@ from scipy import stats
 from suffice.errors import PriorError
 from suffice.pipeline.families.normal import noisy_moments
 from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.n_prior import Fixed, NPrior, Uniform
+from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.planes.densities import Independent, JointDensity
 from suffice.pipeline.priors import NormalInverseGamma
 from support.noisy import noisy_statistic, statistic_plan
@@ -217,6 +217,33 @@ def test_heavy_tails_leave_no_moments() -> None:
     for level in (0.02, 0.5, 0.9):
         assert stats.cauchy(0, 2).cdf(none.quantile("mean", level)[0]) == pytest.approx(level, abs=1e-3)
         assert SD.cdf(none.quantile("variance", level)[0] ** 0.5) == pytest.approx(level, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("spread", ["HalfNormal(1)", "HalfCauchy(0.4)"])
+@pytest.mark.parametrize("far", ["Normal(-10, 2)", "Cauchy(-10, 2)"])
+def test_a_prior_far_from_the_data_raises_no_tails(far: str, spread: str) -> None:
+    """Where references are inaccurate, next to nothing times a large ratio of priors is no posterior."""
+    statistic = released(3044, "0.5", mean=0.12, variance=4.1)
+    near, other = (
+        posterior_of(statistic, prior=f"Independent(mean={mean}, sd={spread})", n_prior=Reciprocal(10**12))
+        for mean in ("Normal(0, 2)", far)
+    )
+    for name in NAMES:
+        assert np.isfinite(near.sd(name)[0])
+        assert other.sd(name) == pytest.approx(near.sd(name), rel=0.02)
+        draws = other.sample(20_000, np.random.default_rng(0))[name]
+        assert np.max(np.abs(draws - other.mean(name))) < 9.0 * other.sd(name)[0]
+
+
+def test_heavy_tails_leave_moments_where_enough_rows_are_certain() -> None:
+    prior = "Independent(mean=Normal(0, 10), sd=HalfCauchy(2))"
+    three = posterior_of(released(3, public=True), prior=prior)
+    assert np.isfinite(three.mean("variance")[0])
+    assert np.isinf(three.sd("variance")[0])
+    # The control: one row leaves the variance without a mean.
+    one = posterior_of(released(1, public=True), prior=prior)
+    assert np.isinf(one.mean("variance")[0])
 
 
 def flat(mean: Floats, spread: Floats) -> Floats:
