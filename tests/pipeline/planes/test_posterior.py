@@ -220,14 +220,19 @@ def test_heavy_tails_leave_no_moments() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("spread", ["HalfNormal(1)", "HalfCauchy(0.4)"])
-@pytest.mark.parametrize("far", ["Normal(-10, 2)", "Cauchy(-10, 2)"])
-def test_a_prior_far_from_the_data_raises_no_tails(far: str, spread: str) -> None:
+@pytest.mark.parametrize("far", ["Normal(0, 10)", "Cauchy(0, 10)"])
+def test_a_prior_far_from_the_data_raises_no_tails(far: str) -> None:
     """Where references are inaccurate, next to nothing times a large ratio of priors is no posterior."""
-    statistic = released(3044, "0.5", mean=0.12, variance=4.1)
+    plan = statistic_plan(
+        {"family": "normal", "lower": "0", "upper": "100"}, epsilon="0.2632", public_n=False
+    )
+    # Of some 3,000 rows about 50.
+    statistic = noisy_statistic(plan, np.array([[13300986653654, 25053175540597, 13946498464619]]))
     near, other = (
-        posterior_of(statistic, prior=f"Independent(mean={mean}, sd={spread})", n_prior=Reciprocal(10**12))
-        for mean in ("Normal(0, 2)", far)
+        posterior_of(
+            statistic, prior=f"Independent(mean={mean}, sd=HalfNormal(5))", n_prior=Reciprocal(10**12)
+        )
+        for mean in ("Normal(50, 10)", far)
     )
     for name in NAMES:
         assert np.isfinite(near.sd(name)[0])
