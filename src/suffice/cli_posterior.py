@@ -129,7 +129,7 @@ def posterior(
     print(f"\nprior: {drawn_from.prior}")
     if drawn_from.n_prior is not None:
         print(f"prior of N: {drawn_from.n_prior}")
-    print(f"what has no closed form is from {draws} draws")
+    print(f"answers that take draws rest on {draws} draws")
 
 
 def _check_files(out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None) -> None:

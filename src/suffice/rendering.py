@@ -76,9 +76,10 @@ def clipping_model(posterior: Posterior) -> str:
     modelled = posterior.models_clipping
     if modelled is None or not modelled.any():
         return ""
+    others = "" if modelled.all() else "; in the others that makes no difference"
     return (
         f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are taken "
-        "for clipped to the public bound; in the others that makes no difference"
+        f"for clipped to the public bound{others}"
     )
 
 
