@@ -44,6 +44,17 @@ DrawsOption = Annotated[
 WhereOption = Annotated[
     list[str] | None, typer.Option("--where", metavar="COLUMN=KEY", help="Keep these cells; may repeat.")
 ]
+PriorOption = Annotated[
+    str | None,
+    typer.Option("--prior", help='As "Beta(1, 9)" or "HalfCauchy(2)"; default: the family\'s.'),
+]
+PriorOfNOption = Annotated[
+    str | None,
+    typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.'),
+]
+MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]
+NumberOfDrawsOption = Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")]
 ReleaseArgument = Annotated[
     str, typer.Argument(metavar="RELEASE", help="A path or URI, or NAME[@WINDOW] in the store.")
 ]

@@ -11,6 +11,7 @@ from scipy import stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.calibration import simulate
+from suffice.pipeline.clipped_sums import choice
 from suffice.pipeline.clipped_sums.choice import LARGEST_BOUND, NEGLIGIBLE, PartlyClipped
 from suffice.pipeline.clipped_sums.posterior import clipped_law
 from suffice.pipeline.densities import Density
@@ -186,6 +187,22 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
     # What is left out is negligible: the two laws of the first cell.
     one = clipped_law(counted("40", [[100, 1900]]), Gamma(1, 0.05), Uniform(0, 100))
     assert abs(one.mean("rate")[0] - few.mean("rate")[0]) < 5 * NEGLIGIBLE * few.sd("rate")[0]
+
+
+@pytest.mark.parametrize("epsilon", ["0.3", "5"])
+def test_far_from_the_mean_no_cell_is_told_otherwise_than_by_its_whole_law(
+    epsilon: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Averages of 1 to 11 records a cell, few and many, so that laws are wide and narrow."""
+    plan = statistic_plan({"family": "poisson", "upper": "25"}, epsilon=epsilon, public_n=False)
+    sums = [[n * average, n * (25 - average)] for n in (2, 10, 60, 2000) for average in range(1, 12)]
+    statistic = noisy_statistic(plan, np.array(sums, dtype=object))
+    prior, n_prior = Gamma(1, 0.2), Uniform(0, 4000)
+    _, quickly = choice.law_with_clipping(statistic, prior, n_prior)
+    monkeypatch.setattr(choice, "_FAR", np.inf)
+    _, wholly = choice.law_with_clipping(statistic, prior, n_prior)
+    assert quickly.tolist() == wholly.tolist()
+    assert 0 < quickly.sum() < len(sums)
 
 
 def test_above_the_largest_bound_clipping_is_not_modelled_but_warned_of() -> None:
