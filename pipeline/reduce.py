@@ -177,11 +177,10 @@ def _add(
     parts: Sequence[Any | Failure | None], topic: str | None, add: Callable[[Sequence[Any]], Any]
 ) -> Any | Failure | None:
     """Add partial results, where there are any, in a task; the first failure wins."""
-    try:
-        if topic is not None and this_worker_may_spill():
-            return Failure(MAY_SPILL)
+
+    def work() -> Any | Failure | None:
         failure = next((part for part in parts if isinstance(part, Failure)), None)
         results = [part for part in parts if part is not None and not isinstance(part, Failure)]
         return failure or (add(results) if results else None)
-    except Exception:  # noqa: BLE001 - as above
-        return Failure(ADDING_FAILED)
+
+    return guarded(work, topic, ADDING_FAILED)
