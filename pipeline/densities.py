@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.latent_sums.blocks import divide
+from suffice.pipeline.latent_sums.blocks import divide_line
 from suffice.pipeline.latent_sums.rules import integral_rule
 
 if TYPE_CHECKING:
@@ -240,28 +240,17 @@ class DensityOnLine:
         places = np.clip(np.concatenate([start, *around]), first, last)
         edges = np.unique(places)
 
-        def evaluate(_row: NDArray[np.int64], place: Floats) -> Floats:
+        def evaluate(place: Floats) -> Floats:
             return np.maximum(_log_density(density, line, place), _NOTHING)
 
-        _, left, right, top = divide(
-            evaluate,
-            np.zeros(len(edges) - 1, dtype=np.int64),
-            edges[:-1],
-            edges[1:],
-            group=np.zeros(1, dtype=np.int64),
-            is_sum=False,
-            most_rise=_RISE,
-            longest=lambda left: np.full_like(left, np.inf),
-        )
-        if top[0] <= _NOTHING:
+        left, right, top = divide_line(evaluate, edges, most_rise=_RISE)
+        if top <= _NOTHING:
             message = f"prior {density}: no density was found anywhere in its support: state a narrower one"
             raise PriorError(message)
-        order = np.argsort(left)
-        left, right = left[order], right[order]
         nodes, weights = integral_rule(left, right)
-        mass = np.exp(evaluate(np.zeros(0, dtype=np.int64), nodes) - top[0]) * weights
+        mass = np.exp(evaluate(nodes) - top) * weights
         with np.errstate(divide="ignore"):
-            log_mass = float(top[0] + np.log(np.sum(mass)))
+            log_mass = float(top + np.log(np.sum(mass)))
         _require_proper(density, line, (first, last), log_mass)
         below = np.cumsum(mass) / np.sum(mass)
         lowest, lower, middle, upper = np.interp([LEAST, 0.25, 0.5, 0.75], below, nodes.ravel())

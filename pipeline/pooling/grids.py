@@ -21,7 +21,7 @@ from suffice.pipeline.any_prior import LINES, NARROWEST, Reference, alike, refer
 from suffice.pipeline.densities import Density, DensityOnLine
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.grid_law import GridLaw
-from suffice.pipeline.latent_sums.blocks import divide
+from suffice.pipeline.latent_sums.blocks import divide_line
 from suffice.pipeline.latent_sums.coordinates import coordinate_of
 from suffice.pipeline.latent_sums.rules import integral_rule
 from suffice.pipeline.mixtures import Mixture
@@ -212,19 +212,10 @@ def _panels(product: _Product, edges: Floats) -> tuple[Floats, Floats]:
     middles = [reference.middle for own in product.releases for reference in own]
     start = np.unique(np.concatenate([edges, np.clip(middles, edges[0], edges[-1])]))
 
-    def evaluate(_row: Rows, place: Floats) -> Floats:
+    def evaluate(place: Floats) -> Floats:
         return np.maximum(product(place.ravel())[0], _NOTHING).reshape(place.shape)
 
-    _, left, right, _ = divide(
-        evaluate,
-        np.zeros(len(start) - 1, dtype=np.int64),
-        start[:-1],
-        start[1:],
-        group=np.zeros(1, dtype=np.int64),
-        is_sum=False,
-        most_rise=_RISE,
-        longest=lambda left: np.full_like(left, np.inf),
-    )
+    left, right, _ = divide_line(evaluate, start, most_rise=_RISE)
     # Halves: the distribution function has a number of knots in every panel.
     edges = np.unique(np.concatenate([start, left, (left + right) / 2.0, right]))
     value, _ = product(edges)
