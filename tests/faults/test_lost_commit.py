@@ -17,6 +17,7 @@ from suffice.storage import sql_transactions
 from suffice.storage.ledger import Charge, ChargeRequest, create_ledger, open_ledger
 from suffice.storage.sql_ledger import SqlLedger
 from suffice.storage.sql_transactions import Patience
+from support.charging import MANIFEST
 from support.cutting_proxy import Cut, CuttingProxy, cutting_proxy
 from support.making import make_place
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STEPS = ("reserve", "enter_drawing", "stage", "publish")
-MANIFEST = b'{"format_version":1}'
 QUICK = (Cut.BEFORE, Cut.AT_ONCE, Cut.AFTER)
 TRIALS = tuple(product(STEPS, QUICK, (False, True)))
 """Step, cut, and whether the server stays out of reach afterwards."""

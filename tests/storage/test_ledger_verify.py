@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.charging import MANIFEST
 from support.ledger_sql import REFUSALS, columns, execute, tamper, tampered
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from suffice.storage.ledger import ChargeRequest, Ledger
 
     MakeRequest = Callable[..., ChargeRequest]
-
-MANIFEST = b'{"format_version":1}'
 
 
 @pytest.fixture

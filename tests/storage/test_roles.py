@@ -13,6 +13,7 @@ from psycopg import sql
 
 from suffice.errors import LedgerError
 from suffice.storage.ledger import ChargeRequest, create_ledger, open_ledger
+from support.charging import MANIFEST
 from support.postgres import as_user, connect, execute
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 ROLES = ("owner", "publisher", "auditor")
 PRIVILEGE = psycopg.errors.InsufficientPrivilege
 RULE = psycopg.errors.IntegrityConstraintViolation
-MANIFEST = b'{"format_version":1}'
 
 FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
     "publisher": [
