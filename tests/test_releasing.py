@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from fractions import Fraction
@@ -17,43 +15,22 @@ import suffice
 from suffice.errors import (
     AccountMissingError,
     BudgetExceededError,
-    ChargeSpentError,
     GuaranteeError,
     LedgerMissingError,
     NameTakenError,
     SchemaError,
     SpecChangedError,
     SpecError,
-    StageFailedError,
     WrongStoreError,
 )
-from suffice.releasing import Outcome, carry_out
-from suffice.storage.ledger import Account, Charge, open_ledger
-from suffice.storage.manifest import compose_manifest
-from suffice.storage.release_store import open_store
-from suffice.storage.sql_ledger import SqlLedger
-from support.making import ORIGINS, Place, flights, make_place, mapping
+from suffice.releasing import carry_out
+from suffice.storage.ledger import open_ledger
+from support.making import ORIGINS, Place, flights, make_place
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return make_place(tmp_path)
-
-
-def run(place: Place, *, window: str = "all", new_attempt: bool = False, **changes: Any) -> Outcome:
-    return carry_out(
-        place.spec(**changes), store=place.store, ledger=place.ledger, window=window, new_attempt=new_attempt
-    )
-
-
-def account(place: Place) -> Account:
-    with open_ledger(place.ledger) as ledger:
-        return ledger.account("passengers")
-
-
-def charge(place: Place, name: str = "flights", window: str = "all") -> Charge | None:
-    with open_ledger(place.ledger) as ledger:
-        return ledger.find("passengers", name, window)
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -63,7 +40,7 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 def test_a_release_is_charged_published_and_read_back(place: Place) -> None:
-    outcome = run(place)
+    outcome = place.run()
     assert outcome.status == "published"
     assert outcome.remaining_epsilon == "9"
     release = outcome.release
@@ -73,8 +50,8 @@ def test_a_release_is_charged_published_and_read_back(place: Place) -> None:
     for statistic in release.statistics.values():
         assert statistic.groups == {"origin": ["EWR", "JFK", "LGA"]}
         assert statistic.values.shape == (3, len(statistic.plan.components))
-    assert account(place).spent == 1
-    current = charge(place)
+    assert place.account().spent == 1
+    current = place.charge()
     assert current is not None
     assert current.state == "published"
     with open_ledger(place.ledger) as ledger:
@@ -82,56 +59,56 @@ def test_a_release_is_charged_published_and_read_back(place: Place) -> None:
 
 
 def test_a_rerun_reads_nothing_charges_nothing_and_changes_no_byte(place: Place) -> None:
-    first = run(place)
+    first = place.run()
     before = files(Path(place.store))
     for path in place.data.iterdir():
         path.unlink()
-    second = run(place)
+    second = place.run()
     assert second.status == "already_published"
     assert second.release.release_id == first.release.release_id
     assert files(Path(place.store)) == before
-    assert account(place).spent == 1
-    assert run(place, new_attempt=True).status == "already_published"
-    assert account(place).spent == 1
+    assert place.account().spent == 1
+    assert place.run(new_attempt=True).status == "already_published"
+    assert place.account().spent == 1
 
 
 def test_the_same_key_with_another_spec_is_refused(place: Place) -> None:
-    run(place)
+    place.run()
     with pytest.raises(SpecChangedError, match="choose another name") as caught:
-        run(place, groups=None)
+        place.run(groups=None)
     assert caught.value.exit_status == 2
     assert any("groups" in key for key in caught.value.differing_keys)
-    assert account(place).spent == 1
+    assert place.account().spent == 1
 
 
 def test_over_budget_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     place = make_place(tmp_path, granted="1.5")
-    run(place)
+    place.run()
     for path in place.data.iterdir():
         path.unlink()
     with pytest.raises(BudgetExceededError) as caught:
-        run(place, name="again")
+        place.run(name="again")
     assert (caught.value.requested, caught.value.remaining) == (Fraction(1), Fraction(1, 2))
     assert caught.value.exit_status == 3
-    assert account(place).spent == 1
-    assert charge(place, "again") is None
+    assert place.account().spent == 1
+    assert place.charge("again") is None
 
 
 def test_another_relation_unit_source_or_grid_is_refused(tmp_path: Path) -> None:
     place = make_place(tmp_path, sources=[str(tmp_path / "data")])
     replaced = {"epsilon": "1", "neighboring": "replace_one", "unit": "row"}
     with pytest.raises(GuaranteeError):
-        run(place, privacy=replaced)
+        place.run(privacy=replaced)
     with pytest.raises(GuaranteeError):
-        run(place, source={"parquet": str(tmp_path / "database")})
+        place.run(source={"parquet": str(tmp_path / "database")})
     column = make_place(tmp_path / "column", unit="column:passenger")
     by_carrier = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": UNIT}
     for privacy in ({**by_carrier, "unit": "row"}, by_carrier):
         with pytest.raises(GuaranteeError) as caught:
-            run(column, privacy=privacy)
+            column.run(privacy=privacy)
         assert caught.value.exit_status == 3
     with pytest.raises(GuaranteeError):
-        run(make_place(tmp_path / "rows"), privacy=by_carrier)
+        make_place(tmp_path / "rows").run(privacy=by_carrier)
     monthly = make_place(tmp_path / "monthly", per_window="day:month")
     with pytest.raises(GuaranteeError):
         carry_out(
@@ -141,7 +118,7 @@ def test_another_relation_unit_source_or_grid_is_refused(tmp_path: Path) -> None
             window="2013",
         )
     for refused in (place, column, monthly):
-        assert account(refused).spent == account(refused).reserved == 0
+        assert refused.account().spent == refused.account().reserved == 0
 
 
 UNIT = {"column": "carrier", "max_rows": 5}
@@ -151,13 +128,13 @@ UNIT = {"column": "carrier", "max_rows": 5}
 def test_a_release_by_unit_is_bounded_charged_and_stated(tmp_path: Path, nulls: str) -> None:
     place = make_place(tmp_path, unit="column:carrier", granted="1000000")
     privacy = {"epsilon": "1000000", "neighboring": "add_or_remove_one", "unit": {**UNIT, "nulls": nulls}}
-    release = run(place, privacy=privacy).release
+    release = place.run(privacy=privacy).release
     assert (release.unit, release.manifest["max_rows"], release.manifest["unit_nulls"]) == (
         "column:carrier",
         5,
         nulls,
     )
-    assert (account(place).unit, account(place).remaining) == ("column:carrier", Fraction(0))
+    assert (place.account().unit, place.account().remaining) == ("column:carrier", Fraction(0))
     carriers = sum(row["estimate"] for row in release.table("carrier"))
     table = flights()
     without = sum(
@@ -166,7 +143,7 @@ def test_a_release_by_unit_is_bounded_charged_and_stated(tmp_path: Path, nulls: 
     )
     # Three carriers with five rows each; at such an epsilon there is no noise to speak of.
     assert round(carriers) == 15 + (without if nulls == "own_unit" else 0)
-    assert run(place, privacy=privacy).status == "already_published"
+    assert place.run(privacy=privacy).status == "already_published"
 
 
 def test_windows_are_released_one_by_one_within_a_grant_per_window(tmp_path: Path) -> None:
@@ -193,26 +170,26 @@ def test_what_is_missing_is_named(place: Place, tmp_path: Path) -> None:
     with pytest.raises(LedgerMissingError, match="grant"):
         carry_out(place.spec(), store=place.store, ledger=f"sqlite:///{tmp_path / 'absent.db'}")
     with pytest.raises(AccountMissingError):
-        run(place, dataset="others")
+        place.run(dataset="others")
     assert not (tmp_path / "absent.db").exists()
 
 
 def test_a_name_belongs_to_one_dataset(place: Place) -> None:
-    run(place)
+    place.run()
     with open_ledger(place.ledger) as ledger:
         ledger.grant("others", epsilon=Fraction(5), reason="tests")
     with pytest.raises(NameTakenError):
-        run(place, dataset="others")
+        place.run(dataset="others")
 
 
 def test_a_store_belongs_to_one_ledger_and_a_charge_to_one_store(place: Place, tmp_path: Path) -> None:
-    run(place)
+    place.run()
     other = make_place(tmp_path / "other")
     with pytest.raises(WrongStoreError):
         carry_out(place.spec(), store=place.store, ledger=other.ledger)
     with pytest.raises(WrongStoreError, match="releases"):
         carry_out(place.spec(), store=str(tmp_path / "second-store"), ledger=place.ledger)
-    assert account(other).spent == 0
+    assert other.account().spent == 0
 
 
 @pytest.mark.parametrize(
@@ -226,184 +203,23 @@ def test_a_store_belongs_to_one_ledger_and_a_charge_to_one_store(place: Place, t
 )
 def test_schema_errors_come_before_the_charge(place: Place, statistics: dict[str, Any]) -> None:
     with pytest.raises(SchemaError) as caught:
-        run(place, statistics=statistics)
+        place.run(statistics=statistics)
     assert caught.value.exit_status == 4
-    assert account(place).reserved == account(place).spent == 0
-    assert charge(place) is None
-
-
-def test_a_failure_while_reading_returns_the_epsilon(place: Place) -> None:
-    damaged = sorted(place.data.iterdir())[1]
-    content = bytearray(damaged.read_bytes())
-    content[4:200] = bytes(196)
-    damaged.write_bytes(bytes(content))
-    with pytest.raises(StageFailedError) as caught:
-        run(place)
-    assert caught.value.stage == "reading"
-    assert caught.value.exit_status == 1
-    assert "returned" in str(caught.value)
-    assert account(place).spent == account(place).reserved == 0
-    current = charge(place)
-    assert current is not None
-    assert current.state == "abandoned"
-
-
-def test_after_a_failed_reading_the_next_run_is_a_new_attempt(place: Place) -> None:
-    damaged = sorted(place.data.iterdir())[1]
-    content = damaged.read_bytes()
-    damaged.write_bytes(content[:4] + bytes(196) + content[200:])
-    with pytest.raises(StageFailedError):
-        run(place)
-    damaged.write_bytes(content)
-    assert run(place).status == "published"
-    assert account(place).spent == 1
-    current = charge(place)
-    assert current is not None
-    assert current.attempt == 2
-
-
-@pytest.mark.parametrize("stage", ["drawing", "staging"])
-def test_a_failure_after_drawing_began_is_spent_and_fenced(
-    place: Place, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
-    """The fault is injected where no data can make it happen; what follows is the real thing."""
-
-    def fail(*_args: object, **_kwargs: object) -> None:
-        raise RuntimeError("secret 4242")
-
-    if stage == "drawing":
-        monkeypatch.setattr("suffice.pipeline.mechanism.privatize", fail)
-    else:
-        monkeypatch.setattr("suffice.releasing.compose_manifest", fail)
-    with pytest.raises(StageFailedError) as caught:
-        run(place)
-    assert caught.value.stage == stage
-    assert "4242" not in str(caught.value)
-    assert caught.value.__context__ is None
-    assert account(place).spent == 1
-    current = charge(place)
-    assert current is not None
-    assert current.state == "abandoned"
-    left = Path(place.store) / "flights" / "all" / current.release_id
-    assert [path.name for path in left.iterdir()] == ["manifest.json"]  # the tombstone
-    monkeypatch.undo()
-    with pytest.raises(ChargeSpentError, match="--new-attempt"):
-        run(place)
-    assert run(place, new_attempt=True).status == "published"
-    assert account(place).spent == 2
-    current = charge(place)
-    assert current is not None
-    assert current.attempt == 2
-    assert suffice.open_release("flights", store=place.store).release_id == current.release_id
-
-
-def test_what_was_staged_is_published_by_the_next_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_args: object, **_kwargs: object) -> None:
-        raise OSError("the store is away")
-
-    monkeypatch.setattr("suffice.storage.release_store.ReleaseStore.put_manifest", fail)
-    with pytest.raises(StageFailedError, match="again publishes it"):
-        run(place)
-    staged = charge(place)
-    assert staged is not None
-    assert staged.state == "staged"
-    monkeypatch.undo()
-    for path in place.data.iterdir():
-        path.unlink()
-    outcome = run(place)
-    assert outcome.status == "published"
-    assert outcome.release.release_id == staged.release_id
-    manifest = Path(place.store) / "flights" / "all" / staged.release_id / "manifest.json"
-    assert manifest.read_bytes() == staged.manifest
-    assert account(place).spent == 1
-
-
-def test_a_tombstone_where_staged_bytes_belong_spends_the_charge(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_args: object, **_kwargs: object) -> None:
-        raise OSError("the store is away")
-
-    monkeypatch.setattr("suffice.storage.release_store.ReleaseStore.put_manifest", fail)
-    with pytest.raises(StageFailedError):
-        run(place)
-    staged = charge(place)
-    assert staged is not None
-    monkeypatch.undo()
-    open_store(place.store).put_tombstone("flights", "all", staged.release_id)
-    with pytest.raises(ChargeSpentError, match="--new-attempt"):
-        run(place)
-    assert run(place, new_attempt=True).status == "published"
-    assert account(place).spent == 2
-
-
-def test_a_run_that_finds_a_tombstone_does_not_say_that_it_published(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = SqlLedger.stage
-
-    def stage(ledger: SqlLedger, held: Charge, manifest: bytes) -> Charge:
-        staged = original(ledger, held, manifest)
-        open_store(place.store).put_tombstone(staged.name, staged.window, staged.release_id)
-        return staged
-
-    monkeypatch.setattr(SqlLedger, "stage", stage)
-    with pytest.raises(ChargeSpentError, match="--new-attempt"):
-        run(place)
-    current = charge(place)
-    assert current is not None
-    assert current.state == "abandoned"
+    assert place.account().reserved == place.account().spent == 0
+    assert place.charge() is None
 
 
 def test_neighbours_and_empty_data_give_the_same_shape_charge_and_status(tmp_path: Path) -> None:
     shapes = set()
     for index, table in enumerate((flights(), flights().slice(0, 0), flights().slice(0, 1), flights(seed=9))):
         place = make_place(tmp_path / str(index), table=table)
-        outcome = run(place)
+        outcome = place.run()
         sizes = tuple(sorted((entry["statistic"], entry["rows"]) for entry in outcome.release.files))
         lengths = tuple(
             sorted((path.name, path.stat().st_size) for path in Path(outcome.release.uri).iterdir())
         )
         shapes.add((outcome.status, outcome.remaining_epsilon, sizes, lengths))
     assert len(shapes) == 1
-
-
-def test_an_interrupt_while_reading_returns_the_epsilon(place: Place) -> None:
-    """A real SIGTERM to a real process, sent when the charge is reserved."""
-    script = f"""
-import os, signal, sys
-from suffice import cli
-import suffice.pipeline.reduce as reduce
-original = reduce.exact_sums
-def interrupted(*args, **kwargs):
-    os.kill(os.getpid(), signal.SIGTERM)
-    return original(*args, **kwargs)
-reduce.exact_sums = interrupted
-words = ["release", {str(write_spec(place))!r}, "--store", {place.store!r}, "--ledger", {place.ledger!r}]
-cli.main([*words, "--json"])
-"""
-    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert finished.returncode == 130, finished.stderr
-    assert "returned" in finished.stdout
-    assert account(place).spent == account(place).reserved == 0
-
-
-def test_an_interrupt_after_the_draw_waits_for_the_publication(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = compose_manifest
-
-    def interrupted(*args: Any, **kwargs: Any) -> bytes:
-        os.kill(os.getpid(), signal.SIGINT)
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr("suffice.releasing.compose_manifest", interrupted)
-    with pytest.raises(suffice.SufficeError) as caught:
-        run(place)
-    assert caught.value.exit_status == 130
-    assert "published" in str(caught.value)
-    monkeypatch.undo()
-    assert run(place).status == "already_published"
 
 
 def test_python_calls_read_the_environment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,16 +229,10 @@ def test_python_calls_read_the_environment(place: Place, monkeypatch: pytest.Mon
     assert release.uri.startswith(place.store)
 
 
-def write_spec(place: Place, **changes: Any) -> Path:
-    path = place.directory / "release.json"
-    path.write_text(json.dumps(mapping(place.data, **changes)), encoding="utf-8")
-    return path
-
-
 @pytest.mark.parametrize("package", ["opendp", "numba", "dask"])
 def test_a_missing_engine_is_named_before_anything_is_charged(place: Place, package: str) -> None:
     """In a process in which the package cannot be imported, as where the extra is not installed."""
-    words = ["release", str(write_spec(place)), "--store", place.store, "--ledger", place.ledger]
+    words = ["release", str(place.write_spec()), "--store", place.store, "--ledger", place.ledger]
     script = (
         f"import sys; sys.modules[{package!r}] = None\n"
         f"from suffice.cli import main; main([*{words!r}, '--json'])"
@@ -431,7 +241,7 @@ def test_a_missing_engine_is_named_before_anything_is_charged(place: Place, pack
     assert finished.returncode == 1, finished.stderr
     assert json.loads(finished.stdout)["error"]["type"] == "MissingExtraError"
     assert "suffice[pipeline]" in finished.stdout
-    assert charge(place) is None
+    assert place.charge() is None
 
 
 def test_paths_are_accepted_and_what_is_no_spec_is_named(place: Place) -> None:
@@ -453,14 +263,14 @@ def test_paths_are_accepted_and_what_is_no_spec_is_named(place: Place) -> None:
 def test_parts_of_a_source_are_never_left_out_in_silence(place: Place) -> None:
     (place.data / "more.parquet").mkdir()
     with pytest.raises(suffice.SufficeError, match="is no file"):
-        run(place)
+        place.run()
     (place.data / "more.parquet").rmdir()
     (place.data / "gone.PARQUET").symlink_to("nowhere")
     with pytest.raises(suffice.SufficeError, match="is no file"):
-        run(place)
-    assert charge(place) is None
+        place.run()
+    assert place.charge() is None
     (place.directory / "hive" / "month=1").mkdir(parents=True)
     with pytest.raises(suffice.SufficeError, match=r"\*\*"):
-        run(place, source={"parquet": str(place.directory / "hive")})
+        place.run(source={"parquet": str(place.directory / "hive")})
     with pytest.raises(SpecError, match="a source is"):
-        run(place, source={"parquet": ""})
+        place.run(source={"parquet": ""})

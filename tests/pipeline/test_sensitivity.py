@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from suffice.pipeline.sensitivity import (
 )
 from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.spec import load_spec
+from support.universes import CASES, JOINT, NEW, SCALAR, STRUCTURED, Case, Cases, Row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,171 +41,9 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.plan import StatisticPlan
 
-Row = tuple[Any, ...]
 DAYS = [dt.date(2013, 1, 31), dt.date(2013, 2, 1), None]
 
 
-@dataclass(frozen=True)
-class Case:
-    """A universe of values of one column, and the statistic over it."""
-
-    type: pa.DataType
-    values: Sequence[Any]
-    entry: dict[str, Any]
-
-    @property
-    def several(self) -> bool:
-        """Whether a value is one of v and one of u."""
-        return isinstance(self.values[0], tuple)
-
-    @property
-    def columns(self) -> dict[str, pa.DataType]:
-        """The columns' types."""
-        return dict.fromkeys("vu" if self.several else "v", self.type)
-
-    @property
-    def records(self) -> list[Row]:
-        """The values of every record, by column."""
-        return [value if self.several else (value,) for value in self.values]
-
-    @property
-    def statistic(self) -> dict[str, Any]:
-        """The statistic's entry in a spec."""
-        return self.entry if self.several else {**self.entry, "column": "v"}
-
-
-@dataclass(frozen=True)
-class Cases:
-    """Universes of values of several columns, whose combinations are the records."""
-
-    entry: dict[str, Any]
-    values: dict[str, Sequence[str | None]]
-
-    @property
-    def columns(self) -> dict[str, pa.DataType]:
-        """The columns' types."""
-        return dict.fromkeys(self.values, pa.string())
-
-    @property
-    def records(self) -> list[Row]:
-        """Every combination of the columns' values."""
-        return list(itertools.product(*self.values.values()))
-
-    @property
-    def statistic(self) -> dict[str, Any]:
-        """The statistic's entry in a spec."""
-        return self.entry
-
-
-BITS = {"lattice_bits": 2}
-JOINT = ["multivariate_normal", "linear_regression"]
-TABLES = {"contingency", "naive_bayes", "bayesian_network", "markov_chain"}
-NEW = sorted(set(FAMILIES) - {"bernoulli", "categorical", "poisson", "normal", *JOINT} - TABLES)
-SCALAR: dict[str, Case] = {
-    "bernoulli": Case(pa.int64(), [0, 1, 2, None], {"family": "bernoulli"}),
-    "bernoulli-nulls": Case(pa.float64(), [0.0, 1.0, None], {"family": "bernoulli", "nulls": {"value": 1}}),
-    "bernoulli-boolean": Case(
-        pa.bool_(), [True, False, None], {"family": "bernoulli", "nulls": {"value": 0}}
-    ),
-    "categorical": Case(
-        pa.string(), ["x", "y", "z", None], {"family": "categorical", "categories": ["x", "y"]}
-    ),
-    "categorical-other": Case(
-        pa.string(), ["x", "y", None], {"family": "categorical", "categories": ["x", "y"], "other": "true"}
-    ),
-    "categorical-one": Case(pa.string(), ["x", "z"], {"family": "categorical", "categories": ["x"]}),
-    "poisson": Case(pa.float64(), [-1.0, 0.0, 2.5, 3.0, np.inf, np.nan], {"family": "poisson", "upper": 3}),
-    "poisson-nulls": Case(
-        pa.int32(), [0, 1, 9, None], {"family": "poisson", "upper": 3, "nulls": {"value": 2}}
-    ),
-    "normal": Case(
-        pa.float64(),
-        [-9.0, -1.0, -0.25, 0.0, 1.0, np.nan],
-        {"family": "normal", "lower": -1, "upper": 1, "lattice_bits": 2},
-    ),
-    "normal-nulls": Case(
-        pa.float64(),
-        [*(step / 4 for step in range(-4, 5)), None],
-        {"family": "normal", "lower": -1, "upper": 1, "lattice_bits": 2, "nulls": {"value": "-0.25"}},
-    ),
-    "binomial": Case(pa.int64(), [-1, 0, 2, 9, None], {"family": "binomial", "trials": 3}),
-    "geometric": Case(pa.float64(), [-np.inf, 0.0, 1.5, 3.0, np.nan], {"family": "geometric", "upper": 3}),
-    "negative_binomial": Case(
-        pa.int64(), [0, 2, 9, None], {"family": "negative_binomial", "successes": "0.5", "upper": 3}
-    ),
-    "exponential": Case(
-        pa.float64(), [-1.0, 0.0, 0.7, 2.0, np.inf, np.nan], {"family": "exponential", "upper": 2, **BITS}
-    ),
-    "gamma": Case(
-        pa.float64(), [-1.0, 0.0, 0.7, 3.0, np.nan], {"family": "gamma", "shape": 3, "upper": 2, **BITS}
-    ),
-    "weibull": Case(
-        pa.float64(),
-        [-np.inf, -1.0, 0.0, 0.7, 2.0, np.inf, np.nan],
-        {"family": "weibull", "shape": "1.5", "upper": 2, **BITS},
-    ),
-    "pareto": Case(
-        pa.float64(),
-        [-np.inf, -1.0, 0.0, 2.0, 3.0, np.inf, np.nan],
-        {"family": "pareto", "minimum": 2, "upper": 9, **BITS},
-    ),
-    "laplace": Case(
-        pa.float64(),
-        [-np.inf, -2.0, 1.0, 1.7, 4.0, np.inf, np.nan],
-        {"family": "laplace", "location": 1, "half_range": 2, **BITS},
-    ),
-    "normal_known_mean": Case(
-        pa.float64(),
-        [-np.inf, -2.0, 1.0, 1.7, 4.0, np.inf, np.nan],
-        {"family": "normal_known_mean", "mean": 1, "half_range": 2, **BITS},
-    ),
-    "normal_known_variance": Case(
-        pa.float64(),
-        [-np.inf, 1.0, 1.7, 4.0, np.nan],
-        {"family": "normal_known_variance", "variance": 1, "lower": 1, "upper": 3, **BITS},
-    ),
-    "lognormal": Case(
-        pa.float64(),
-        [-np.inf, -1.0, 0.0, 0.25, 1.0, 1.3, 4.0, np.inf, np.nan],
-        {"family": "lognormal", "lower": "0.25", "upper": 4, **BITS},
-    ),
-}
-SCALAR |= {
-    f"{name}-nulls": Case(case.type, case.values, {**case.entry, "nulls": {"value": "1"}})
-    for name, case in SCALAR.items()
-    if name in NEW
-}
-SCALAR["lognormal-nulls"] = Case(
-    pa.float64(),
-    [*(float(np.exp(step / 4 * np.log(4.0))) for step in range(-4, 5)), None],
-    {**SCALAR["lognormal"].entry, "nulls": {"value": "1"}},
-)
-PAIRS = [
-    (1.0, 1.0),
-    (-1.0, 1.0),
-    (-9.0, 9.0),
-    (0.0, 0.0),
-    (1.0, -0.25),
-    (-0.25, -0.25),
-    (0.25, np.nan),
-    (None, 1.0),
-]
-BOUNDS: dict[str, Any] = {"lower": -1, "upper": 1}
-for suffix, bounds in (("", BOUNDS), ("-nulls", {**BOUNDS, "nulls": {"value": "-0.25"}})):
-    regression = {"family": "linear_regression", "predictors": {"v": bounds}, **BITS}
-    SCALAR |= {
-        f"multivariate_normal{suffix}": Case(
-            pa.float64(),
-            PAIRS,
-            {"family": "multivariate_normal", "columns": {"v": bounds, "u": bounds}, **BITS},
-        ),
-        f"linear_regression{suffix}": Case(pa.float64(), PAIRS, {**regression, "outcome": {"u": bounds}}),
-        f"linear_regression-origin{suffix}": Case(
-            pa.float64(),
-            PAIRS,
-            {**regression, "outcome": {"u": {**bounds, "lower": "-0.3"}}, "intercept": "false"},
-        ),
-    }
 NEARLY_ATTAINED = {
     (name, "replace_one", shape)
     for name in SCALAR
@@ -213,49 +51,6 @@ NEARLY_ATTAINED = {
     for shape in ("plain", "window")
 } - {("linear_regression-origin-nulls", "replace_one", "plain")}
 """Bounded components need two cells for twice; a box's best neighbour is no point of a coarse lattice."""
-PAIR = ["x", "y"]
-WITH_OTHER = {"categories": PAIR, "other": "true"}
-STRUCTURED: dict[str, Cases] = {
-    "contingency": Cases(
-        {"family": "contingency", "columns": {"a": PAIR, "b": WITH_OTHER}},
-        {"a": ["x", "y", "z", None], "b": ["x", "y", "z", None]},
-    ),
-    "contingency-other": Cases(
-        {"family": "contingency", "columns": {"a": WITH_OTHER, "b": WITH_OTHER}},
-        {"a": ["x", "y", None], "b": ["x", "z", None]},
-    ),
-    "naive_bayes": Cases(
-        {"family": "naive_bayes", "outcome": {"a": PAIR}, "features": {"b": PAIR, "c": WITH_OTHER}},
-        {"a": ["x", "y", None], "b": ["x", "y", "z"], "c": ["x", "y", None]},
-    ),
-    "naive_bayes-other": Cases(
-        {
-            "family": "naive_bayes",
-            "outcome": {"a": WITH_OTHER},
-            "features": {"b": WITH_OTHER, "c": WITH_OTHER, "again": {"column": "c", **WITH_OTHER}},
-        },
-        {"a": ["x", "y", None], "b": ["x", "z"], "c": ["x", "y", None]},
-    ),
-    "bayesian_network": Cases(
-        {
-            "family": "bayesian_network",
-            "nodes": {
-                "c": {"categories": PAIR, "parents": ["b", "a"]},
-                "a": PAIR,
-                "b": {**WITH_OTHER, "parents": ["a"]},
-            },
-        },
-        {"a": ["x", "y", None], "b": ["x", "y", None], "c": ["x", "y", "z"]},
-    ),
-    "bayesian_network-other": Cases(
-        {
-            "family": "bayesian_network",
-            "nodes": {"a": WITH_OTHER, "b": {**WITH_OTHER, "parents": ["a"]}, "c": WITH_OTHER},
-        },
-        {"a": ["x", None], "b": ["x", "y", None], "c": ["x", "z"]},
-    ),
-}
-CASES: dict[str, Case | Cases] = {**SCALAR, **STRUCTURED}
 NOT_ATTAINED = {("categorical-one", "replace_one", shape) for shape in ("plain", "window")}
 """One category in one cell: a replaced record can only enter or leave, which moves 1 of the declared 2."""
 

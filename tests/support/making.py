@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.pipeline.spec import Spec, load_spec
-from suffice.storage.ledger import create_ledger
+from suffice.releasing import Outcome, carry_out
+from suffice.storage.ledger import Account, Charge, create_ledger, open_ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +88,28 @@ class Place:
     def spec(self, **changes: Any) -> Spec:
         """Return the spec of :func:`mapping` over this place's data."""
         return load_spec(mapping(**{"source": self.data, **changes}))
+
+    def write_spec(self, **changes: Any) -> Path:
+        """Write that spec to a file."""
+        path = self.directory / "release.json"
+        path.write_text(json.dumps(mapping(self.data, **changes)), encoding="utf-8")
+        return path
+
+    def run(self, *, window: str = "all", new_attempt: bool = False, **changes: Any) -> Outcome:
+        """Carry that spec out."""
+        return carry_out(
+            self.spec(**changes), store=self.store, ledger=self.ledger, window=window, new_attempt=new_attempt
+        )
+
+    def account(self) -> Account:
+        """Return the account of the data set."""
+        with open_ledger(self.ledger) as ledger:
+            return ledger.account("passengers")
+
+    def charge(self, name: str = "flights", window: str = "all") -> Charge | None:
+        """Return the charge of a release, if there is one."""
+        with open_ledger(self.ledger) as ledger:
+            return ledger.find("passengers", name, window)
 
 
 def make_place(directory: Path, *, granted: str = "10", table: pa.Table | None = None, **terms: Any) -> Place:
