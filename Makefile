@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 demo: $(VENV)/installed-demo # the whole main job on real flight records, in demo/
 	$(BIN)/suffice demo --dir demo
 
-test: $(VENV)/installed-dev # everything but the long audits
-	$(BIN)/python -m pytest
+test: $(VENV)/installed-dev # everything but the long audits, a file of tests at a time on each of two cores
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check
