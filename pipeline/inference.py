@@ -125,10 +125,14 @@ def disjoint_posterior(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
 ) -> Posterior | None:
-    """Compute the posterior of parameters that data sets share, in families that have an update for it."""
+    """Compute the posterior of parameters that data sets share, in families that have an update for it.
+
+    None where there is none, or where posteriors of one data set take no MCMC: those are multiplied.
+    """
     first = statistics[0]
-    update = FAMILIES[first.plan.family].disjoint
-    if update is None:
+    family = FAMILIES[first.plan.family]
+    update = family.disjoint
+    if update is None or not family.by_mcmc(first.plan.parameters):
         return None
     chosen = _prior_for(first, prior)
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]

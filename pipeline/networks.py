@@ -20,7 +20,7 @@ import numpy as np
 
 from suffice.pipeline.counts.latent import count_posterior
 from suffice.pipeline.counts.network.parts import parts
-from suffice.pipeline.counts.network.posterior import network_posterior
+from suffice.pipeline.counts.network.posterior import NoisyTables, network_posterior
 from suffice.pipeline.counts.noisy import NoisyCounts
 from suffice.pipeline.counts.star import StarCounts, StarSight, star_posterior
 from suffice.pipeline.families.categorical import project_simplex
@@ -72,41 +72,64 @@ def network_law(
     again : sequence of (sequence of ndarray, float)
         Noisy counts of the very same tables in other releases, and the scale of their noise.
     """
+    noisy = NoisyTables(looks=((counts, scale), *again), n_prior=n_prior)
+    pieces = [
+        *joint_pieces(released, [noisy], concentrations),
+        *family_pieces(released, noisy, concentrations),
+    ]
+    return PiecesLaw(pieces=tuple(pieces), apart=not_reconciled(released))
+
+
+def joint_pieces(
+    released: Sequence[CountTable], data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]
+) -> list[tuple[Piece, Rows, Rows]]:
+    """Return posteriors of parts that are taken together, given data sets that share the probabilities.
+
+    Each is a posterior, which of its entries are taken, and where these stand.
+    """
+    joint, _ = joint_parts(released)
+    if not joint:
+        return []
     starts = np.cumsum([0, *(table.size for table in released)])
+    projected = []
+    for each in data_sets:
+        low, high = each.n_prior.support
+        counts, scale = each.looks[0]
+        known_n = float(low) if low == high else None
+        projected.append(project_tables(released, counts, known_n=known_n, scale=scale))
     pieces: list[tuple[Piece, Rows, Rows]] = []
-    joint, by_family = joint_parts(released)
-    if joint:
-        n_is_known = n_prior.support[0] == n_prior.support[1]
-        known_n = float(n_prior.support[0]) if n_is_known else None
-        projected = project_tables(released, counts, known_n=known_n, scale=scale)
     for part in joint:
-        tables = [released[place] for place in part]
         own = np.concatenate([np.arange(starts[place], starts[place + 1]) for place in part])
         drawn = network_posterior(
-            tables,
-            [counts[place] for place in part],
-            [projected[:, starts[place] : starts[place + 1]] for place in part],
+            [released[place] for place in part],
+            [each.part(part) for each in data_sets],
+            [possible[:, own] for possible in projected],
             [concentrations[place] for place in part],
-            scale=scale,
-            n_prior=n_prior,
-            again=[([seen[place] for place in part], own_scale) for seen, own_scale in again],
         )
         pieces.append((drawn, np.arange(len(own)), own))
-    pieces += [
-        _family_piece(
-            released, counts, concentrations, root, nodes, scale=scale, n_prior=n_prior, again=again
-        )
-        for part in by_family
+    return pieces
+
+
+def family_pieces(
+    released: Sequence[CountTable], noisy: NoisyTables, concentrations: Sequence[Floats]
+) -> list[tuple[Piece, Rows, Rows]]:
+    """Return posteriors of the other families of nodes, one by one, as ``joint_pieces`` does."""
+    return [
+        _family_piece(released, noisy, concentrations, root, nodes)
+        for part in joint_parts(released)[1]
         for root, nodes in _families_of(released, part)
     ]
-    apart = [
+
+
+def not_reconciled(released: Sequence[CountTable]) -> tuple[str, ...]:
+    """Return the names of tables that share margins with others which their posterior does not see."""
+    return tuple(
         released[place].name
-        for part in by_family
+        for part in joint_parts(released)[1]
         for root, nodes in _families_of(released, part)
         for place in ([] if root is None else [root]) + nodes
         if _is_apart(released, {place for place in (root, *nodes) if place is not None})
-    ]
-    return PiecesLaw(pieces=tuple(pieces), apart=tuple(apart))
+    )
 
 
 def joint_parts(released: Sequence[CountTable]) -> tuple[list[list[int]], list[list[int]]]:
@@ -144,24 +167,21 @@ def _families_of(released: Sequence[CountTable], part: Sequence[int]) -> list[tu
 
 def _family_piece(
     released: Sequence[CountTable],
-    counts: Sequence[Floats],
+    noisy: NoisyTables,
     concentrations: Sequence[Floats],
     root: int | None,
     nodes: Sequence[int],
-    *,
-    scale: float,
-    n_prior: NPrior,
-    again: Sequence[tuple[Sequence[Floats], float]],
 ) -> tuple[Piece, Rows, Rows]:
     """Return the posterior of one family, which of its entries are taken, and where these stand."""
     starts = np.cumsum([0, *(table.size for table in released)])
     if root is not None and not nodes:
+        (counts, scale), *again = noisy.looks
         alone = NoisyCounts.of(
             counts[root],
             observed=np.ones(released[root].size, dtype=bool),
             scale=scale,
             concentration=concentrations[root][0],
-            n_prior=n_prior,
+            n_prior=noisy.n_prior,
             again=tuple((seen[root], own_scale) for seen, own_scale in again),
         )
         everything = np.arange(released[root].size)
@@ -172,25 +192,26 @@ def _family_piece(
         for table, start in zip(released, starts, strict=False)
     ]
     n_classes = released[nodes[0]].size // released[nodes[0]].shape[-1]
-    posterior = star_posterior(
-        StarCounts(
+    first, *others = (
+        StarSight(
             classes=None if root is None else counts[root],
             features=tuple(by_class(released[node], counts[node], names) for node in nodes),
             scale=scale,
+        )
+        for counts, scale in noisy.looks
+    )
+    posterior = star_posterior(
+        StarCounts(
+            classes=first.classes,
+            features=first.features,
+            scale=first.scale,
             class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
             feature_concentrations=tuple(
                 by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[0]
                 for node in nodes
             ),
-            n_prior=n_prior,
-            again=tuple(
-                StarSight(
-                    classes=None if root is None else seen[root],
-                    features=tuple(by_class(released[node], seen[node], names) for node in nodes),
-                    scale=own_scale,
-                )
-                for seen, own_scale in again
-            ),
+            n_prior=noisy.n_prior,
+            again=tuple(others),
         )
     )
     own = [] if root is None else [starts[root] + np.arange(n_classes)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -150,16 +150,9 @@ class PiecesLaw:
     @property
     def diagnostics(self) -> dict[str, Any]:
         """The worst of all chains, where there are any, and which tables are taken apart from others."""
-        found = [dict(getattr(piece, "diagnostics", {})) for piece, _, _ in self.pieces]
-        chains = [each for each in found if each]
-        worst: dict[str, Any] = {}
-        if chains:
-            worst = {
-                **chains[0],
-                "largest_r_hat": max(each["largest_r_hat"] for each in chains),
-                "fewest_effective_draws": min(each["fewest_effective_draws"] for each in chains),
-            }
-        return {**worst, **({"not_reconciled": ", ".join(self.apart)} if self.apart else {})}
+        return diagnostics_of(
+            [dict(getattr(piece, "diagnostics", {})) for piece, _, _ in self.pieces], self.apart
+        )
 
     def _joined(self, parts: Sequence[Floats]) -> Floats:
         size = sum(len(places) for _, _, places in self.pieces)
@@ -167,3 +160,17 @@ class PiecesLaw:
         for part, (_, taken, places) in zip(parts, self.pieces, strict=True):
             result[..., places] = part[..., taken]
         return result
+
+
+def diagnostics_of(pieces: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[str, Any]:
+    """Return how some pieces were drawn, the worst numbers of all, and tables apart as ``not_reconciled``."""
+    found: dict[str, Any] = {}
+    for each in pieces:
+        for key, value in each.items():
+            if key == "sampler":
+                known = str(found.get(key, value))
+                found[key] = known if value in known else f"{known}; {value}"
+            else:
+                worst = max if key == "largest_r_hat" else min
+                found[key] = worst(found.get(key, value), value)
+    return {**found, **({"not_reconciled": ", ".join(apart)} if apart else {})}

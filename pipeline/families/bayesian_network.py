@@ -22,6 +22,8 @@ from suffice.pipeline.sensitivity import Design
 from suffice.pipeline.simulation import table_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -137,6 +139,24 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     )
 
 
+def disjoint(statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_priors: Sequence[NPrior]) -> Law:
+    """Return the posterior of probabilities that data sets share, each with latent tables of its own."""
+    from suffice.pipeline.counts.network.posterior import NoisyTables  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.pooling.networks import pooled_network_law  # noqa: PLC0415
+
+    released = statistics[0].plan.parameters.tables
+    data_sets = [
+        NoisyTables(
+            looks=tuple(
+                (count_tables.tables_of(look), look.plan.scale) for look in (statistic, *statistic.again)
+            ),
+            n_prior=n_prior,
+        )
+        for statistic, n_prior in zip(statistics, n_priors, strict=True)
+    ]
+    return pooled_network_law(released, data_sets, count_tables.concentrations(prior, released))
+
+
 def by_mcmc(constants: Parameters) -> bool:
     """Tell whether tables of several families of nodes are taken together."""
     from suffice.pipeline.networks import joint_parts  # noqa: PLC0415 - consumers only
@@ -171,6 +191,7 @@ FAMILY = Family(
     simulate=simulate,
     truth=truth,
     by_mcmc=by_mcmc,
+    disjoint=disjoint,
     n_categories=n_categories,
     tables=tables,
     labels=labels,

@@ -30,13 +30,14 @@ from suffice.errors import UsageError
 from suffice.pipeline.pooling.conjugate import ConjugateLaw, log_normaliser, natural, with_natural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.laws import MixtureOfConjugates
 
     Floats: TypeAlias = NDArray[np.float64]
+    Rows: TypeAlias = NDArray[np.int64]
 
 PARTICLES = 2**12
 PARTNERS = 16
@@ -179,6 +180,41 @@ def product_of_cell(
     conditional = with_natural(like, eta[:particles].reshape(-1, eta.shape[-1]))
     effective = np.minimum(effective, float(particles))
     return PooledLaw(conditional=conditional, n_particles=particles, effective=effective)
+
+
+def products(
+    factors: Callable[[Rows], Sequence[tuple[MixtureOfConjugates, ...]]],
+    cells: int,
+    width: int,
+    rng: np.random.Generator,
+) -> list[PooledLaw]:
+    """Multiply posteriors of independent groups of parameters, over many cells.
+
+    Parameters
+    ----------
+    factors : callable
+        Cells -> for every group, the laws of all data sets.
+    cells, width : int
+        How many there are, and the components of each.
+    rng : numpy.random.Generator
+        For the draws that the result rests on.
+
+    Raises
+    ------
+    UsageError
+        As ``product_of_cell``.
+    """
+    step = min(CELLS, max(1, NUMBERS // width))
+    laws: list[list[PooledLaw]] = []
+    for start in range(0, cells, step):
+        rows = np.arange(start, min(start + step, cells))
+        laws.append([])
+        for place, own in enumerate(factors(rows)):
+            part = product(own, rng)
+            poor = np.flatnonzero(part.effective < ENOUGH_EFFECTIVE).tolist()
+            again = [product_of_cell(factors(rows[[cell]])[place], rng) for cell in poor]
+            laws[-1].append(with_cells(part, poor, again))
+    return [joined(own) for own in zip(*laws, strict=True)]
 
 
 def _tree(

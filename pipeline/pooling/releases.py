@@ -15,15 +15,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import disjoint_posterior, n_prior_for, noise_aware_posterior
 from suffice.pipeline.mixtures import Mixture, one_component
 from suffice.pipeline.pooling.grids import pooled_grid_law
-from suffice.pipeline.pooling.particles import (
-    CELLS,
-    ENOUGH_EFFECTIVE,
-    NUMBERS,
-    joined,
-    product,
-    product_of_cell,
-    with_cells,
-)
+from suffice.pipeline.pooling.particles import products
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.tables import PooledTablesLaw, factors_of
 from suffice.pipeline.posterior import IGNORED, generator
@@ -38,7 +30,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.inference import AnyPrior
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.pooling.particles import PooledLaw
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.release import NoisyStatistic
@@ -70,8 +61,8 @@ def pool(
     disjoint : sequence of Release, optional
         Separate data with one parameter in common, as the windows of a series: a product of likelihoods. By
         quadrature in families with one parameter; by importance sampling of normal and lognormal statistics
-        and of counts of several categories; by MCMC of several columns. ``Posterior.diagnostics`` says by
-        which, and how many of its draws count.
+        and of counts of several categories; by MCMC of several columns and of networks whose tables are taken
+        together. ``Posterior.diagnostics`` says by which, and how many of its draws count.
     same_data : sequence of Release, optional
         The same exact statistics through several noises, in every family, as exact as the posterior of one.
     vouched : bool
@@ -145,12 +136,6 @@ def pooled(
     law: Law
     plan = parts[0].plan
     family = FAMILIES[plan.family]
-    if family.by_mcmc(plan.parameters) and family.disjoint is None:
-        message = (
-            f"{plan.name} is a {plan.family} whose tables are taken together by MCMC: disjoint data of these "
-            "do not pool. Release their tables one by one, as naive_bayes or contingency statistics do"
-        )
-        raise UsageError(message)
     if family.latent is not None:
         first = noise_aware_posterior(
             parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED
@@ -185,30 +170,18 @@ def _by_particles(
 ) -> Posterior:
     """Multiply mixtures of conjugate laws by importance sampling, factor by factor."""
 
-    def posteriors(rows: Rows) -> tuple[Posterior, list[tuple[Any, ...]]]:
-        found = [
-            noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior, clipping=IGNORED)
-            for part in parts
-        ]
-        return found[0], list(zip(*map(_factors, found), strict=True))
+    def posterior(part: NoisyStatistic, rows: Rows) -> Posterior:
+        return noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior, clipping=IGNORED)
 
-    cells = len(parts[0].values)
-    step = min(CELLS, max(1, NUMBERS // len(parts[0].plan.components)))
-    laws: list[list[PooledLaw]] = []
-    for start in range(0, cells, step):
-        rows = np.arange(start, min(start + step, cells))
-        first, factors = posteriors(rows)
-        laws.append([])
-        for place, own in enumerate(factors):
-            part = product(own, rng)
-            poor = np.flatnonzero(part.effective < ENOUGH_EFFECTIVE).tolist()
-            again = [product_of_cell(posteriors(rows[[cell]])[1][place], rng) for cell in poor]
-            laws[-1].append(with_cells(part, poor, again))
-    pooled_factors = [joined(own) for own in zip(*laws, strict=True)]
-    law: Law = pooled_factors[0]
+    def factors(rows: Rows) -> list[tuple[Any, ...]]:
+        return list(zip(*(_factors(posterior(part, rows)) for part in parts), strict=True))
+
+    first = posterior(parts[0], np.arange(1))
+    laws = products(factors, len(parts[0].values), len(parts[0].plan.components), rng)
+    law: Law = laws[0]
     if isinstance(first.law, PiecesLaw):
         places = (places for _, _, places in first.law.pieces)
-        law = PooledTablesLaw(pieces=tuple(zip(pooled_factors, places, strict=True)))
+        law = PooledTablesLaw(pieces=tuple(zip(laws, places, strict=True)), apart=first.law.apart)
     return dataclasses.replace(first, groups=parts[0].groups, law=law)
 
 

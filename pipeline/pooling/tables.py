@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from suffice.pipeline.table_laws import BlockDirichletLaw, PiecesLaw
+from suffice.pipeline.table_laws import BlockDirichletLaw, PiecesLaw, diagnostics_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,11 +73,14 @@ class PooledTablesLaw:
 
     Attributes
     ----------
-    pieces : tuple of (PooledLaw, ndarray of int64)
+    pieces : tuple of (PooledLaw or PiecesLaw, ndarray of int64)
         Independent laws, and where their entries stand.
+    apart : tuple of str
+        Tables that share margins with others which their posterior does not see.
     """
 
-    pieces: tuple[tuple[PooledLaw, Entries], ...]
+    pieces: tuple[tuple[PooledLaw | PiecesLaw, Entries], ...]
+    apart: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -86,9 +89,8 @@ class PooledTablesLaw:
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """Those of the worst piece."""
-        found = [law.diagnostics for law, _ in self.pieces]
-        return min(found, key=lambda each: float(each["fewest_effective_draws"]))
+        """What the numbers rest on, and which tables are taken apart from others."""
+        return diagnostics_of([law.diagnostics for law, _ in self.pieces], self.apart)
 
     def mean(self, parameter: str) -> Floats:
         """Means."""

@@ -6,8 +6,9 @@ affair. So given the proposals chains are independent of each other.
 
 from __future__ import annotations
 
+import math
 from itertools import cycle
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -41,39 +42,48 @@ class Chains:
     Parameters
     ----------
     network : Network
-    noisy : sequence of (mapping of Scope to ndarray of shape (size, n_cells), float)
-        Released tables, and the scale of their noise; several where several releases are of the same data.
-    start : ndarray of shape (n_entries, n_cells * n_chains), float64
-        Counts of all margins of the target, the chains of a cell side by side.
+    noisy : sequence of sequence of (mapping of Scope to ndarray of shape (size, n_cells), float)
+        Of every data set, released tables and the scale of their noise; several where several releases are
+        of the same data.
+    start : sequence of ndarray of shape (n_own, n_cells * n_chains), float64
+        Counts of all margins of every data set, the chains of a cell side by side.
     rng : numpy.random.Generator
     """
 
     def __init__(
         self,
         network: Network,
-        noisy: Sequence[tuple[Mapping[Scope, Floats], float]],
-        start: Floats,
+        noisy: Sequence[Sequence[tuple[Mapping[Scope, Floats], float]]],
+        start: Sequence[Floats],
         rng: np.random.Generator,
     ) -> None:
         self._network, self._rng = network, rng
         self._kinds = kinds(network)
-        self._n_cells = next(iter(noisy[0][0].values())).shape[1]
-        self._n_chains = start.shape[1] // self._n_cells
-        self._counts = start
-        self._noisy = [(np.zeros_like(start), scale) for _, scale in noisy]
-        for (seen, _), (tables, _) in zip(self._noisy, noisy, strict=True):
-            for scope, table in tables.items():
-                seen[network.within(scope)] = np.repeat(table, self._n_chains, axis=1)
+        self._n_cells = next(iter(noisy[0][0][0].values())).shape[1]
+        self._n_chains = start[0].shape[1] // self._n_cells
+        total = np.sum(start, axis=0)
+        self._counts = np.concatenate([*start, total] if len(start) > 1 else start)
+        self._noisy = [
+            (np.zeros_like(self._counts), np.zeros((network.n_entries, 1))) for _ in max(noisy, key=len)
+        ]
+        for number, looks in enumerate(noisy):
+            for (seen, rate), (tables, scale) in zip(self._noisy, looks, strict=False):
+                for scope, table in tables.items():
+                    seen[network.within(scope, number)] = np.repeat(table, self._n_chains, axis=1)
+                    rate[network.within(scope, number)] = 1.0 / scale
         everything = network.sites(np.arange(network.n_entries))
-        self._densities = network.log_density(everything, start, self._noisy)
+        self._densities = network.log_density(everything, self._counts, self._noisy)
+        rows = self._per_cell(np.array([own[network.starts[()]] for own in start])) + 1.0
+        self._shares = np.repeat(rows / rows.max(axis=0), self._n_chains, axis=1)[:, None]
+        scale = math.hypot(*(looks[0][1] for looks in noisy))
         # Entries that hold something are picked more often; they are known from where all chains start.
-        averages = {clique: start[network.within(clique)].mean(axis=1) for clique in network.tree.cliques}
+        averages = {clique: total[network.within(clique)].mean(axis=1) for clique in network.tree.cliques}
         self._log_weights = {
-            clique: np.log(average / (average + 2.0 * network.scale) + _LEAST_WEIGHT)
+            clique: np.log(average / (average + 2.0 * scale) + _LEAST_WEIGHT)
             for clique, average in averages.items()
         }
         self._moves: list[list[Moves]] = [[] for _ in self._kinds]
-        self._sizes = np.full((len(self._kinds), self._n_cells), max(network.scale, 1.0))
+        self._sizes = np.full((len(self._kinds), self._n_cells), max(scale, 1.0))
         self._accepted = np.zeros((len(self._kinds), self._n_cells))
 
     def warm_up(self, sweeps: int) -> None:
@@ -91,7 +101,10 @@ class Chains:
         self._moves = [self._moves[number] for number in kept]
 
     def run(self, iterations: int, thin: int) -> Floats:
-        """Return tables as released, of every `thin` sweeps, (iterations, n_entries, n_cells * n_chains)."""
+        """Return tables as released, of every `thin` sweeps, (iterations, n_entries, n_cells * n_chains).
+
+        Of several data sets these are sums.
+        """
         kept = []
         for _ in range(iterations):
             for _ in range(thin):
@@ -102,7 +115,7 @@ class Chains:
     def _released(self) -> Floats:
         tables = []
         for scope, places in zip(self._network.scopes, self._network.places, strict=True):
-            counts = self._counts[self._network.within(scope)]
+            counts = self._counts[self._network.within(scope, -1)]
             table = np.empty_like(counts)
             table[places] = counts
             tables.append(table)
@@ -126,16 +139,24 @@ class Chains:
         uniform = 1.0 - 2.0 * self._rng.random(shape)
         length = -np.log(np.maximum(np.abs(uniform), 1e-300)) * np.repeat(sizes, self._n_chains)
         k = np.copysign(1.0 + np.floor(length), uniform)
+        if moves.together:
+            own = np.rint(self._shares * k)
+            k = np.concatenate([*own, own.sum(axis=0)])
         sites, entries = moves.sites, moves.sites.entries
         old_counts, old_densities = self._counts[entries], self._densities[entries]
-        counts = old_counts + moves.factors * k[moves.of_entry]
+        counts = old_counts + moves.factors * k[moves.steps]
         densities = self._network.log_density(
-            sites, counts, [(seen[entries], scale) for seen, scale in self._noisy]
+            sites, counts, [(seen[entries], rate[entries]) for seen, rate in self._noisy]
         )
         gain = np.add.reduceat(densities - old_densities, moves.starts, axis=0)
         accepted = gain > -self._rng.standard_exponential(shape)
         taken = accepted[moves.of_entry]
         self._counts[entries] = np.where(taken, counts, old_counts)
         self._densities[entries] = np.where(taken, densities, old_densities)
-        share: Floats = accepted.reshape(shape[0], self._n_cells, -1).mean(axis=(0, 2))
+        share: Floats = self._per_cell(accepted).mean(axis=0)
         return share
+
+    def _per_cell(self, values: NDArray[Any]) -> Floats:
+        """Average (n, n_cells * n_chains) over the chains of a cell."""
+        mean: Floats = values.reshape(len(values), self._n_cells, -1).mean(axis=2)
+        return mean

@@ -9,6 +9,9 @@ Moves of one kind that touch no entry in common are proposed together and accept
 of M are paired off at random, and each combination of those variables that all changing margins have beside
 M has moves of its own. Combinations of further variables are picked by fixed weights. So k and -k are
 equally likely whatever the tables are, and a move is accepted as in Metropolis' rule.
+
+Where data sets share their probabilities, moves are of the tables of one, or of all at once in proportion to
+their rows: where noise says little of each of many tables, these go together.
 """
 
 from __future__ import annotations
@@ -55,6 +58,8 @@ class Kind:
         At how many combinations of the picked variables a move changes counts.
     times : int
         How many sets of moves of this kind a sweep proposes.
+    data_sets : tuple of int
+        Whose tables move together.
     """
 
     moved: Scope
@@ -63,6 +68,7 @@ class Kind:
     changing: tuple[Scope, ...]
     width: int
     times: int
+    data_sets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,12 @@ class Moves:
     of_entry : ndarray of shape (n_entries,), int64
         Each entry's move.
     factors : ndarray of shape (n_entries, 1), float64
-        By how many times its move's k an entry changes.
+        By how many times its step an entry changes.
+    steps : ndarray of shape (n_entries,), int64
+        Each entry's step: its move's, where one data set moves. Otherwise the steps of all moves stand data
+        set by data set, those of the sums last.
+    together : bool
+        Whether the tables of all data sets move.
     starts : ndarray of shape (n_moves,), int64
         Where the entries of every move begin.
     """
@@ -84,6 +95,8 @@ class Moves:
     sites: Sites
     of_entry: Rows
     factors: Floats
+    steps: Rows
+    together: bool
     starts: Rows
 
 
@@ -95,11 +108,14 @@ def kinds(network: Network) -> list[Kind]:
         for size in range(min(len(clique), _MOST_MOVED) + 1)
         for moved in combinations(clique, size)
     }
-    n_is_known = network.n_prior.support[0] == network.n_prior.support[1]
+    together = tuple(range(network.n_sets))
+    movers = [(number,) for number in together] + ([together] if network.n_sets > 1 else [])
+    n_is_known = [prior.support[0] == prior.support[1] for prior in network.n_priors]
     found = []
     for moved in sorted(sets, key=lambda scope: (len(scope), scope)):
-        if (n_is_known and not moved) or any(network.sizes[variable] == 1 for variable in moved):
+        if any(network.sizes[variable] == 1 for variable in moved):
             continue
+        moving = [own for own in movers if moved or not any(n_is_known[number] for number in own)]
         changing = tuple(scope for scope in network.starts if set(moved) <= set(scope))
         parallel = set.intersection(*map(set, changing)) - set(moved)
         cliques = [clique for clique in network.tree.cliques if set(moved) <= set(clique)]
@@ -115,7 +131,7 @@ def kinds(network: Network) -> list[Kind]:
         widths = [1]
         while widths[-1] * _WIDER <= most:
             widths.append(widths[-1] * _WIDER)
-        for width in widths:
+        for width, own in product(widths, moving):
             times = min(_MOST_TIMES, 2 * -(-most // width)) if picked else _TIMES
             found.append(
                 Kind(
@@ -125,6 +141,7 @@ def kinds(network: Network) -> list[Kind]:
                     changing=changing,
                     width=width,
                     times=times,
+                    data_sets=own,
                 )
             )
     return found
@@ -165,20 +182,24 @@ def disjoint_moves(
         for variable, level in zip(further, np.unravel_index(picked, network.shape(further)), strict=True):
             levels[variable] = level[None]
     shape = (len(corners), n_moves, kind.width)
+    blocks = [*kind.data_sets, *([network.n_sets] if network.n_sets > 1 else [])]
     keys = []
-    for scope in kind.changing:
+    for scope, block in product(kind.changing, blocks):
         entry = np.zeros((1, 1, 1), dtype=np.int64)
         for variable in scope:
             entry = entry * network.sizes[variable] + levels[variable]
-        keys.append(np.broadcast_to(entry + network.starts[scope], shape))
+        keys.append(np.broadcast_to(entry + network.starts[scope] + block * network.n_own, shape))
     signs = np.broadcast_to((1.0 - 2.0 * (corners.sum(axis=1) % 2))[:, None, None], (len(keys), *shape))
     by_move = np.array(keys) + network.n_entries * np.arange(n_moves)[:, None]
     distinct, which = np.unique(by_move, return_inverse=True)
     of_entry, entries = np.divmod(distinct, network.n_entries)
+    together = len(kind.data_sets) > 1
     return Moves(
         sites=network.sites(entries),
         of_entry=of_entry,
         factors=np.bincount(which.ravel(), signs.ravel())[:, None].astype(np.float64),
+        steps=of_entry + (entries // network.n_own * n_moves if together else 0),
+        together=together,
         starts=np.searchsorted(of_entry, np.arange(n_moves)),
     )
 

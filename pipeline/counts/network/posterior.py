@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.counts.network.parts import Scope
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.structure import CountTable
     from suffice.pipeline.table_laws import Starts
 
     Floats: TypeAlias = NDArray[np.float64]
+    Rows: TypeAlias = NDArray[np.int64]
 
 _MOST_NUMBERS = 1 << 20
 """Counts of all chains that are worked on together."""
@@ -69,15 +71,37 @@ class NetworkPosterior:
         return sample_blocks(self.concentration + chosen, self.starts, rng)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyTables:
+    """Tables of (parents, node) of one data set, released once or several times.
+
+    Attributes
+    ----------
+    looks : tuple of (sequence of ndarray of shape (n_cells, *table.shape), float)
+        Raw noisy counts, table by table, and b of their noise; the first is the release's own.
+    n_prior : NPrior
+        The prior of N.
+    """
+
+    looks: tuple[tuple[Sequence[Floats], float], ...]
+    n_prior: NPrior
+
+    def part(self, places: Sequence[int]) -> NoisyTables:
+        """The tables at some places."""
+        looks = tuple(([tables[place] for place in places], scale) for tables, scale in self.looks)
+        return replace(self, looks=looks)
+
+    def take(self, cells: slice | Rows) -> NoisyTables:
+        """Some cells."""
+        looks = tuple(([table[cells] for table in tables], scale) for tables, scale in self.looks)
+        return replace(self, looks=looks)
+
+
 def network_posterior(
     released: Sequence[CountTable],
-    counts: Sequence[Floats],
+    data_sets: Sequence[NoisyTables],
     projected: Sequence[Floats],
     concentrations: Sequence[Floats],
-    *,
-    scale: float,
-    n_prior: NPrior,
-    again: Sequence[tuple[Sequence[Floats], float]] = (),
 ) -> NetworkPosterior:
     """Draw latent tables that agree on every margin they share, and sum up the probabilities that follow.
 
@@ -85,32 +109,27 @@ def network_posterior(
     ----------
     released : sequence of CountTable
         The tables of (parents, node) of a connected part; see ``parts``.
-    counts, projected : sequence of ndarray of shape (n_cells, *table.shape), float64
-        Raw noisy counts, and possible ones to start from.
+    data_sets : sequence of NoisyTables
+        These tables of data sets that share the probabilities.
+    projected : sequence of ndarray of shape (n_cells, n_entries), float64
+        Of every data set, possible counts to start from, table by table.
     concentrations : sequence of ndarray of shape (n_rows, n_categories), float64
         The prior of each node given each combination of its parents.
-    scale : float, > 0
-        b of the noise.
-    n_prior : NPrior
-        The prior of N.
-    again : sequence of (sequence of ndarray, float)
-        Noisy counts of the very same tables in other releases, and the scale of their noise.
     """
-    looks = [(counts, scale), *again]
-    network = Network.of(released, concentrations, scale=scale, n_prior=n_prior)
-    rng = _generator(looks, concentrations, n_prior)
-    n_cells = len(counts[0])
+    network = Network.of(released, concentrations, [each.n_prior for each in data_sets])
+    rng = generator_of(data_sets, concentrations)
+    n_cells = len(projected[0])
     n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
     thin = max(_LEAST_THIN, -(-max(table.size for table in released) // _ENTRIES_PER_SWEEP))
     prior = np.concatenate([concentration.ravel() for concentration in concentrations])
     starts = block_starts(released)
-    size = max(1, _MOST_NUMBERS // (n_chains * len(prior)))
+    size = max(1, _MOST_NUMBERS // (n_chains * len(prior) * len(data_sets)))
     states, moments, worst = [], [], []
     for first in range(0, n_cells, size):
         cells = slice(first, first + size)
         kept = _latent_tables(
             network,
-            [([each[cells] for each in tables], own_scale) for tables, own_scale in looks],
+            [each.take(cells) for each in data_sets],
             [each[cells] for each in projected],
             n_chains,
             thin,
@@ -140,7 +159,7 @@ def network_posterior(
 
 def _latent_tables(
     network: Network,
-    looks: Sequence[tuple[Sequence[Floats], float]],
+    data_sets: Sequence[NoisyTables],
     projected: Sequence[Floats],
     n_chains: int,
     thin: int,
@@ -148,16 +167,24 @@ def _latent_tables(
 ) -> NDArray[Any]:
     """Draw latent tables, (iterations, n_chains, n_cells, n_entries), as small integers as hold them."""
     n_cells = len(projected[0])
-    possible, *noisy = (
-        {
+    ends = np.cumsum([len(places) for places in network.places])[:-1]
+
+    def by_scope(tables: Sequence[Floats]) -> dict[Scope, Floats]:
+        return {
             scope: table.reshape(n_cells, -1).T[places]
             for scope, places, table in zip(network.scopes, network.places, tables, strict=True)
         }
-        for tables in (projected, *(seen for seen, _ in looks))
-    )
-    repeated = {scope: np.repeat(table, n_chains, axis=1) for scope, table in possible.items()}
-    scales = [scale for _, scale in looks]
-    chains = Chains(network, list(zip(noisy, scales, strict=True)), first_tables(network, repeated, rng), rng)
+
+    start = []
+    for each, possible in zip(data_sets, projected, strict=True):
+        tables = np.split(np.repeat(possible, n_chains, axis=0), ends, axis=1)
+        repeated = {
+            scope: table.T[places]
+            for scope, places, table in zip(network.scopes, network.places, tables, strict=True)
+        }
+        start.append(first_tables(network, repeated, each.n_prior, each.looks[0][1], rng))
+    noisy = [[(by_scope(tables), scale) for tables, scale in each.looks] for each in data_sets]
+    chains = Chains(network, noisy, start, rng)
     chains.warm_up(_ITERATIONS // 2 * thin + 64)
     kept = chains.run(_ITERATIONS, thin)
     narrow = np.int32 if kept.max() < np.iinfo(np.int32).max else np.int64
@@ -173,11 +200,11 @@ def _moments(concentration: Floats, starts: Starts) -> tuple[Floats, Floats]:
     return share.mean(axis=0), np.sqrt(within + share.var(axis=0))
 
 
-def _generator(
-    looks: Sequence[tuple[Sequence[Floats], float]], concentrations: Sequence[Floats], n_prior: NPrior
-) -> np.random.Generator:
-    """Return a generator that the release and the priors determine: who asks again gets the same chains."""
-    digest = hashlib.sha256(repr(([scale for _, scale in looks], str(n_prior))).encode())
-    for values in (*(table for tables, _ in looks for table in tables), *concentrations):
+def generator_of(data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]) -> np.random.Generator:
+    """Return a generator that releases and priors determine: who asks again gets the same chains."""
+    stated = [([scale for _, scale in each.looks], str(each.n_prior)) for each in data_sets]
+    digest = hashlib.sha256(repr(stated).encode())
+    noisy = (table for each in data_sets for tables, _ in each.looks for table in tables)
+    for values in (*noisy, *concentrations):
         digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
     return np.random.default_rng(int.from_bytes(digest.digest()[:16], "big"))

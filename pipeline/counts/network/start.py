@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.counts.network.parts import Scope
     from suffice.pipeline.counts.network.target import Network
+    from suffice.pipeline.n_prior import NPrior
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -20,8 +21,14 @@ _LEAST = 0.01
 """What keeps shares possible where a row has no counts."""
 
 
-def first_tables(network: Network, projected: Mapping[Scope, Floats], rng: np.random.Generator) -> Floats:
-    """Return the counts of all margins of the target, (n_entries, b).
+def first_tables(
+    network: Network,
+    projected: Mapping[Scope, Floats],
+    n_prior: NPrior,
+    scale: float,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return the counts of all margins of one data set, (n_own, b).
 
     Every clique's table is shaken by noise of the release's scale, and split in its proportions what it
     shares with those before it, rounded at random.
@@ -31,15 +38,19 @@ def first_tables(network: Network, projected: Mapping[Scope, Floats], rng: np.ra
     network : Network
     projected : mapping of Scope to ndarray of shape (size, b), float64
         Possible counts of each clique.
+    n_prior : NPrior
+        Of the data set.
+    scale : float, > 0
+        b of its noise.
     rng : numpy.random.Generator
     """
     cliques = network.tree.cliques
     tables: dict[Scope, Floats] = {}
     for clique, separator in zip(cliques, ((), *network.tree.separators), strict=True):
-        noise = rng.laplace(0.0, network.scale, projected[clique].shape)
+        noise = rng.laplace(0.0, scale, projected[clique].shape)
         shaken = np.maximum(projected[clique] + noise, 0.0) + _LEAST
         if not tables:
-            shared = np.clip(np.rint(shaken.sum(axis=0)), *network.n_prior.support)[None]
+            shared = np.clip(np.rint(shaken.sum(axis=0)), *n_prior.support)[None]
         else:
             before = next(other for other in tables if set(separator) <= set(other))
             shared = network.margin(tables[before], before, separator)
@@ -48,7 +59,7 @@ def first_tables(network: Network, projected: Mapping[Scope, Floats], rng: np.ra
         table = shaken.reshape(*network.shape(clique), -1).transpose(axes)
         split = _split(shared, table.reshape(len(shared), -1, table.shape[-1]), rng)
         tables[clique] = split.reshape(table.shape).transpose(np.argsort(axes)).reshape(shaken.shape)
-    first = np.empty((network.n_entries, shared.shape[1]))
+    first = np.empty((network.n_own, shared.shape[1]))
     for scope in network.starts:
         holder = next(clique for clique in cliques if set(scope) <= set(clique))
         first[network.within(scope)] = network.margin(tables[holder], holder, scope)

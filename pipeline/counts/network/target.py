@@ -11,6 +11,10 @@ rows have them, and an order is as likely as the Dirichlet priors of every node 
 
 where m are the entries of a separator. It is a product over the entries of margins, which stand one margin
 after the other. Under a uniform prior the factors of a clique's own entries cancel, but for the noise.
+
+Several data sets that share the probabilities have latent tables each: the product over nodes is of the
+tables' sums over data sets, all else is every data set's own. The entries of margins then stand data set by
+data set, those of the sums last.
 """
 
 from __future__ import annotations
@@ -42,23 +46,20 @@ class Sites:
     Attributes
     ----------
     entries : ndarray of shape (n_entries,), int64
-    released : ndarray of shape (n_entries, 1), float64
-        1 of released entries, 0 of others.
     gammas : tuple of (ndarray of int64, ndarray of float64, ndarray of float64)
         Of some of the entries, shifts s and coefficients c: a count n adds :math:`c \log\Gamma(s + n)`.
-    empty : ndarray of int64
-        Which of them is N, if any.
+    empty : tuple of (int, ndarray of int64)
+        Data sets, and which of the entries is their N.
     """
 
     entries: Rows
-    released: Floats
     gammas: tuple[tuple[Rows, Floats, Floats], ...]
-    empty: Rows
+    empty: tuple[tuple[int, Rows], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A connected part of a network, its variables numbered.
+    """A connected part of a network behind some data sets, its variables numbered.
 
     Attributes
     ----------
@@ -70,12 +71,11 @@ class Network:
     places : tuple of ndarray of int64
         Where each entry of a table of a scope stands in the released table.
     starts : dict of Scope to int
-        The first entry of each margin; the empty one, N, is the first of all.
+        The first entry of each margin of one data set; the empty one, N, is the first of all.
     shifts, coefficients : ndarray of shape (n_slots, n_entries), float64
-        As in ``Sites``, with coefficients of 0.
-    scale : float, > 0
-        b of the noise.
-    n_prior : NPrior
+        As in ``Sites``, with coefficients of 0; of all data sets and their sums.
+    n_priors : tuple of NPrior
+        Of every data set.
     """
 
     sizes: tuple[int, ...]
@@ -85,21 +85,16 @@ class Network:
     starts: dict[Scope, int]
     shifts: Floats
     coefficients: Floats
-    scale: float
-    n_prior: NPrior
+    n_priors: tuple[NPrior, ...]
 
     @classmethod
     def of(
-        cls,
-        released: Sequence[CountTable],
-        concentrations: Sequence[Floats],
-        *,
-        scale: float,
-        n_prior: NPrior,
+        cls, released: Sequence[CountTable], concentrations: Sequence[Floats], n_priors: Sequence[NPrior]
     ) -> Self:
         """Number the variables of tables of (parents, node), with priors (n_rows, n_categories) of each.
 
-        A variable without a table of its own has a uniform prior.
+        A variable without a table of its own has a uniform prior, and its frequencies are every data set's
+        own.
         """
         sizes: dict[str, int] = {}
         for table in released:
@@ -108,75 +103,85 @@ class Network:
         axes = [[number[variable.name] for variable in table.variables] for table in released]
         scopes = tuple(tuple(sorted(each)) for each in axes)
         tree = junction_tree(scopes)
-        gammas = _Gammas(tuple(sizes.values()))
+        own = _Gammas(tuple(sizes.values()))
+        shared = own if len(n_priors) == 1 else _Gammas(own.sizes)
         for scope in tree.cliques:
-            gammas.add(scope, np.ones(1), -1.0)
+            own.add(scope, np.ones(1), -1.0)
         for scope in ((), *tree.separators):
-            gammas.add(scope, np.ones(1), 1.0)
-        priors = list(zip(axes, concentrations, strict=True))
-        without = [name for name in sizes if name not in {table.name for table in released}]
-        priors += [([number[name]], np.ones((1, sizes[name]))) for name in without]
-        for own, concentration in priors:
-            shaped = concentration.reshape([gammas.sizes[variable] for variable in own])
-            gammas.add(tuple(sorted(own)), _ascending(shaped, own), 1.0)
-            gammas.add(tuple(sorted(own[:-1])), _ascending(shaped.sum(axis=-1), own[:-1]), -1.0)
-        margins = sorted({*gammas.scopes, *scopes}, key=lambda scope: (len(scope), scope))
-        ends = np.cumsum([math.prod(gammas.sizes[variable] for variable in scope) for scope in margins])
+            own.add(scope, np.ones(1), 1.0)
+        for name in [name for name in sizes if name not in {table.name for table in released}]:
+            own.add_prior([number[name]], np.ones((1, sizes[name])))
+        for variables, concentration in zip(axes, concentrations, strict=True):
+            shared.add_prior(variables, concentration)
+        margins = sorted({*own.scopes, *shared.scopes, *scopes}, key=lambda scope: (len(scope), scope))
+        ends = np.cumsum([math.prod(own.sizes[variable] for variable in scope) for scope in margins])
         starts = dict(zip(margins, [0, *ends.tolist()], strict=False))
-        shifts, coefficients = gammas.slots(starts, int(ends[-1]))
+        blocks = [own] * len(n_priors) + ([] if shared is own else [shared])
+        n_slots = max(block.most for block in blocks)
+        slots = [block.slots(starts, int(ends[-1]), n_slots) for block in blocks]
+        shifts, coefficients = (np.concatenate(parts, axis=1) for parts in zip(*slots, strict=True))
         return cls(
-            sizes=gammas.sizes,
+            sizes=own.sizes,
             tree=tree,
             scopes=scopes,
             places=tuple(
-                _ascending(np.arange(table.size).reshape(table.shape), own)
-                for own, table in zip(axes, released, strict=True)
+                _ascending(np.arange(table.size).reshape(table.shape), variables)
+                for variables, table in zip(axes, released, strict=True)
             ),
             starts=starts,
             shifts=shifts,
             coefficients=coefficients,
-            scale=scale,
-            n_prior=n_prior,
+            n_priors=tuple(n_priors),
         )
 
     @property
+    def n_sets(self) -> int:
+        """How many data sets there are."""
+        return len(self.n_priors)
+
+    @property
     def n_entries(self) -> int:
-        """Over all margins."""
+        """Over all margins of all data sets and, where there are several, of their sums."""
         return int(self.shifts.shape[1])
 
-    def within(self, scope: Scope) -> slice:
-        """Where the entries of a margin stand."""
-        return slice(self.starts[scope], self.starts[scope] + self.size(scope))
+    @property
+    def n_own(self) -> int:
+        """Over all margins of one data set."""
+        return self.n_entries // (self.n_sets + (self.n_sets > 1))
+
+    def within(self, scope: Scope, block: int = 0) -> slice:
+        """Where the entries of a margin of a data set stand; -1 is the sum over all."""
+        start = self.starts[scope] + range(self.n_entries // self.n_own)[block] * self.n_own
+        return slice(start, start + self.size(scope))
 
     def sites(self, entries: Rows) -> Sites:
         """What these entries add to the log density."""
-        released = np.zeros(self.n_entries)
-        for scope in self.scopes:
-            released[self.within(scope)] = 1.0
         gammas = []
         for shift, coefficient in zip(self.shifts[:, entries], self.coefficients[:, entries], strict=True):
             where = np.flatnonzero(coefficient)
             if where.size:
                 gammas.append((where, shift[where, None], coefficient[where, None]))
+        totals = [
+            (number, np.flatnonzero(entries == number * self.n_own + self.starts[()]))
+            for number in range(self.n_sets)
+        ]
         return Sites(
             entries=entries,
-            released=released[entries, None],
             gammas=tuple(gammas),
-            empty=np.flatnonzero(entries == self.starts[()]),
+            empty=tuple((number, where) for number, where in totals if where.size),
         )
 
-    def log_density(self, sites: Sites, counts: Floats, noisy: Sequence[tuple[Floats, float]]) -> Floats:
-        """What counts of some entries add, (n_entries, b), beside noisy ones with scales; -inf below 0."""
+    def log_density(self, sites: Sites, counts: Floats, noisy: Sequence[tuple[Floats, Floats]]) -> Floats:
+        """What counts of some entries add, (n_entries, b), beside noisy ones with rates; -inf below 0."""
         from scipy.special import gammaln  # noqa: PLC0415 - slow to import
 
         value = np.zeros_like(counts)
-        for seen, scale in noisy:
-            value -= np.abs(seen - counts) / scale
-        value *= sites.released
+        for seen, rate in noisy:
+            value -= np.abs(seen - counts) * rate
         for where, shift, coefficient in sites.gammas:
             value[where] += coefficient * gammaln(shift + np.maximum(counts[where], 0.0))
-        if sites.empty.size:
-            value[sites.empty] += self.n_prior.log_prob(counts[sites.empty])
+        for number, where in sites.empty:
+            value[where] += self.n_priors[number].log_prob(counts[where])
         value[counts < 0.0] = -np.inf
         return value
 
@@ -206,13 +211,25 @@ class _Gammas:
     def scopes(self) -> set[Scope]:
         return {(), *(scope for scope, found in self._found.items() if any(found.values()))}
 
+    @property
+    def most(self) -> int:
+        """The most functions of one entry."""
+        return max(sum(map(bool, found.values())) for found in self._found.values())
+
+    def add_prior(self, variables: Sequence[int], concentration: Floats) -> None:
+        """Integrate out the probabilities of the last of some variables given the others."""
+        shaped = concentration.reshape([self.sizes[variable] for variable in variables])
+        parents = variables[:-1]
+        self.add(tuple(sorted(variables)), _ascending(shaped, variables), 1.0)
+        self.add(tuple(sorted(parents)), _ascending(shaped.sum(axis=-1), parents), -1.0)
+
     def add(self, scope: Scope, shift: Floats, coefficient: float) -> None:
         key = tuple(shift.tolist())
         short = key[:1] if len(set(key)) == 1 else key
         found = self._found.setdefault(scope, {})
         found[short] = found.get(short, 0.0) + coefficient
 
-    def slots(self, starts: dict[Scope, int], n_entries: int) -> tuple[Floats, Floats]:
+    def slots(self, starts: dict[Scope, int], n_entries: int, n_slots: int) -> tuple[Floats, Floats]:
         """Shifts and coefficients by slot and entry; coefficients of 0 where a margin has fewer."""
         found = {
             scope: [
@@ -222,7 +239,6 @@ class _Gammas:
             ]
             for scope in starts
         }
-        n_slots = max(map(len, found.values()))
         shifts, coefficients = np.ones((n_slots, n_entries)), np.zeros((n_slots, n_entries))
         for scope, start in starts.items():
             end = start + math.prod(self.sizes[variable] for variable in scope)

@@ -135,10 +135,11 @@ def test_latent_tables_stay_consistent_and_come_from_everywhere() -> None:
     nodes: Nodes = {"a": (), "b": ("a",), "c": ("b", "a"), "d": ("c",), "e": ("a",)}
     released = tables_of(nodes, {"a": 3, "b": 1, "c": 3, "d": 4})
     concentrations = [np.ones((table.size // table.shape[-1], table.shape[-1])) for table in released]
-    network = Network.of(released, concentrations, scale=3.0, n_prior=Uniform(5, 60))
+    network = Network.of(released, concentrations, [Uniform(5, 60)])
     exact = {scope: rng.integers(0, 9, (network.size(scope), 4)).astype(float) for scope in network.scopes}
-    start = first_tables(network, {scope: np.repeat(table, 5, axis=1) for scope, table in exact.items()}, rng)
-    chains = Chains(network, [(exact, 3.0)], start, rng)
+    repeated = {scope: np.repeat(table, 5, axis=1) for scope, table in exact.items()}
+    start = first_tables(network, repeated, Uniform(5, 60), 3.0, rng)
+    chains = Chains(network, [[(exact, 3.0)]], [start], rng)
     chains.warm_up(30)
     states = chains.run(8, 2)
     tables = np.split(states, np.cumsum([table.size for table in released])[:-1], axis=1)
