@@ -30,6 +30,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.counts.star_tables import StarTables
 from suffice.pipeline.counts.sums import MAX_GRID, UNRESOLVED
 from suffice.pipeline.counts.weights import NATS
+from suffice.pipeline.families.categorical import project_simplex
 from suffice.pipeline.table_laws import sample_blocks
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     Rows: TypeAlias = NDArray[np.int64]
 
 _BATCH_NUMBERS = 2**21
-_MOST_ROUNDS = 12
+_MOST_ROUNDS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +122,13 @@ class StarCounts:
         return self.inner(mean)
 
     def inner(self, centre: Floats) -> Floats:
-        """Class counts moved away from 0 and from the largest N: there tables would be a single point."""
-        most = float(self.n_prior.support[1])
+        """Class counts with a possible sum, away from 0 and the largest N: there tables would be a point."""
+        least, most = map(float, self.n_prior.support)
+        total = np.sum(centre, axis=1)
+        possible = np.clip(total, least, most)
+        near = np.where((total == possible)[:, None], centre, project_simplex(centre, possible[:, None]))
         margin = min(self.scale, most / 2.0)
-        return np.clip(centre, margin, most - margin)
+        return np.clip(near, margin, most - margin)
 
     def parts(self) -> Iterator[tuple[int, Rows, Floats]]:
         """Feature, classes of equal concentration, and that concentration, for all features."""

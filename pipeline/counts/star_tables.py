@@ -265,10 +265,13 @@ def _class_sums(star: StarCounts, centre: Floats, m: Floats, log_weight: Floats,
 
 
 def _class_tilt(counts: NoisyCounts, m: Floats, log_weight: Floats) -> Floats:
-    """Tilts (n_cells,) at which the mean of N is one where the link is level, or at an end of its support."""
+    """Tilts (n_cells,) at which the mean of N is one where the link is level, or at an end of its support.
+
+    Steps of a standard deviation at most, as weights are not normal, inside of a bracket.
+    """
     low, high = counts.support.T
-    tilt = np.zeros(len(m))
-    for _step in range(60):
+    tilt, bottom, top = np.zeros(len(m)), np.full(len(m), -np.inf), np.full(len(m), np.inf)
+    for _step in range(200):
         tables, _ = _normalised(log_weight - tilt[:, None, None] * m)
         means = np.sum(tables * m, axis=2)
         variance = np.sum((m - means[:, :, None]) ** 2 * tables, axis=(1, 2))
@@ -279,11 +282,13 @@ def _class_tilt(counts: NoisyCounts, m: Floats, log_weight: Floats) -> Floats:
             inside, fall_of_factor(counts, mean), tilt + (mean - bound) / np.maximum(variance, 1e-12)
         )
         change = np.where(inside, 0.5, 1.0) * (wanted - tilt)
-        # No step moves the mean by much more than a standard deviation: weights are not normal.
-        reach = 1.0 / np.sqrt(np.maximum(variance, 1e-12))
-        tilt = tilt + np.clip(change, -reach, reach)
         if np.all(np.abs(change) * np.sqrt(variance) < 0.1):
             break
+        bottom, top = np.where(change > 0.0, tilt, bottom), np.where(change > 0.0, top, tilt)
+        reach = 1.0 / np.sqrt(np.maximum(variance, 1e-12))
+        moved = tilt + np.clip(change, -reach, reach)
+        outside = (moved <= bottom) | (moved >= top)
+        tilt = np.where(outside & np.isfinite(top - bottom), (bottom + top) / 2.0, moved)
     return tilt
 
 

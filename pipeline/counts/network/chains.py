@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.counts.network.target import Network
 
     Floats: TypeAlias = NDArray[np.float64]
+    Rows: TypeAlias = NDArray[np.int64]
 
 ACCEPTED = 0.3
 """The share of accepted moves that their sizes are tuned for."""
@@ -101,16 +102,28 @@ class Chains:
         self._moves = [self._moves[number] for number in kept]
 
     def run(self, iterations: int, thin: int) -> Floats:
-        """Return tables as released, of every `thin` sweeps, (iterations, n_entries, n_cells * n_chains).
+        """Return tables as released, of every `thin` sweeps, (iterations, n_chains, n_cells, n_entries).
 
-        Of several data sets these are sums.
+        They are as small integers as hold them; of several data sets, sums.
         """
         kept = []
         for _ in range(iterations):
             for _ in range(thin):
                 self._sweep(0.0)
-            kept.append(self._released())
+            tables = self._released()
+            narrow = np.int32 if tables.max() <= np.iinfo(np.int32).max else np.int64
+            by_cell = tables.reshape(-1, self._n_cells, self._n_chains).astype(narrow)
+            kept.append(by_cell.transpose(2, 1, 0))
         return np.array(kept)
+
+    def keep(self, cells: Rows) -> None:
+        """Go on with some of the cells."""
+        columns = (cells[:, None] * self._n_chains + np.arange(self._n_chains)).ravel()
+        self._n_cells = len(cells)
+        self._counts, self._densities = self._counts[:, columns], self._densities[:, columns]
+        self._noisy = [(seen[:, columns], rate) for seen, rate in self._noisy]
+        self._shares = self._shares[..., columns]
+        self._sizes, self._accepted = self._sizes[:, cells], self._accepted[:, cells]
 
     def _released(self) -> Floats:
         tables = []

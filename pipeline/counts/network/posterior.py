@@ -31,12 +31,19 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 1 << 20
 """Counts of all chains that are worked on together."""
 _FEW_CELLS = 8
-_CHAINS, _CHAINS_OF_MANY = 128, 32
-"""Chains of a cell: where cells are few, more chains cost little."""
-_ITERATIONS = 32
-_ENTRIES_PER_SWEEP = 8
+_CHAINS, _ITERATIONS = 32, 128
+_CHAINS_OF_MANY, _ITERATIONS_OF_MANY = 8, 256
+"""Chains of a cell, and states kept of each: where cells are few, more chains cost little."""
+_ENTRIES_PER_SWEEP = 16
 """A state is kept after one sweep for so many entries of the largest table: large tables mix slower."""
-_LEAST_THIN = 6
+_LEAST_THIN = 3
+_WARM_UP, _SWEEPS_PER_THIN = 64, 32
+SETTLED = 1.01
+"""The largest R-hat of a cell that is not drawn for longer."""
+ENOUGH_EFFECTIVE = 400.0
+"""The fewest effective draws of one."""
+DOUBLINGS = 3
+"""How often chains that have not settled are run on, twice as long each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,28 +126,29 @@ def network_posterior(
     network = Network.of(released, concentrations, [each.n_prior for each in data_sets])
     rng = generator_of(data_sets, concentrations)
     n_cells = len(projected[0])
-    n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
+    few = n_cells <= _FEW_CELLS
+    n_chains, iterations = (_CHAINS, _ITERATIONS) if few else (_CHAINS_OF_MANY, _ITERATIONS_OF_MANY)
     thin = max(_LEAST_THIN, -(-max(table.size for table in released) // _ENTRIES_PER_SWEEP))
     prior = np.concatenate([concentration.ravel() for concentration in concentrations])
     starts = block_starts(released)
     size = max(1, _MOST_NUMBERS // (n_chains * len(prior) * len(data_sets)))
-    states, moments, worst = [], [], []
+    states, moments, judged = [], [], []
     for first in range(0, n_cells, size):
         cells = slice(first, first + size)
-        kept = _latent_tables(
+        chains = _chains(
             network,
             [each.take(cells) for each in data_sets],
             [each[cells] for each in projected],
             n_chains,
-            thin,
             rng,
         )
-        drawn = sample_blocks(prior + kept, starts, rng)
-        worst.append((float(split_r_hat(drawn).max()), float(effective_draws(drawn).min())))
+        chains.warm_up(_SWEEPS_PER_THIN * thin + _WARM_UP)
+        kept, own = _run(chains, iterations, thin, prior, starts, rng)
+        judged.append(own)
         states.append(kept.reshape(-1, *kept.shape[2:]))
         moments.append(_moments(prior + states[-1], starts))
     mean, sd = (np.concatenate(parts) for parts in zip(*moments, strict=True))
-    r_hats, effective = zip(*worst, strict=True)
+    r_hat, effective = np.concatenate(judged, axis=1)
     return NetworkPosterior(
         counts=np.concatenate(states, axis=1),
         concentration=prior,
@@ -150,46 +158,66 @@ def network_posterior(
         diagnostics={
             "sampler": "MCMC (Metropolis, over consistent tables)",
             "chains": n_chains,
-            "draws": n_chains * _ITERATIONS,
-            "largest_r_hat": round(max(r_hats), 4),
-            "fewest_effective_draws": math.floor(min(effective)),
+            "draws": n_chains * iterations,
+            "largest_r_hat": round(float(r_hat.max()), 4),
+            "fewest_effective_draws": math.floor(effective.min()),
         },
     )
 
 
-def _latent_tables(
+def _run(
+    chains: Chains, iterations: int, thin: int, prior: Floats, starts: Starts, rng: np.random.Generator
+) -> tuple[NDArray[Any], Floats]:
+    """Draw latent tables, (iterations, n_chains, n_cells, n_entries), and judge the chains, (2, n_cells).
+
+    Cells that have not settled are run on, at twice the distance between states that are kept: then what
+    came before is warm-up, and only the last of it is kept.
+    """
+    result = chains.run(iterations, thin)
+    judged = _judged(result, prior, starts, rng)
+    cells = np.arange(result.shape[2])
+    for doubling in range(1, DOUBLINGS + 1):
+        r_hat, effective = judged[:, cells]
+        left = np.flatnonzero((r_hat > SETTLED) | (effective < ENOUGH_EFFECTIVE))
+        if not left.size:
+            break
+        chains.keep(left)
+        cells = cells[left]
+        kept = chains.run(iterations, thin << doubling)
+        result = result.astype(np.promote_types(result.dtype, kept.dtype), copy=False)
+        result[:, :, cells] = kept
+        judged[:, cells] = _judged(kept, prior, starts, rng)
+    return result, judged
+
+
+def _judged(kept: NDArray[Any], prior: Floats, starts: Starts, rng: np.random.Generator) -> Floats:
+    """Return the largest R-hat and the fewest effective draws of each cell's probabilities, (2, n_cells)."""
+    drawn = sample_blocks(prior + kept, starts, rng)
+    return np.array([split_r_hat(drawn).max(axis=-1), effective_draws(drawn).min(axis=-1)])
+
+
+def _chains(
     network: Network,
     data_sets: Sequence[NoisyTables],
     projected: Sequence[Floats],
     n_chains: int,
-    thin: int,
     rng: np.random.Generator,
-) -> NDArray[Any]:
-    """Draw latent tables, (iterations, n_chains, n_cells, n_entries), as small integers as hold them."""
-    n_cells = len(projected[0])
+) -> Chains:
+    """Start chains at the projected tables, shaken."""
     ends = np.cumsum([len(places) for places in network.places])[:-1]
 
     def by_scope(tables: Sequence[Floats]) -> dict[Scope, Floats]:
         return {
-            scope: table.reshape(n_cells, -1).T[places]
+            scope: table.reshape(len(table), -1).T[places]
             for scope, places, table in zip(network.scopes, network.places, tables, strict=True)
         }
 
     start = []
     for each, possible in zip(data_sets, projected, strict=True):
-        tables = np.split(np.repeat(possible, n_chains, axis=0), ends, axis=1)
-        repeated = {
-            scope: table.T[places]
-            for scope, places, table in zip(network.scopes, network.places, tables, strict=True)
-        }
+        repeated = by_scope(np.split(np.repeat(possible, n_chains, axis=0), ends, axis=1))
         start.append(first_tables(network, repeated, each.n_prior, each.looks[0][1], rng))
     noisy = [[(by_scope(tables), scale) for tables, scale in each.looks] for each in data_sets]
-    chains = Chains(network, noisy, start, rng)
-    chains.warm_up(_ITERATIONS // 2 * thin + 64)
-    kept = chains.run(_ITERATIONS, thin)
-    narrow = np.int32 if kept.max() < np.iinfo(np.int32).max else np.int64
-    ordered = kept.reshape(_ITERATIONS, -1, n_cells, n_chains).transpose(0, 3, 2, 1)
-    return ordered.astype(narrow)
+    return Chains(network, noisy, start, rng)
 
 
 def _moments(concentration: Floats, starts: Starts) -> tuple[Floats, Floats]:

@@ -141,7 +141,7 @@ def test_latent_tables_stay_consistent_and_come_from_everywhere() -> None:
     start = first_tables(network, repeated, Uniform(5, 60), 3.0, rng)
     chains = Chains(network, [[(exact, 3.0)]], [start], rng)
     chains.warm_up(30)
-    states = chains.run(8, 2)
+    states = chains.run(8, 2).transpose(0, 3, 2, 1).reshape(8, -1, 20)
     tables = np.split(states, np.cumsum([table.size for table in released])[:-1], axis=1)
     assert np.array_equal(states, np.rint(states))
     assert states.min() >= 0

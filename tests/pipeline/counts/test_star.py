@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -151,3 +152,23 @@ def test_draws_follow_the_enumerated_law(
             # Bernstein's inequality for draws within 0..1.
             limit = np.sqrt(2 * values.var(axis=0) * 1.2 * nats / 20_000) + nats / (3 * 20_000)
             assert np.all(np.abs(values.mean(axis=0) - expected) < limit)
+
+
+def test_counts_far_from_a_known_n_have_a_posterior() -> None:
+    """All noisy counts are 0: exact where it can be enumerated, even where it is symmetric."""
+    small = replace(
+        make_star(Fixed(LARGEST), with_classes=False, scale=0.3),
+        features=(np.zeros((1, 2, 2)), np.zeros((1, 2, 3))),
+    )
+    posterior, exact = star_posterior(small), Enumeration(small, 0)
+    assert posterior.mean[0] == pytest.approx(exact.mean, rel=1e-6)
+    assert posterior.sd[0] == pytest.approx(exact.sd, rel=1e-6)
+    large = replace(
+        small,
+        scale=1.2,
+        n_prior=Fixed(1000),
+        class_concentration=np.ones(2),
+        feature_concentrations=(np.ones((2, 2)), np.ones((2, 3))),
+    )
+    even = np.concatenate([np.full(6, 1 / 2), np.full(6, 1 / 3)])
+    assert star_posterior(large).mean[0] == pytest.approx(even, rel=1e-6)
