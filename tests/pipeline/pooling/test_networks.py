@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Tables: TypeAlias = tuple[list[list[int]], float, NPrior]
 
 FALSE_ALARM = 1e-8
-REPEATS = 10
+REPEATS = 16
 BINARY = {name: Variable(name=name, categories=("x", "z")) for name in "abc"}
 CHAIN = tuple(
     CountTable(name=names[-1], variables=tuple(BINARY[name] for name in names)) for names in ("a", "ab", "bc")
@@ -124,15 +124,15 @@ LIMIT = float(stats.t.isf(FALSE_ALARM / (2 * 20), REPEATS - 1))
 
 @pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.audit)])
 def test_pooled_moments_equal_enumeration(order: int) -> None:
-    """In either order of the releases, with a limit of 29 standard errors of ten cells."""
+    """In either order of the releases, with a limit of 14 standard errors of sixteen cells."""
     assert distance(law(RELEASES[::order]), enumerated(RELEASES)) < LIMIT
 
 
 def test_half_of_the_noise_is_seen() -> None:
-    """A control: 100 standard errors off and more, which 29 hide with a chance under 1e-10.
+    """A control: measured over 200 cells, it is 127 standard errors of sixteen off, where the limit is 14.
 
-    For that the ten cells would have to scatter three times as much as they do: a chi squared of 9 degrees
-    of freedom above 100.
+    To hide it, sixteen cells would have to scatter eight times as much as they do: a chi squared of 15
+    degrees of freedom above 900, with a chance far under 1e-6.
     """
     assert distance(law(RELEASES, 0.5), enumerated(RELEASES)) > LIMIT
 
