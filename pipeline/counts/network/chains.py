@@ -101,7 +101,7 @@ class Chains:
         self._sizes, self._accepted = self._sizes[kept], self._accepted[kept]
         self._moves = [self._moves[number] for number in kept]
 
-    def run(self, iterations: int, thin: int) -> Floats:
+    def run(self, iterations: int, thin: int) -> NDArray[Any]:
         """Return tables as released, of every `thin` sweeps, (iterations, n_chains, n_cells, n_entries).
 
         They are as small integers as hold them; of several data sets, sums.
