@@ -42,7 +42,7 @@ SETTLED = 1.01
 """The largest R-hat of a cell that is not drawn for longer."""
 ENOUGH_EFFECTIVE = 400.0
 """The fewest effective draws of one."""
-DOUBLINGS = 3
+DOUBLINGS = 2
 """How often chains that have not settled are run on, twice as long each time."""
 
 
