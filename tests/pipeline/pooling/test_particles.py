@@ -148,7 +148,7 @@ def test_many_cells_are_pooled_in_batches(monkeypatch: pytest.MonkeyPatch) -> No
     values = np.array([[90, 10, 5], [50, 50, 9], [10, 90, 4], [70, 30, 0], [30, 70, 8]], dtype=object)
     parts = [noisy_statistic(plan, values), noisy_statistic(plan, values + 3)]
     whole = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
-    monkeypatch.setattr("suffice.pipeline.pooling.releases.CELLS", 2)
+    monkeypatch.setattr("suffice.pipeline.pooling.particles.CELLS", 2)
     batched = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
     assert batched.groups == whole.groups
     assert batched.mean("probability") == pytest.approx(whole.mean("probability"), abs=0.005)
