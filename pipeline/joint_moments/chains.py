@@ -28,7 +28,7 @@ STEPS = 8
 """Leapfrog steps of a proposal."""
 _LONGEST = 2.4
 """A proposal's length, in posterior standard deviations, that is long enough."""
-_STAGES = (40, 40, 60, 100)
+_STAGES = (30, 30, 40, 60)
 """Iterations of warm-up after each of which the covariance is taken anew."""
 
 
@@ -44,11 +44,11 @@ def sample_chains(
     Parameters
     ----------
     target : callable
-        Positions (n_cells * n_chains, k) -> log densities (n_cells * n_chains,) and gradients. These need not
+        Positions (k, n_cells * n_chains) -> log densities (n_cells * n_chains,) and gradients. These need not
         be exact: they guide, and the densities decide.
-    start : ndarray of shape (n_cells, n_chains, k), float64
+    start : ndarray of shape (k, n_cells, n_chains), float64
         Where the chains start.
-    spread : ndarray of shape (n_cells, k), float64
+    spread : ndarray of shape (k, n_cells), float64
         A guess of the standard deviations.
     iterations : int
         Draws kept of each chain.
@@ -56,11 +56,11 @@ def sample_chains(
 
     Returns
     -------
-    ndarray of shape (iterations, n_cells, n_chains, k), float64
+    ndarray of shape (iterations, k, n_cells, n_chains), float64
     """
-    n_cells, _, size = start.shape
+    size, n_cells, _ = start.shape
     position, step = start, np.full(n_cells, 0.1)
-    root = spread[:, :, None] * np.eye(size)
+    root = spread.T[:, :, None] * np.eye(size)
     with np.errstate(all="ignore"):  # a proposal that is no number is rejected
         for stage in _STAGES:
             kept, position, step = _run(target, position, root, step, stage, rng, tuned=True)
@@ -84,26 +84,26 @@ def _run(
     back = np.swapaxes(root, 1, 2)
 
     def evaluate(x: Floats) -> tuple[Floats, Floats]:
-        value, gradient = target(x.reshape(-1, shape[2]))
-        return value.reshape(shape[:2]), gradient.reshape(shape) @ root
+        value, gradient = target(x.reshape(shape[0], -1))
+        return value.reshape(shape[1:]), _times(back, gradient.reshape(shape))
 
     value, slope = evaluate(position)
     kept = np.empty((iterations, *shape))
     for iteration in range(iterations):
-        size = (step * rng.uniform(0.7, 1.3))[:, None, None]
-        momentum = rng.standard_normal(shape)
-        energy = value - np.sum(momentum**2, axis=2) / 2.0
-        x, gradient, moving = position, slope, momentum
-        for _ in range(STEPS):
-            moving = moving + size / 2.0 * gradient
-            x = x + size * (moving @ back)
+        size = (step * rng.uniform(0.7, 1.3))[:, None]
+        moving = rng.standard_normal(shape)
+        energy = value - np.sum(moving**2, axis=0) / 2.0
+        x, gradient = position, slope
+        moving += size / 2.0 * gradient
+        for last in [False] * (STEPS - 1) + [True]:
+            x = x + _times(root, size * moving)
             new_value, gradient = evaluate(x)
-            moving = moving + size / 2.0 * gradient
-        gain = new_value - np.sum(moving**2, axis=2) / 2.0 - energy
+            moving += (size / 2.0 if last else size) * gradient
+        gain = new_value - np.sum(moving**2, axis=0) / 2.0 - energy
         chance = np.where(np.isfinite(gain), np.exp(np.minimum(gain, 0.0)), 0.0)
         accepted = rng.uniform(size=chance.shape) < chance
-        position = np.where(accepted[:, :, None], x, position)
-        slope = np.where(accepted[:, :, None], gradient, slope)
+        position = np.where(accepted, x, position)
+        slope = np.where(accepted, gradient, slope)
         value = np.where(accepted, new_value, value)
         kept[iteration] = position
         if tuned:
@@ -112,12 +112,19 @@ def _run(
     return kept, position, step
 
 
+def _times(matrix: Floats, vectors: Floats) -> Floats:
+    """Return the product of every cell's matrix, (n_cells, k, k), and vectors (k, n_cells, n_chains)."""
+    product = np.empty_like(vectors)
+    np.matmul(matrix, np.swapaxes(vectors, 0, 1), out=np.swapaxes(product, 0, 1))
+    return product
+
+
 def _root(kept: Floats, old: Floats) -> Floats:
     """Return a root of the covariance that all chains of a cell have shown; the old one if none moved."""
-    iterations, n_cells, n_chains, size = kept.shape
-    pooled = np.moveaxis(kept, 1, 0).reshape(n_cells, iterations * n_chains, size)
-    centred = pooled - pooled.mean(axis=1, keepdims=True)
-    covariance = np.swapaxes(centred, 1, 2) @ centred / (iterations * n_chains)
+    iterations, size, n_cells, n_chains = kept.shape
+    pooled = kept.transpose(2, 1, 0, 3).reshape(n_cells, size, iterations * n_chains)
+    centred = pooled - pooled.mean(axis=2, keepdims=True)
+    covariance = centred @ np.swapaxes(centred, 1, 2) / (iterations * n_chains)
     variance = np.einsum("cii->ci", covariance)
     moved = np.isfinite(variance).all(axis=1) & (variance > 0.0).all(axis=1)
     sd = np.sqrt(np.where(moved[:, None], variance, 1.0))

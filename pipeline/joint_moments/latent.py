@@ -15,9 +15,10 @@ from suffice.pipeline.families.moments import is_linear, least_rows, moment_map
 from suffice.pipeline.joint_moments.chains import effective_draws, sample_chains, split_r_hat
 from suffice.pipeline.joint_moments.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.joint_moments.laws import NormalInverseWishartLaw, RegressionLaw
-from suffice.pipeline.joint_moments.projection import Moments, project
+from suffice.pipeline.joint_moments.projection import Moments, estimate
 from suffice.pipeline.joint_moments.scaling import Scaling
 from suffice.pipeline.joint_moments.several import SharedTarget
+from suffice.pipeline.joint_moments.starts import starts
 from suffice.pipeline.joint_moments.target import LatentN, Target
 from suffice.pipeline.n_prior import Reciprocal
 from suffice.pipeline.sensitivity import Design
@@ -41,8 +42,6 @@ _FEWEST, _MOST = 1024, 4096
 _FEW_CELLS = 8
 _CHAINS, _CHAINS_OF_MANY = 64, 16
 """Chains of a cell: where cells are few, more chains cost little."""
-_LEAST_SPREAD = 1e-12
-"""What keeps a start positive definite where there is next to no noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +117,7 @@ def normal_posterior(
     """
     columns = statistics[0].plan.parameters.columns
     names = tuple(column.name for column in columns)
-    sums = project(statistics[0])
+    sums = estimate(statistics[0])
     evidence = normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
     return _posterior(
         statistics,
@@ -158,7 +157,7 @@ def regression_posterior(
     scaling = Scaling.of(parameters)
     prior_loc, prior_precision, concentration, scale = prior.of(len(scaling.shift))
     loc, precision = scaling.to_half_ranges(prior_loc, prior_precision)
-    sums = project(statistics[0])
+    sums = estimate(statistics[0])
     own = normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear)
     shared = RegressionEvidence(
         loc=loc,
@@ -199,7 +198,7 @@ def _posterior(
     prior: str,
     update: Callable[[Moments], ConjugateLaw],
 ) -> LatentLaw:
-    sums = [project(statistic) for statistic in statistics]
+    sums = [estimate(statistic) for statistic in statistics]
     size, n_cells = sums[0].total.shape[1], len(sums[0].n)
     target = SharedTarget(
         targets=tuple(
@@ -211,21 +210,20 @@ def _posterior(
     rng = _generator(statistics, prior, *map(str, n_priors))
     n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
     iterations = min(_MOST, max(_FEWEST, _MOST_STATES // n_cells)) // n_chains
-    starts = [
-        _start(part, moments, statistic, n_chains, rng)
+    begun = [
+        starts(part, moments, statistic, n_chains, rng)
         for part, moments, statistic in zip(target.targets, sums, statistics, strict=True)
     ]
-    start = np.concatenate([base for base, _ in starts], axis=2)
-    spread = np.concatenate([guess for _, guess in starts], axis=1)
+    start = np.concatenate([base for base, _ in begun])
+    spread = np.concatenate([guess for _, guess in begun])
     kept = sample_chains(target, start, spread, iterations, rng)
     # Latent states in the order of draws, then chains, then cells.
-    states = np.swapaxes(kept, 1, 2).reshape(-1, kept.shape[3])
-    latent = target.total(states)
+    latent = target.total(kept.transpose(1, 0, 3, 2).reshape(kept.shape[1], -1))
     law = update(
         Moments(
-            n=latent.n,
-            total=latent.n[:, None] * latent.mean,
-            products=latent.n[:, None, None] * latent.second,
+            n=np.broadcast_to(latent.n, latent.mean.shape[1:]),
+            total=(latent.n * latent.mean).T,
+            products=np.moveaxis(latent.n * latent.second, 2, 0),
             centre=sums[0].centre,
             half_range=sums[0].half_range,
         )
@@ -315,38 +313,6 @@ def _latent_n(n_prior: NPrior, size: int, least: int) -> LatentN:
     return LatentN(
         lowest=lowest - 0.5, highest=most + 0.5, reciprocal=isinstance(n_prior, Reciprocal), fixed=False
     )
-
-
-def _start(
-    target: Target, sums: Moments, statistic: NoisyStatistic, n_chains: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Return overdispersed starts about the projected moments, and a guess of the posterior's spread."""
-    size, latent_n = target.size, target.latent_n
-    noise = statistic.plan.quantity_noise_sd(statistic.plan.quantities[0])
-    if latent_n.fixed:
-        n = np.full(len(sums.n), latent_n.lowest)
-    else:
-        room = min(1.0, (latent_n.highest - latent_n.lowest) / 4.0)
-        n = np.clip(sums.n, latent_n.lowest + room, latent_n.highest - room)
-    average = sums.total / np.maximum(n, 1.0)[:, None] if target.linear else np.zeros_like(sums.total)
-    average = np.clip(average, -1.0, 1.0)
-    spread = sums.scatter / n[:, None, None] if target.linear else sums.products / n[:, None, None]
-    # Noise leaves less than it adds: a spread of a tenth of the half range is mixed in where it is large.
-    products = target.components[:, 1 + size :]
-    doubt = np.minimum(1.0, math.sqrt(2.0) / np.abs(products).max(axis=0).min() / n)
-    base = (_LEAST_SPREAD + 0.1 * doubt)[:, None, None] * np.eye(size)
-    base_point = target.coordinates(n, average, spread + base)
-    scales = [np.minimum(0.5, noise / n)[:, None]] if not latent_n.fixed else []
-    if target.linear:
-        scales.append(np.repeat(0.3 * doubt[:, None], size, axis=1))
-    rows, columns = np.tril_indices(size)
-    root = np.sqrt(np.einsum("cii->ci", spread + base))
-    below = np.minimum(0.5 * root[:, rows], doubt[:, None] / root[:, columns])
-    relative = np.minimum(0.5, doubt[:, None] / root[:, rows] ** 2)
-    scales.append(np.where(rows == columns, relative, below))
-    guess = np.maximum(np.concatenate(scales, axis=1), 1e-12)
-    jitter = rng.standard_normal((len(n), n_chains, target.n_coordinates))
-    return base_point[:, None] + guess[:, None] * jitter, guess
 
 
 def _generator(statistics: Sequence[NoisyStatistic], *texts: str) -> np.random.Generator:

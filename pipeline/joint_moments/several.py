@@ -41,12 +41,12 @@ class SharedTarget:
     shared: tuple[Evidence, ...]
 
     def total(self, x: Floats) -> State:
-        """Return the added moments at coordinates (b, n_coordinates)."""
+        """Return the added moments at coordinates (n_coordinates, b)."""
         parts = self._parts(x)
         return _added([target.state(part) for target, part in zip(self.targets, parts, strict=True)])
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the log density (b,), up to a constant, and its gradient (b, k); see ``Target``."""
+        """Return the log density (b,), up to a constant, and its gradient (k, b); see ``Target``."""
         positions = [target.unpack(part) for target, part in zip(self.targets, self._parts(x), strict=True)]
         total = _added([position.state for position in positions])
         found = [evidence(total) for evidence in self.shared]
@@ -59,23 +59,23 @@ class SharedTarget:
             own, slope = target.complete(position, own, gradient)
             value = value + own
             slopes.append(slope)
-        return value, np.concatenate(slopes, axis=1)
+        return value, np.concatenate(slopes)
 
     def _parts(self, x: Floats) -> list[Floats]:
         ends = np.cumsum([target.n_coordinates for target in self.targets])
-        return np.split(x, ends[:-1], axis=1)
+        return np.split(x, ends[:-1])
 
 
 def _added(states: Sequence[State]) -> State:
     """Return the moments of the rows of all."""
+    if len(states) == 1:
+        return states[0]
     n: Floats = np.sum([state.n for state in states], axis=0)
     shares = [state.n / n for state in states]
-    mean = sum(
-        (share[:, None] * state.mean for share, state in zip(shares, states, strict=True)), np.zeros(1)
-    )
+    mean = sum((share * state.mean for share, state in zip(shares, states, strict=True)), np.zeros(1))
     second, spread = np.zeros_like(states[0].second), np.zeros_like(states[0].spread)
     for share, state in zip(shares, states, strict=True):
         apart = state.mean - mean
-        second += share[:, None, None] * state.second
-        spread += share[:, None, None] * (state.spread + outer(apart, apart))
+        second += share * state.second
+        spread += share * (state.spread + outer(apart, apart))
     return State(n=n, mean=mean, spread=spread, second=second)

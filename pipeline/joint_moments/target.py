@@ -18,6 +18,7 @@ than one likely value for a real number.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.joint_moments.evidence import Evidence
 
     Floats: TypeAlias = NDArray[np.float64]
+    Indices: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 ROUNDING = 0.25
 """The kinks of Laplace noise are rounded off over this part of its scale where a gradient guides a chain. The
@@ -79,10 +81,23 @@ class LatentN:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Coordinates of b chains unpacked: the moments, L, and of N dn/dx, the log prior and its derivative."""
+    """Coordinates of b chains unpacked.
+
+    Attributes
+    ----------
+    state : State
+        The moments; n is (1,) where it is fixed.
+    root : ndarray of shape (d, d, b), float64
+        L.
+    logs : ndarray of shape (d, b), float64
+        The logarithms of its diagonal.
+    slope, log_prior, by_free : ndarray of shape (b,) or (1,), float64
+        Of N: dn/dx, the log prior of x, and its derivative.
+    """
 
     state: State
     root: Floats
+    logs: Floats
     slope: Floats
     log_prior: Floats
     by_free: Floats
@@ -124,20 +139,19 @@ class Target:
         return int(not self.latent_n.fixed) + means + self.size * (self.size + 1) // 2
 
     def state(self, x: Floats) -> State:
-        """Return the moments at coordinates (b, n_coordinates)."""
+        """Return the moments at coordinates (n_coordinates, b)."""
         return self.unpack(x).state
 
     def coordinates(self, n: Floats, mean: Floats, spread: Floats) -> Floats:
-        """Return the coordinates (b, n_coordinates) of n (b,), means (b, d) and S / n (b, d, d)."""
-        root = np.linalg.cholesky(spread)
+        """Return the coordinates (n_coordinates, b) of n (b,), means (d, b) and S / n (d, d, b)."""
+        root = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2)
         diagonal = np.arange(self.size)
-        root[:, diagonal, diagonal] = np.log(root[:, diagonal, diagonal])
-        rows, columns = np.tril_indices(self.size)
-        free = [] if self.latent_n.fixed else [self.latent_n.coordinate(n)[:, None]]
-        return np.concatenate([*free, *([mean] if self.linear else []), root[:, rows, columns]], axis=1)
+        root[diagonal, diagonal] = np.log(root[diagonal, diagonal])
+        free = [] if self.latent_n.fixed else [self.latent_n.coordinate(n)[None]]
+        return np.concatenate([*free, *([mean] if self.linear else []), root[_below(self.size)]])
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the log density (b,), up to a constant, and its gradient (b, k) with kinks rounded off.
+        """Return the log density (b,), up to a constant, and its gradient (k, b) with kinks rounded off.
 
         The cells' chains follow one another: b is a multiple of the number of cells.
         """
@@ -156,64 +170,84 @@ class Target:
 
     def complete(self, position: Position, value: Floats, gradient: Gradient) -> tuple[Floats, Floats]:
         """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
-        state, root, slope, by_free = position.state, position.root, position.slope, position.by_free
+        state, root, logs = position.state, position.root, position.logs
         n, d = state.n, self.size
-        logs = np.log(np.einsum("bii->bi", root))
-        log_n, log_determinant = np.log(n), 2.0 * logs.sum(axis=1)
+        log_n, log_determinant = np.log(n), 2.0 * logs.sum(axis=0)
         loose = d + 2 if self.linear else d + 1
         free_rows = (n - 1.0) / 2.0 if self.linear else n / 2.0
         log_gamma, digamma = multivariate_gamma(free_rows, d)
         # The Jacobians from t, Q to the means and S / n give powers of n, that to L powers of L_ii.
         power = d * (d + 2) / 2.0 if self.linear else d * (d + 1) / 2.0
         rows = d + 1.0 - np.arange(d)
-        value += (n - loose) / 2.0 * (d * log_n + log_determinant) + power * log_n - log_gamma + logs @ rows
-        by_n = (d * log_n + log_determinant) / 2.0 + ((n - loose) / 2.0 * d + power) / n - digamma / 2.0
-        by_n += gradient.n + np.einsum("bij,bij->b", gradient.products, state.second)
-        by_root = 2.0 * n[:, None, None] * (gradient.products @ root)
+        logs_of_n = (n - loose) / 2.0 * d * log_n + power * log_n - log_gamma
+        value = value + (n - loose) / 2.0 * log_determinant + logs_of_n + rows @ logs
+        by_root = 2.0 * n * np.einsum("ijb,jkb->ikb", gradient.products, root)
         diagonal = np.arange(d)
-        by_root[:, diagonal, diagonal] *= root[:, diagonal, diagonal]
-        by_root[:, diagonal, diagonal] += (n - loose)[:, None] + rows
-        parts = []
+        by_root[diagonal, diagonal] *= root[diagonal, diagonal]
+        by_root[diagonal, diagonal] += (n - loose) + rows[:, None]
+        parts = [by_root[_below(d)]]
         if self.linear:
-            by_n += np.einsum("bi,bi->b", gradient.total, state.mean)
-            pulled = 2.0 * np.einsum("bij,bj->bi", gradient.products, state.mean)
-            parts.append(n[:, None] * (gradient.total + pulled))
+            pulled = 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean)
+            parts.insert(0, n * (gradient.total + pulled))
         if not self.latent_n.fixed:
-            parts.insert(0, (by_n * slope + by_free)[:, None])
-        below = np.tril_indices(d)
-        return value, np.concatenate([*parts, by_root[:, below[0], below[1]]], axis=1)
+            by_n = (d * log_n + log_determinant) / 2.0 + ((n - loose) / 2.0 * d + power) / n - digamma / 2.0
+            by_n += gradient.n + np.einsum("ijb,ijb->b", gradient.products, state.second)
+            if self.linear:
+                by_n += np.einsum("ib,ib->b", gradient.total, state.mean)
+            parts.insert(0, (by_n * position.slope + position.by_free)[None])
+        return value, np.concatenate(parts)
 
     def unpack(self, x: Floats) -> Position:
-        """Unpack coordinates (b, n_coordinates)."""
+        """Unpack coordinates (n_coordinates, b)."""
         start, d = 0, self.size
-        nothing = np.zeros(len(x))
         if self.latent_n.fixed:
-            n, slope, log_prior, by_free = np.full(len(x), self.latent_n.lowest), nothing, nothing, nothing
+            nothing = np.zeros(1)
+            n, slope, log_prior, by_free = np.full(1, self.latent_n.lowest), nothing, nothing, nothing
         else:
-            n, slope, log_prior, by_free = self.latent_n.of(x[:, 0])
+            n, slope, log_prior, by_free = self.latent_n.of(x[0])
             start = 1
-        mean = x[:, start : start + d] if self.linear else np.zeros((len(x), d))
+        mean = x[start : start + d] if self.linear else np.zeros((d, x.shape[1]))
         start += d if self.linear else 0
-        rows, columns = np.tril_indices(d)
-        root = np.zeros((len(x), d, d))
-        root[:, rows, columns] = x[:, start:]
+        root = np.zeros((d, d, x.shape[1]))
+        root[_below(d)] = x[start:]
         diagonal = np.arange(d)
-        root[:, diagonal, diagonal] = np.exp(np.clip(root[:, diagonal, diagonal], -_STEEPEST, _STEEPEST))
-        spread = root @ np.swapaxes(root, 1, 2)
-        state = State(n=n, mean=mean, spread=spread, second=spread + outer(mean, mean))
-        return Position(state=state, root=root, slope=slope, log_prior=log_prior, by_free=by_free)
+        logs = np.clip(root[diagonal, diagonal], -_STEEPEST, _STEEPEST)
+        root[diagonal, diagonal] = np.exp(logs)
+        spread = np.einsum("ikb,jkb->ijb", root, root)
+        second = spread + outer(mean, mean) if self.linear else spread
+        return Position(
+            state=State(n=n, mean=mean, spread=spread, second=second),
+            root=root,
+            logs=logs,
+            slope=slope,
+            log_prior=log_prior,
+            by_free=by_free,
+        )
 
     def _noise(self, state: State) -> tuple[Floats, Gradient]:
         """Return the log density of the noise, and the slopes that guide a chain."""
-        rows, columns = np.triu_indices(self.size)
-        ones = np.ones((len(state.n), 1))
-        moments = np.concatenate([ones, state.mean, state.second[:, rows, columns]], axis=1)
-        expected = (state.n[:, None] * moments) @ self.components.T
-        distance = np.repeat(self.observed, len(expected) // len(self.observed), axis=0) - expected
-        slope = np.tanh(distance / ROUNDING)
-        by = slope @ self.components
+        above, (n_cells, n_components) = _above(self.size), self.observed.shape
+        moments = np.concatenate([np.ones_like(state.mean[:1]), state.mean, state.second[above]])
+        moments *= state.n
+        expected = (self.components @ moments).reshape(n_components, n_cells, -1)
+        distance = (self.observed.T[:, :, None] - expected).reshape(n_components, -1)
+        by = self.components.T @ np.tanh(distance / ROUNDING)
         products = np.zeros_like(state.second)
-        products[:, rows, columns] = by[:, 1 + self.size :]
-        symmetric = (products + np.swapaxes(products, 1, 2)) / 2.0
-        gradient = Gradient(n=by[:, 0].copy(), total=by[:, 1 : 1 + self.size].copy(), products=symmetric)
-        return -np.abs(distance).sum(axis=1), gradient
+        products[above] = by[1 + self.size :]
+        symmetric = (products + np.swapaxes(products, 0, 1)) / 2.0
+        gradient = Gradient(n=by[0], total=by[1 : 1 + self.size], products=symmetric)
+        return -np.abs(distance).sum(axis=0), gradient
+
+
+@cache
+def _below(size: int) -> Indices:
+    """Return where the entries of a lower triangle stand, by rows."""
+    rows, columns = np.tril_indices(size)
+    return rows, columns
+
+
+@cache
+def _above(size: int) -> Indices:
+    """Return where the entries of an upper triangle stand, by rows."""
+    rows, columns = np.triu_indices(size)
+    return rows, columns

@@ -77,15 +77,15 @@ def target_of(size: int, *, linear: bool, regression: bool, fixed: bool, rng: np
 def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fixed: bool) -> None:
     rng = np.random.default_rng()
     target = target_of(3, linear=linear, regression=regression, fixed=fixed, rng=rng)
-    x = rng.normal(size=(4, target.n_coordinates)) * 0.3
+    x = rng.normal(size=(target.n_coordinates, 4)) * 0.3
     if not fixed:
-        x[:, 0] -= 9
+        x[0] -= 9
     _, gradient = target(x)
-    for coordinate in range(x.shape[1]):
-        step = np.zeros(x.shape[1])
+    for coordinate in range(len(x)):
+        step = np.zeros((len(x), 1))
         step[coordinate] = 1e-5
         slope = (target(x + step)[0] - target(x - step)[0]) / 2e-5
-        assert gradient[:, coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+        assert gradient[coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
     state = target.state(x)
     assert target.coordinates(state.n, state.mean, state.spread) == pytest.approx(x, abs=1e-9)
 
@@ -108,10 +108,10 @@ def test_the_law_of_moments_adds_up_to_one_whatever_n(linear: bool) -> None:
             observed=np.zeros((1, 3)),
         )
         mean, log_sd = np.linspace(-6, 6, 601), np.linspace(-9, 5, 701)
-        grid = np.stack([axis.ravel() for axis in np.meshgrid(mean, log_sd, indexing="ij")], axis=1)
+        grid = np.stack([axis.ravel() for axis in np.meshgrid(mean, log_sd, indexing="ij")])
         cell = (mean[1] - mean[0]) * (log_sd[1] - log_sd[0])
         if not linear:
-            grid, cell = log_sd[:, None], log_sd[1] - log_sd[0]
+            grid, cell = log_sd[None], log_sd[1] - log_sd[0]
         masses.append(np.log(np.sum(np.exp(target(grid)[0])) * cell))
     assert masses == pytest.approx([masses[0]] * len(masses), abs=2e-3)
 
@@ -271,21 +271,21 @@ def test_too_few_rows_for_a_density_are_refused() -> None:
 
 def test_chains_draw_from_a_density_with_kinks() -> None:
     """Independent Laplace numbers of very different scales, guided by rounded gradients, in two cells."""
-    scales = np.array([[1e-3, 1.0, 50.0], [4.0, 1e3, 0.2]])
+    scales = np.array([[1e-3, 4.0], [1.0, 1e3], [50.0, 0.2]])
 
     def target(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        scale = np.repeat(scales, len(x) // 2, axis=0)
-        return -np.abs(x / scale).sum(axis=1), -np.tanh(x / scale / ROUNDING) / scale
+        scale = np.repeat(scales, x.shape[1] // 2, axis=1)
+        return -np.abs(x / scale).sum(axis=0), -np.tanh(x / scale / ROUNDING) / scale
 
     rng = np.random.default_rng()
-    start = 2 * scales[:, None] * rng.standard_normal((2, 64, 3))
+    start = 2 * scales[:, :, None] * rng.standard_normal((3, 2, 64))
     kept = sample_chains(target, start, scales, 200, rng)
-    assert kept.shape == (200, 2, 64, 3)
-    draws = np.moveaxis(kept, 1, 2)
+    assert kept.shape == (200, 3, 2, 64)
+    draws = np.moveaxis(kept, 3, 1)
     assert split_r_hat(draws).max() < 1.02
     assert effective_draws(draws).min() > 2000
-    for cell, column in itertools.product(range(2), range(3)):
-        values = kept[:, cell, :, column] / scales[cell, column]
+    for column, cell in itertools.product(range(3), range(2)):
+        values = kept[:, column, cell] / scales[column, cell]
         for bound in (0.1, 0.7, 2.0):
             share, beyond = np.exp(-bound), np.abs(values) > bound
             # Whether a chain is in its tails changes more slowly than where it is: its own effective draws.

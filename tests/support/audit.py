@@ -22,7 +22,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.n_prior import Fixed
 from suffice.pipeline.posterior import NOISE_AWARE
 from suffice.pipeline.verdict import LEFT_OUT
-from support.worlds import CLIPPED, noise_aware_families, simulated_world
+from support.worlds import noise_aware_families, simulated_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,8 +108,6 @@ def ranks_of(
     if n_is_fixed:
         world = dataclasses.replace(world, n_prior=Fixed(problem.n))
     found = simulate(world, simulations, np.random.default_rng())
-    if problem.family in CLIPPED:
-        return found.unclipped
     assert found.clipped_share < MOST_CLIPPED
     return tuple(ranks for ranks in found.clipped if ranks.category in {None, found.clipped[0].category})
 

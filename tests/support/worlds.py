@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +13,14 @@ from suffice.pipeline.fields import canonical
 from suffice.pipeline.n_prior import Uniform
 from suffice.pipeline.plan import compile_plan
 from suffice.pipeline.posterior import NOISE_AWARE
+from suffice.pipeline.simulation import SimulatedSums
 from suffice.pipeline.spec import load_spec
 from suffice.pipeline.world import World, world_of
 from support.noisy import COLUMNLESS, NO_NULLS, noisy_statistic
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from suffice.pipeline.n_prior import NPrior
 
 SEVERAL = {"multivariate_normal", "linear_regression"}
@@ -66,8 +70,18 @@ CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
 """By family: keys of the statistic's entry, and a prior under which under one record in 10^5 is clipped."""
 
 
-CLIPPED = frozenset({"linear_regression"})
-"""Families that are judged by the run without clipping: predictors have a prior as wide as their bounds."""
+class EndlessWorld(World):
+    """A world whose records are summed as though the bounds had no end.
+
+    Families of several columns are judged in it: a regression's predictors have a prior as wide as the bounds.
+    """
+
+    def sums(
+        self, truth: NDArray[np.float64], sizes: NDArray[np.int64], rng: np.random.Generator
+    ) -> SimulatedSums:
+        """Draw data sets, and sum them without clipping."""
+        free = super().sums(truth, sizes, rng).unclipped
+        return SimulatedSums(clipped=free, unclipped=free, n_clipped=0)
 
 
 def simulated_world(
@@ -107,7 +121,10 @@ def simulated_world(
     given = None if public_n else n_prior or Uniform(0, 2 * n)
     released = canonical(spec.statistics["measured"])
     assert isinstance(released, dict)
-    return world_of(statistic, released, method, prior, given)
+    world = world_of(statistic, released, method, prior, given)
+    if family not in SEVERAL:
+        return world
+    return EndlessWorld(**{field.name: getattr(world, field.name) for field in dataclasses.fields(world)})
 
 
 def _counting_nulls(value: Any) -> Any:

@@ -63,30 +63,29 @@ def test_the_gradient_over_all_data_sets_is_that_of_the_density(linear: bool) ->
     targets = (target_of(linear=linear, rng=rng), target_of(linear=linear, rng=rng))
     target = SharedTarget(targets=targets, shared=(regression(linear=linear, rng=rng),))
     size = targets[0].n_coordinates
-    x = rng.normal(size=(4, 2 * size)) * 0.3
-    x[:, [0, size]] -= 9
+    x = rng.normal(size=(2 * size, 4)) * 0.3
+    x[[0, size]] -= 9
     _, gradient = target(x)
-    for coordinate in range(x.shape[1]):
-        step = np.zeros(x.shape[1])
+    for coordinate in range(len(x)):
+        step = np.zeros((len(x), 1))
         step[coordinate] = 1e-5
         slope = (target(x + step)[0] - target(x - step)[0]) / 2e-5
-        assert gradient[:, coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+        assert gradient[coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
     first, second = (
-        part.state(x[:, place : place + size]) for place, part in ((0, targets[0]), (size, targets[1]))
+        part.state(x[place : place + size]) for place, part in ((0, targets[0]), (size, targets[1]))
     )
     total = target.total(x)
     assert total.n == pytest.approx(first.n + second.n)
-    products = first.n[:, None, None] * first.second + second.n[:, None, None] * second.second
-    assert total.n[:, None, None] * total.second == pytest.approx(products)
+    assert total.n * total.second == pytest.approx(first.n * first.second + second.n * second.second)
     if linear:
-        outer = total.mean[:, :, None] * total.mean[:, None, :]
+        outer = total.mean[:, None] * total.mean[None, :]
         assert total.spread == pytest.approx(total.second - outer, abs=1e-9)
 
 
 def test_one_data_set_has_the_density_of_its_own_target() -> None:
     rng = np.random.default_rng()
     alone, evidence = target_of(linear=True, rng=rng), regression(linear=True, rng=rng)
-    x = rng.normal(size=(4, alone.n_coordinates)) * 0.3
+    x = rng.normal(size=(alone.n_coordinates, 4)) * 0.3
     whole = dataclasses.replace(alone, evidence=(*alone.evidence, evidence))
     found = SharedTarget(targets=(alone,), shared=(evidence,))(x)
     for one, other in zip(whole(x), found, strict=True):
