@@ -27,26 +27,24 @@ from support.audit import (
     ranks_of,
     within,
 )
-from support.worlds import CONDITIONS, noise_aware_families
+from support.worlds import CONDITIONS, ORIGIN, SEVERAL, noise_aware_families
 
 if TYPE_CHECKING:
     from suffice.pipeline.verdict import Ranks
 
-FAMILIES = noise_aware_families()
 BY_MCMC = noise_aware_families(by_mcmc=True)
+FAMILIES = [*noise_aware_families(), *BY_MCMC]
 FEW = 200
-MANY_BY_MCMC = 500
 NOISY = problems(FAMILIES, (20,), ("0.1",))
-NOISY_BY_MCMC = [problem for problem in problems(BY_MCMC, (20,), ("0.1",)) if problem.public_n]
 SHORT = [problem for problem in NOISY if problem.public_n] + [
     problem for problem in problems(FAMILIES, (1000,), ("1",)) if not problem.public_n
 ]
-BY_MCMC_LONG = problems(BY_MCMC, (20, 1000), ("0.1", "1"))
-FALSE_ALARM = 1e-6 / (8 * len(SHORT) + 20 * len(BY_MCMC_LONG))
-"""Of one check of one parameter, of which there are at most 8 a problem, 20 by MCMC.
+THROUGH_ORIGIN = problems(["linear_regression"], (20, 1000), ("0.1", "1"))
+FALSE_ALARM = 1e-6 / (20 * len(SHORT) + 8 * len(THROUGH_ORIGIN))
+"""Of one check of one parameter, of which there are at most 20 a problem, 8 without an intercept.
 
 With ``FEW`` ranks the chi-square law understates the tail of a histogram: by exact enumeration it is
-1.3e-8 here, in place of 1.5e-9. Over all parameters of this file the alarms add up to 1e-6 all the same.
+1.0e-8 here, in place of 1.1e-9. Over all parameters of this file the alarms add up to 1e-6 all the same.
 """
 
 
@@ -64,8 +62,9 @@ def test_the_tolerances_have_the_stated_false_alarm_rate() -> None:
         high = np.floor(SIMULATIONS * (mass + tolerance))
         chance += bdtr(low - 1, SIMULATIONS, mass) + bdtrc(high, SIMULATIONS, mass)
     assert 1e-7 < chance < 4e-7
-    # One of the audit's 24 problems a family, one parameter each but for three families with two.
-    assert 4e-7 * 2 * len(ROWS) * len(EPSILONS) * (len(CONDITIONS) + 3) < 3e-4
+    # One of the audit's 24 problems a family, one parameter each but for three families with two, one with
+    # three and one with five.
+    assert 4e-7 * 2 * len(ROWS) * len(EPSILONS) * (len(CONDITIONS) + 9) < 3e-4
 
 
 @pytest.mark.parametrize("problem", SHORT, ids=str)
@@ -74,7 +73,7 @@ def test_noise_aware_posteriors_are_calibrated(problem: Problem) -> None:
         assert min(ranks.p_values()) > FALSE_ALARM, ranks.p_values()
 
 
-@pytest.mark.parametrize("problem", NOISY + NOISY_BY_MCMC, ids=str)
+@pytest.mark.parametrize("problem", NOISY, ids=str)
 def test_the_controls_fail_the_same_check(problem: Problem) -> None:
     """At N = 20 and epsilon = 0.1 the noise is larger than the sampling error, whatever the family.
 
@@ -86,11 +85,10 @@ def test_the_controls_fail_the_same_check(problem: Problem) -> None:
 
 
 @pytest.mark.audit
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("problem", BY_MCMC_LONG, ids=str)
-def test_posteriors_by_mcmc_are_calibrated(problem: Problem) -> None:
-    """A short check, by another simulator, is in `test_joint_coverage.py`."""
-    for ranks in ranks_of(problem, simulations=MANY_BY_MCMC):
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("problem", THROUGH_ORIGIN, ids=str)
+def test_regressions_without_an_intercept_are_calibrated(problem: Problem) -> None:
+    for ranks in ranks_of(problem, simulations=1000, conditions=ORIGIN):
         assert min(ranks.p_values()) > FALSE_ALARM, ranks.p_values()
 
 
@@ -126,10 +124,13 @@ def test_all_ranks_together_are_uniform() -> None:
 def test_a_posterior_that_believes_in_a_quarter_of_the_noise_fails(family: str) -> None:
     """Its 80 % intervals cover 64 % or less of Bayesian networks and Markov chains: 76.6 % is 16 errors off.
 
-    With fewer rows their priors weigh so much that half the noise would pass.
+    With fewer rows their priors weigh so much that half the noise would pass, and for several columns, which
+    need more noise, a quarter too: with 2,000 rows 80 % intervals of coefficients cover 65 %, those of means
+    42 to 50 % (100 simulations each).
     """
+    n = 2000 if family in SEVERAL else 200
     for public_n in designs(family):
-        problem = Problem(family=family, public_n=public_n, n=200, epsilon="0.5")
+        problem = Problem(family=family, public_n=public_n, n=n, epsilon="0.5")
         assert not all(within(ranks) for ranks in ranks_of(problem, noise=4.0))
 
 

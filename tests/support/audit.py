@@ -10,7 +10,7 @@ import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -88,6 +88,7 @@ def ranks_of(
     simulations: int = SIMULATIONS,
     noise: float = 1.0,
     n_is_fixed: bool = False,
+    conditions: tuple[dict[str, Any], str | None] | None = None,
 ) -> tuple[Ranks, ...]:
     """Simulate a problem: the ranks of every parameter, and of the first of several categories.
 
@@ -100,9 +101,16 @@ def ranks_of(
         The scale of the noise that is simulated, over the one that the posterior believes.
     n_is_fixed : bool
         Every simulation has the same N, while the posterior's prior of N stays uniform.
+    conditions : tuple of dict and str, optional
+        As in ``CONDITIONS``, which has those of the family otherwise.
     """
     world = simulated_world(
-        problem.family, n=problem.n, epsilon=problem.epsilon, public_n=problem.public_n, method=method
+        problem.family,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        public_n=problem.public_n,
+        method=method,
+        conditions=conditions,
     )
     world = dataclasses.replace(world, scale=world.scale * noise)
     if n_is_fixed:
@@ -149,5 +157,5 @@ def replace_rows(family: str, rows: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or noise_aware_families():
+    for chosen in sys.argv[1:] or [*noise_aware_families(), *noise_aware_families(by_mcmc=True)]:
         replace_rows(chosen, list(table_rows(chosen)))

@@ -70,10 +70,17 @@ CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
 """By family: keys of the statistic's entry, and a prior under which under one record in 10^5 is clipped."""
 
 
+ORIGIN = (
+    {**CONDITIONS["linear_regression"][0], "intercept": "false"},
+    "NormalInverseGammaRegression(0.5, 1, 4, 0.3)",
+)
+"""Conditions of a regression without an intercept."""
+
+
 class EndlessWorld(World):
     """A world whose records are summed as though the bounds had no end.
 
-    Families of several columns are judged in it: a regression's predictors have a prior as wide as the bounds.
+    Families of several columns are judged in it: predictors have a prior as wide as their bounds.
     """
 
     def sums(
