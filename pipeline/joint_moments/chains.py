@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 ACCEPTED = 0.75
 """The share of accepted proposals that the step is tuned for."""
-STEPS = 8
-"""Leapfrog steps of a proposal."""
-_LONGEST = 2.4
+_FEWEST_STEPS, _MOST_STEPS = 8, 24
+"""Leapfrog steps of a proposal: more of them where steps have to be short, as amid the kinks of the noise of many
+components, so that a proposal still leads somewhere else."""
+_LENGTH = 2.4
 """A proposal's length, in posterior standard deviations, that is long enough."""
 _STAGES = (30, 30, 40, 60)
 """Iterations of warm-up after each of which the covariance is taken anew."""
@@ -59,13 +60,15 @@ def sample_chains(
     ndarray of shape (iterations, k, n_cells, n_chains), float64
     """
     size, n_cells, _ = start.shape
-    position, step = start, np.full(n_cells, 0.1)
+    position, step, steps = start, np.full(n_cells, 0.1), _FEWEST_STEPS
     root = spread.T[:, :, None] * np.eye(size)
     with np.errstate(all="ignore"):  # a proposal that is no number is rejected
-        for stage in _STAGES:
-            kept, position, step = _run(target, position, root, step, stage, rng, tuned=True)
+        for number, stage in enumerate(_STAGES):
+            kept, position, step = _run(target, position, root, step, steps, stage, rng, tuned=True)
             root = _root(kept[stage // 4 :], root)
-        kept, _, _ = _run(target, position, root, step, iterations, rng, tuned=False)
+            if number > 0:  # before, steps are short because the covariance is not known yet
+                steps = int(np.clip(np.ceil(_LENGTH / np.median(step)), _FEWEST_STEPS, _MOST_STEPS))
+        kept, _, _ = _run(target, position, root, step, steps, iterations, rng, tuned=False)
     return kept
 
 
@@ -74,6 +77,7 @@ def _run(
     position: Floats,
     root: Floats,
     step: Floats,
+    steps: int,
     iterations: int,
     rng: np.random.Generator,
     *,
@@ -95,7 +99,7 @@ def _run(
         energy = value - np.sum(moving**2, axis=0) / 2.0
         x, gradient = position, slope
         moving += size / 2.0 * gradient
-        for last in [False] * (STEPS - 1) + [True]:
+        for last in [False] * (steps - 1) + [True]:
             x = x + _times(root, size * moving)
             new_value, gradient = evaluate(x)
             moving += (size / 2.0 if last else size) * gradient
@@ -108,7 +112,7 @@ def _run(
         kept[iteration] = position
         if tuned:
             rate = 1.0 / np.sqrt(iteration + 4.0)
-            step = np.minimum(step * np.exp(rate * (chance.mean(axis=1) - ACCEPTED)), _LONGEST / STEPS)
+            step = np.minimum(step * np.exp(rate * (chance.mean(axis=1) - ACCEPTED)), _LENGTH / steps)
     return kept, position, step
 
 
