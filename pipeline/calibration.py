@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 SIMULATIONS = 1000
 SLOW_SIMULATIONS = 200
-"""Where posteriors are slow, by MCMC or quadrature: a tenth of a second to several each, twice if clipped."""
+"""Where posteriors are slow, by MCMC or quadrature: 20 milliseconds to several seconds, twice if clipped."""
 FALSE_ALARM = 1e-3
 _BATCH = 250
 _SLOW_BATCH = 20

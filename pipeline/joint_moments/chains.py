@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 ACCEPTED = 0.75
 """The share of accepted proposals that the step is tuned for."""
 _FEWEST_STEPS, _MOST_STEPS = 8, 24
-"""Leapfrog steps of a proposal: more of them where steps have to be short, as amid the kinks of the noise of many
-components, so that a proposal still leads somewhere else."""
+"""Leapfrog steps of a proposal: more where steps have to be short, as amid the kinks of much noise, so that a
+proposal still leads somewhere else."""
 _LENGTH = 2.4
 """A proposal's length, in posterior standard deviations, that is long enough."""
 _STAGES = (30, 30, 40, 60)
