@@ -39,7 +39,7 @@ NOISY = problems(FAMILIES, (20,), ("0.1",))
 SHORT = [problem for problem in NOISY if problem.public_n and problem.family not in BY_MCMC] + [
     problem for problem in problems(FAMILIES, (1000,), ("1",)) if not problem.public_n
 ]
-"""One problem of each family by MCMC: with a public N, `test_latent.py` compares them with draws of the prior."""
+"""One problem of each family by MCMC; with a public N `test_latent.py` weighs draws of the prior."""
 THROUGH_ORIGIN = problems(["linear_regression"], (20, 1000), ("0.1", "1"))
 FALSE_ALARM = 1e-6 / (20 * len(SHORT) + 8 * len(THROUGH_ORIGIN))
 """Of one check of one parameter, of which there are at most 20 a problem, 8 without an intercept.

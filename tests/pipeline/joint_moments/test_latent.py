@@ -239,7 +239,7 @@ def test_without_noise_to_speak_of_the_posterior_is_the_plug_in_one(n: int) -> N
 
 
 def test_chains_find_moments_beyond_the_bounds() -> None:
-    """Sums of a model that knows no bounds: brought within them, chains would start where nothing is likely."""
+    """Sums of a model without bounds: brought within some, chains would start where nothing is likely."""
     rng, sizes = np.random.default_rng(), np.array([10_000])
     prior = NormalInverseGammaRegression([0.5, 0.1], [2, 5], 4, 0.4)
     outside = NormalInverseWishart([1.5, 0.0], 1e4, 1e4, [[3e3, 0.0], [0.0, 10.0]])
