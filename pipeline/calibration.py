@@ -101,7 +101,8 @@ def calibrate(
         ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
     simulations : int, > 0, optional
         The more, the smaller the failure that is seen. By default ``SIMULATIONS``, or ``SLOW_SIMULATIONS``
-        where posteriors take MCMC (seconds for several columns) or quadrature of a density (a minute or a few).
+        where posteriors take MCMC (seconds for several columns) or quadrature of a density (a minute or
+        a few).
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
     progress : callable, optional
