@@ -332,9 +332,23 @@ class MomentLaw:
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles, from the integrals: they rest on no draws."""
+        found = self.posterior.quantiles(self.names.index(parameter), q)
+        return self._in_units(parameter, found)
+
+    def quantiles_among(
+        self, others: Sequence[MomentLaw], share: Floats, parameter: str, q: Sequence[float]
+    ) -> Floats:
+        """Marginal quantiles of a mixture of this law and others of the same cells, from the integrals."""
+        position = self.names.index(parameter)
+        first, *further = (law.posterior.marginal(position) for law in (self, *others))
+        mixed = first.weighed([first, *further], share)
+        return self._in_units(parameter, mixed.quantiles(q, share.shape[1]))
+
+    def _in_units(self, parameter: str, values: Floats) -> Floats:
+        """Means or variances in the column's unit."""
         if parameter == self.names[0]:
-            return self.centre + self.half_range * self.posterior.quantiles(0, q)
-        return self.half_range**2 * self.posterior.quantiles(1, q)
+            return self.centre + self.half_range * values
+        return self.half_range**2 * values
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""

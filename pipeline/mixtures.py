@@ -19,7 +19,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.densities import Density
-from suffice.pipeline.laws import Law
+from suffice.pipeline.laws import Law, MomentLaw
 from suffice.pipeline.named_densities import parse_one_component
 from suffice.pipeline.planes.densities import Independent, JointDensity
 from suffice.pipeline.priors import Prior, parse_prior
@@ -160,7 +160,10 @@ class MixtureLaw:
         return np.sqrt(self._average(np.where(np.isnan(squares), np.inf, squares)))
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles of independent draws."""
+        """Quantiles: from integrals for normal and lognormal statistics, of independent draws elsewhere."""
+        moments = [law for law in self.laws if isinstance(law, MomentLaw)]
+        if len(moments) == len(self.laws):
+            return moments[0].quantiles_among(moments[1:], self.share, parameter, q)
         return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:

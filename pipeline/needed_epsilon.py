@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.epsilon_search import LARGEST_EPSILON, smallest
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.fields import canonical
 from suffice.pipeline.inference import posterior_of
@@ -37,20 +38,18 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
     Counts: TypeAlias = NDArray[np.int64]
+    Progress: TypeAlias = Callable[[int, int], None]
+    Rows: TypeAlias = NDArray[np.int64]
 
 SIMULATIONS = 200
 SLOW_SIMULATIONS = 40
 """Where the prior is a density, and a posterior takes some tenths of a second."""
-LARGEST_EPSILON = 100
-"""More is no privacy to speak of; a target that needs more is refused."""
 _DRAWS = 1000
 _PRIOR_DRAWS = 100_000
-_STEP = 4
-"""Between epsilons while the target is being bracketed."""
-_PRECISION = 100
-"""The bracket is closed up to this part of the answer; the Monte Carlo error of the width is as large."""
-_DIGITS = 3
-"""Of the answer, which is rounded up."""
+_POSTERIORS = 2
+"""Posteriors that a search takes, about, by the number of simulations."""
+_NO_NOISE = Fraction(300)
+"""An epsilon whose noise is next to none."""
 
 
 def smallest_epsilon(
@@ -62,6 +61,7 @@ def smallest_epsilon(
     n_prior: NPrior | int | str | None = None,
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
+    progress: Progress | None = None,
 ) -> NeededEpsilon:
     r"""Find the smallest epsilon whose prior-predictive median 95 % interval is as narrow as a target.
 
@@ -87,6 +87,8 @@ def smallest_epsilon(
         By default ``SIMULATIONS``, or ``SLOW_SIMULATIONS`` under a density.
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
+    progress : callable, optional
+        Told how many posteriors are worked out, of about how many.
 
     Returns
     -------
@@ -98,57 +100,139 @@ def smallest_epsilon(
         Where the target names nothing in the spec, or no epsilon up to 100 reaches it, or none is needed.
     """
     asked = parse_target(target) if isinstance(target, str) else target
-    require_positive("n", n)
-    if simulations is not None:
-        require_positive("simulations", simulations)
-    source = generator(rng)
-    world, share = _world(spec, asked, n, prior, n_prior)
-    if simulations is None:
-        simulations = SLOW_SIMULATIONS if world.is_slow else SIMULATIONS
-    require_drawable(world, n * simulations)
-    sums = world.sums(
-        world.truth(simulations, source), np.full(simulations, n, dtype=np.int64), source
-    ).clipped
-    seed = int(source.integers(2**63))
-
-    def widths(epsilon: Fraction) -> Floats:
-        at = replace(world, plan=_plan_at(world.plan, share * epsilon))
-        same = np.random.default_rng(seed)
-        noise = discrete_laplace(at.plan.scale, (simulations, len(at.plan.components)), same)
-        return _widths(at, sums, noise, asked, same)
-
-    def reaches(epsilon: Fraction) -> bool:
-        if _plan_at(world.plan, share * epsilon).scale > LARGEST_SCALE:
-            return False
-        return float(np.median(widths(epsilon))) <= asked.width
-
-    silence = np.zeros((simulations, len(world.plan.components)), dtype=np.int64)
-    exact = replace(world, method=PLUG_IN, believed_n_prior=None)
-    without = float(np.median(_widths(exact, sums, silence, asked, np.random.default_rng(seed))))
-    if without >= asked.width:
+    trials = Trials.of(spec, asked, n=n, prior=prior, n_prior=n_prior, simulations=simulations, rng=rng)
+    world, share = trials.world, trials.share
+    without = trials.widths_without_noise()
+    least_width = float(np.median(without))
+    if least_width >= asked.width:
         message = (
-            f"target {asked}: {n} records without any noise give a median width of {without:.4g}: ask for a "
-            "wider interval, more records or a stronger prior"
+            f"target {asked}: {n} records without any noise give a median width of {least_width:.4g}: ask "
+            "for a wider interval, more records or a stronger prior"
         )
         raise UsageError(message)
-    alone = _prior_width(exact, sums[:1], asked, np.random.default_rng(seed))
+    alone = trials.width_of_prior()
     if alone <= asked.width:
         message = f"target {asked}: the prior alone is as narrow ({alone:.4g}): no release is needed for it"
         raise UsageError(message)
-    epsilon = _smallest(reaches, asked)
-    found = widths(epsilon)
+    size, done = len(without), 0
+
+    def widths(epsilon: Fraction, rows: Rows) -> Floats:
+        nonlocal done
+        found = trials.widths(epsilon, rows)
+        done += len(rows)
+        if progress is not None:
+            progress(done, max(done + 1, _POSTERIORS * size))
+        return found
+
+    least = math.ceil(MICRO * world.plan.l1_sensitivity / (LARGEST_SCALE * share)) + 1
+    found = smallest(widths, without, asked.width, least)
+    if progress is not None:
+        progress(done, done)
+    if found is None:
+        message = f"target {asked}: not reached at epsilon {LARGEST_EPSILON}: ask for a wider interval"
+        raise UsageError(message)
     return NeededEpsilon(
         target=asked,
-        epsilon=epsilon,
-        statistic_epsilon=share * epsilon,
+        epsilon=found.epsilon,
+        epsilon_standard_error=float(found.epsilon) * found.width_error / found.width / -found.slope,
+        statistic_epsilon=share * found.epsilon,
         n=n,
         prior=str(world.prior),
         n_prior=str(world.n_prior),
-        width=float(np.median(found)),
-        width_standard_error=_median_error(found),
-        width_without_noise=without,
-        simulations=simulations,
+        width=found.width,
+        width_standard_error=found.width_error,
+        width_without_noise=least_width,
+        simulations=size,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    """Simulated data sets, and the widths of a target's intervals at any epsilon, by the same random numbers.
+
+    Attributes
+    ----------
+    target : Target
+    world : World
+        Of the target's statistic.
+    share : Fraction
+        Of the release's epsilon that is the statistic's.
+    sums : ndarray of object, shape (n_simulations, n_sums)
+        Exact sums of clipped and rounded records.
+    seed : int
+        Of the noise.
+    """
+
+    target: Target
+    world: World
+    share: Fraction
+    sums: NDArray[np.object_]
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        spec: Spec,
+        target: Target,
+        *,
+        n: int,
+        prior: AnyPrior = None,
+        n_prior: NPrior | int | str | None = None,
+        simulations: int | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> Self:
+        """Draw parameters and records; see ``smallest_epsilon``."""
+        require_positive("n", n)
+        if simulations is not None:
+            require_positive("simulations", simulations)
+        source = generator(rng)
+        world, share = _world(spec, target, n, prior, n_prior)
+        if simulations is None:
+            simulations = SLOW_SIMULATIONS if world.is_slow else SIMULATIONS
+        require_drawable(world, n * simulations)
+        sizes = np.full(simulations, n, dtype=np.int64)
+        sums = world.sums(world.truth(simulations, source), sizes, source).clipped
+        return cls(target=target, world=world, share=share, sums=sums, seed=int(source.integers(2**63)))
+
+    def widths(self, epsilon: Fraction, rows: Rows | None = None) -> Floats:
+        """Widths at an epsilon of the release, (n_simulations,), or of some of them in their order."""
+        chosen = np.arange(len(self.sums)) if rows is None else rows
+        at = replace(self.world, plan=_plan_at(self.world.plan, self.share * epsilon))
+        same = np.random.default_rng(self.seed)
+        noise = discrete_laplace(at.plan.scale, (len(self.sums), len(at.plan.components)), same)
+        return self._widths(at, self.sums[chosen], noise[chosen], same)
+
+    def widths_without_noise(self) -> Floats:
+        """Widths that the exact statistics would give, (n_simulations,)."""
+        world = self.world
+        if world.family.clipped_record is None:
+            world = replace(world, method=PLUG_IN, believed_n_prior=None)
+        else:  # where plug-in posteriors would take clipped records for what they were before
+            world = replace(world, plan=_plan_at(world.plan, _NO_NOISE))
+        silence = np.zeros((len(self.sums), len(world.plan.components)), dtype=np.int64)
+        return self._widths(world, self.sums, silence, np.random.default_rng(self.seed))
+
+    def width_of_prior(self) -> float:
+        """The width of the prior's own interval."""
+        rng, world = np.random.default_rng(self.seed), self.world
+        nothing = np.zeros((1, len(world.plan.components)), dtype=np.int64)
+        posterior = posterior_of(world.noisy(self.sums[:1], nothing), method=PLUG_IN, prior=world.prior)
+        draws = world.truth(_PRIOR_DRAWS, rng).reshape(_PRIOR_DRAWS, -1)
+        own = draws[:, _position(posterior, self.target)]
+        lower, upper = np.quantile(own, [(1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0])
+        return float(upper - lower)
+
+    def _widths(
+        self, world: World, sums: NDArray[np.object_], noise: Counts, rng: np.random.Generator
+    ) -> Floats:
+        posterior = posterior_of(
+            world.noisy(sums, noise), method=world.method, prior=world.prior, n_prior=world.believed_n_prior
+        )
+        ends = posterior.credible_interval(self.target.parameter, MASS, draws=_DRAWS, rng=rng)
+        if self.target.category is not None:
+            ends = ends[:, posterior.categories.index(self.target.category)]
+        widths: Floats = ends[:, 1] - ends[:, 0]
+        return widths
 
 
 def _world(
@@ -187,32 +271,6 @@ def _plan_at(plan: StatisticPlan, epsilon: Fraction) -> StatisticPlan:
     return replace(plan, epsilon=epsilon, scale=scale_rounded_up(plan.l1_sensitivity, epsilon))
 
 
-def _widths(
-    world: World, sums: NDArray[np.object_], noise: Counts, target: Target, rng: np.random.Generator
-) -> Floats:
-    """Widths of the target's intervals in every simulation, (n_simulations,)."""
-    posterior = posterior_of(
-        world.noisy(sums, noise), method=world.method, prior=world.prior, n_prior=world.believed_n_prior
-    )
-    ends = posterior.credible_interval(target.parameter, MASS, draws=_DRAWS, rng=rng)
-    if target.category is not None:
-        ends = ends[:, posterior.categories.index(target.category)]
-    widths: Floats = ends[:, 1] - ends[:, 0]
-    return widths
-
-
-def _prior_width(world: World, sums: NDArray[np.object_], target: Target, rng: np.random.Generator) -> float:
-    """The width of the prior's own interval."""
-    posterior = posterior_of(
-        world.noisy(sums, np.zeros((1, len(world.plan.components)), dtype=np.int64)),
-        method=PLUG_IN,
-        prior=world.prior,
-    )
-    draws = world.truth(_PRIOR_DRAWS, rng).reshape(_PRIOR_DRAWS, -1)[:, _position(posterior, target)]
-    lower, upper = np.quantile(draws, [(1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0])
-    return float(upper - lower)
-
-
 def _position(posterior: Posterior, target: Target) -> int:
     """Where the target's parameter stands among a prior's draws.
 
@@ -233,39 +291,3 @@ def _position(posterior: Posterior, target: Target) -> int:
         message = f"target {target}: name one of {target.statistic}'s categories in brackets: {known}"
         raise UsageError(message)
     return position * len(posterior.categories) + posterior.categories.index(target.category)
-
-
-def _smallest(reaches: Callable[[Fraction], bool], target: Target) -> Fraction:
-    """Bracket and bisect, in millionths; the answer has a few digits and is rounded up."""
-    high = MICRO
-    if reaches(Fraction(high, MICRO)):
-        low = high // _STEP
-        while low and reaches(Fraction(low, MICRO)):
-            high, low = low, low // _STEP
-    else:
-        low, high = high, high * _STEP
-        while not reaches(Fraction(high, MICRO)):
-            if high == LARGEST_EPSILON * MICRO:
-                message = (
-                    f"target {target}: not reached at epsilon {LARGEST_EPSILON}: ask for a wider interval"
-                )
-                raise UsageError(message)
-            low, high = high, min(high * _STEP, LARGEST_EPSILON * MICRO)
-    while high - low > max(1, high // _PRECISION):
-        middle = math.isqrt(low * high) if low else high // 2
-        if reaches(Fraction(middle, MICRO)):
-            high = middle
-        else:
-            low = middle
-    unit = 10 ** max(0, len(str(high)) - _DIGITS)
-    high = -(-high // unit) * unit
-    while not reaches(Fraction(high, MICRO)):  # close by, Monte Carlo error decides
-        high += unit
-    return Fraction(high, MICRO)
-
-
-def _median_error(widths: Floats) -> float:
-    """The standard error of a median: half the distance of the order statistics a deviation to each side."""
-    ordered, middle, reach = np.sort(widths), len(widths) / 2, math.sqrt(len(widths)) / 2
-    low, high = max(0, math.floor(middle - reach)), min(len(widths) - 1, math.ceil(middle + reach))
-    return float(ordered[high] - ordered[low]) / 2.0

@@ -52,6 +52,8 @@ class NeededEpsilon:
     target : Target
     epsilon : Fraction
         Of the whole release, in nats, at the spec's shares; a multiple of 10^-6.
+    epsilon_standard_error : float
+        Its Monte Carlo error, from that of the width: other simulations give another median.
     statistic_epsilon : Fraction
         The statistic's part of it.
     n : int
@@ -67,6 +69,7 @@ class NeededEpsilon:
 
     target: Target
     epsilon: Fraction
+    epsilon_standard_error: float
     statistic_epsilon: Fraction
     n: int
     prior: str
@@ -89,6 +92,7 @@ class NeededEpsilon:
             "n_prior": self.n_prior,
             "simulations": self.simulations,
             "epsilon": format_epsilon(self.epsilon),
+            "epsilon_standard_error": self.epsilon_standard_error,
             "statistic_epsilon": format_epsilon(self.statistic_epsilon),
             "median_width": self.width,
             "median_width_standard_error": self.width_standard_error,
@@ -98,7 +102,8 @@ class NeededEpsilon:
     def __str__(self) -> str:
         return (
             f"target {self.target}: epsilon {format_epsilon(self.epsilon)} "
-            f"({self.target.statistic}'s part is {format_epsilon(self.statistic_epsilon)})\n"
+            f"({self.target.statistic}'s part is {format_epsilon(self.statistic_epsilon)}; standard error "
+            f"{self.epsilon_standard_error:.2g})\n"
             f"with {self.n} records a cell, prior {self.prior}, N: {self.n_prior}\n"
             f"median width of the 95 % interval: {self.width:.4g} (standard error "
             f"{self.width_standard_error:.2g}, {self.simulations} simulations); without noise "

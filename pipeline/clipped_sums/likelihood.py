@@ -45,7 +45,8 @@ _BOUNDS = np.exp2(np.arange(-40.0, 6.0, 0.5))
 _MOST_NUMBERS = 256.0
 """Numbers of records up to which each is taken for itself."""
 _STARTS = 64
-_SMALLEST = 2.0**-4
+_SMALLEST = 2.0**-12
+"""Variance of one record below which its size no longer tells grids apart: they differ much in period."""
 _MOST_ELEMENTS = 1 << 15
 
 
@@ -233,9 +234,14 @@ def _powers(log_of: Complexes, n: Floats) -> Complexes:
     """Powers (n_rows, n_n, n_w); of numbers one after another by multiplication, which is faster."""
     if n[-1] - n[0] != len(n) - 1.0:
         return np.exp(n[:, None] * log_of[:, None, :])
-    steps = np.repeat(np.exp(log_of)[:, None, :], len(n), axis=1)
-    steps[:, 0] = np.exp(n[0] * log_of)
-    return np.cumprod(steps, axis=1, out=steps)
+    powers = np.empty((len(log_of), len(n), log_of.shape[1]), dtype=np.complex128)
+    powers[:, 0] = np.exp(n[0] * log_of)
+    further, known = np.exp(log_of)[:, None, :], 1
+    while known < len(n):
+        some = min(known, len(n) - known)
+        np.multiply(powers[:, :some], further, out=powers[:, known : known + some])
+        further, known = further * further, known + some
+    return powers
 
 
 def _series(slope: Floats, length: Floats, log_largest: Floats) -> Floats:

@@ -67,7 +67,11 @@ class MomentPosterior:
 
     def quantiles(self, parameter: int, q: Sequence[float]) -> Floats:
         """Quantiles of the mean (0) or the variance (1), (n_cells, len(q)), from the integrals."""
-        return self._integrals[3][parameter].quantiles(q, len(self.noisy.values))
+        return self.marginal(parameter).quantiles(q, len(self.noisy.values))
+
+    def marginal(self, parameter: int) -> Mixture:
+        """The law of the mean (0) or the variance (1) of every cell."""
+        return self._integrals[3][parameter]
 
     @cached_property
     def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[Mixture, Mixture]]:

@@ -7,7 +7,7 @@ with their first two moments. Distribution functions are then right to about 0.0
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
@@ -109,6 +109,13 @@ class Mixture:
             degrees=np.concatenate([part.degrees for part in parts]),
             is_variance=parts[0].is_variance,
         )
+
+    @classmethod
+    def weighed(cls, parts: Sequence[Mixture], share: Floats) -> Mixture:
+        """Mixtures of the same cells as one, with shares (n_parts, n_cells) that sum to 1 in every cell."""
+        joined = cls.joined(parts, [0] * len(parts))
+        weight = [part.weight * own[part.cell] for part, own in zip(parts, share, strict=True)]
+        return replace(joined, weight=np.concatenate(weight))
 
     def quantiles(self, q: Sequence[float], cells: int) -> Floats:
         """Quantiles of every cell, (n_cells, len(q))."""

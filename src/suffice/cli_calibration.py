@@ -64,7 +64,14 @@ def plan(
     from suffice.pipeline.needed_epsilon import smallest_epsilon  # noqa: PLC0415
 
     needed = smallest_epsilon(
-        read, target, n=n, prior=prior, n_prior=n_prior, simulations=simulations, rng=seed
+        read,
+        target,
+        n=n,
+        prior=prior,
+        n_prior=n_prior,
+        simulations=simulations,
+        rng=seed,
+        progress=None if as_json else rendering.Progress("planning", "posteriors"),
     )
     if as_json:
         rendering.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})

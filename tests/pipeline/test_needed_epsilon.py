@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +11,12 @@ import pytest
 import suffice
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.needed_epsilon import smallest_epsilon
+from suffice.pipeline.needed_epsilon import Trials, smallest_epsilon
 from suffice.pipeline.spec import load_spec
 from suffice.pipeline.target import NeededEpsilon, Target, parse_target
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from suffice.pipeline.spec import Spec
 
 
@@ -62,8 +61,79 @@ def test_the_answer_is_where_the_width_is_reached() -> None:
     assert found.width_without_noise < 0.07
     error = 6 * np.hypot(found.width_standard_error, found.width_standard_error * np.sqrt(200 / 1000))
     assert 0 < error < 0.02
+    assert 0 < found.epsilon_standard_error < 0.2 * found.epsilon
     assert abs(np.median(widths(found.statistic_epsilon, 1000, 1000)) - 0.12) < error + 0.002
     assert np.median(widths(found.statistic_epsilon * 2 / 3, 1000, 1000)) > 0.12 + error
+
+
+@pytest.mark.parametrize(
+    ("entry", "neighboring", "prior", "target", "n", "size"),
+    [
+        (
+            {"family": "bernoulli", "column": "x"},
+            "add_or_remove_one",
+            "Beta(1, 1)",
+            "x probability width 0.1",
+            500,
+            40,
+        ),
+        (
+            {"family": "poisson", "column": "x", "upper": "60"},
+            "add_or_remove_one",
+            "Gamma(20, 2)",
+            "x rate width 0.6",
+            1000,
+            40,
+        ),
+        (
+            {"family": "poisson", "column": "x", "upper": "4", "nulls": {"value": "0"}},
+            "replace_one",
+            "Gamma(5, 2)",
+            "x rate width 0.9",
+            100,
+            12,
+        ),
+    ],
+    ids=["bernoulli", "poisson", "clipped"],
+)
+def test_a_fine_grid_of_all_simulations_agrees(
+    entry: dict[str, Any], neighboring: str, prior: str, target: str, n: int, size: int
+) -> None:
+    """The smallest epsilon of a fine grid of the same simulations is at most 2 % smaller, and no larger."""
+    spec = load_spec(
+        {
+            "name": "grid",
+            "dataset": "grid",
+            "source": {"parquet": "rows/"},
+            "privacy": {"epsilon": "1", "neighboring": neighboring},
+            "statistics": {"x": entry},
+        }
+    )
+    asked = parse_target(target)
+    found = smallest_epsilon(spec, asked, n=n, prior=prior, simulations=size, rng=3)
+    trials = Trials.of(spec, asked, n=n, prior=prior, simulations=size, rng=3)
+    grid = [found.epsilon * (1 + Fraction(step, 100)) for step in (-8, -5, -3, -2, 0, 4)]
+    medians = [float(np.median(trials.widths(epsilon))) for epsilon in grid]
+    assert [median <= asked.width for median in medians] == [False, False, False, False, True, True]
+    assert found.width == pytest.approx(medians[4], rel=1e-6)
+    assert found.width_without_noise == pytest.approx(np.median(trials.widths_without_noise()))
+    assert found.width_without_noise < np.median(trials.widths(Fraction(50))) * 1.001
+
+
+def test_progress_ends_with_all_that_was_done() -> None:
+    told: list[tuple[int, int]] = []
+    smallest_epsilon(
+        spec_of(neighboring="replace_one"),
+        "flag probability width 0.2",
+        n=300,
+        simulations=40,
+        rng=7,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    *before, last = told
+    assert last[0] == last[1]
+    assert all(done < total for done, total in before)
+    assert [done for done, _ in before] == sorted(done for done, _ in before)
 
 
 def test_a_seed_makes_the_answer_repeatable_and_shares_count() -> None:
