@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.posterior import IGNORED, NOISE_AWARE, generator
+from suffice.pipeline.inference import posterior_of, require_way_of_clipping
+from suffice.pipeline.posterior import IGNORED, MODELLED, NOISE_AWARE, generator
 from suffice.pipeline.simulation import discrete_laplace
 from suffice.pipeline.sums import MomentSums
 from suffice.pipeline.verdict import DRAWS, Calibration, Ranks
@@ -77,6 +77,7 @@ def calibrate(
     method: str = NOISE_AWARE,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
@@ -99,6 +100,8 @@ def calibrate(
     n_prior : optional
         A private N is drawn from it, and the posterior is computed under it. By default uniform on
         ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
+    clipping : {"modelled", "ignored"}
+        As in ``Release.posterior``, of the run with clipping; ignoring it shows what modelling it gains.
     simulations : int, > 0, optional
         The more, the smaller the failure that is seen. By default ``SIMULATIONS``, or ``SLOW_SIMULATIONS``
         where posteriors take MCMC (seconds for several columns) or quadrature of a density (a minute or
@@ -120,7 +123,9 @@ def calibrate(
     if simulations is not None:
         require_positive("simulations", simulations)
     chosen = release.statistic(statistic).where(where)
+    require_way_of_clipping(clipping)
     world = world_of(chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior)
+    world = dataclasses.replace(world, clipping=clipping)
     if simulations is None:
         simulations = SLOW_SIMULATIONS if world.is_slow else SIMULATIONS
     simulated = simulate(world, simulations, generator(rng), progress)

@@ -65,7 +65,7 @@ def posterior_of(
     """
     if method == NOISE_AWARE:
         return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping=clipping)
-    _require_way_of_clipping(clipping)
+    require_way_of_clipping(clipping)
     if method != PLUG_IN:
         message = (
             f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
@@ -85,7 +85,7 @@ def noise_aware_posterior(
     clipping: str = MODELLED,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
-    _require_way_of_clipping(clipping)
+    require_way_of_clipping(clipping)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:
         message = (
@@ -165,7 +165,13 @@ def default_prior(statistic: NoisyStatistic) -> Prior:
     return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
 
 
-def _require_way_of_clipping(clipping: str) -> None:
+def require_way_of_clipping(clipping: str) -> None:
+    """Refuse what is neither modelled nor ignored.
+
+    Raises
+    ------
+    UsageError
+    """
     if clipping not in {MODELLED, IGNORED}:
         message = f"clipping is {MODELLED} or {IGNORED}, not {clipping!r}"
         raise UsageError(message)

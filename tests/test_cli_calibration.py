@@ -42,6 +42,10 @@ def test_a_calibration_states_coverage_and_verdict(place: Place, suffice: Runner
     assert "<svg" in plot.read_text(encoding="utf-8")
     clipped = suffice.json("calibrate", "flights", "stops", "--method", "plug-in", "--simulations", "50")
     assert [row["clipping"] for row in clipped["rows"]] == [True, False]
+    stops = ("calibrate", "flights", "stops", "--simulations", "20", "--seed", "1")
+    ways = [suffice.json(*stops, "--clipping", way)["rows"] for way in ("modelled", "ignored")]
+    assert ways[0][0] != ways[1][0]
+    assert ways[0][1] == ways[1][1]
     text = suffice.text(*words, "--where", "origin=JFK")
     assert "200 simulations" in text
     assert "at most 0.001 of the time" in text
@@ -49,7 +53,14 @@ def test_a_calibration_states_coverage_and_verdict(place: Place, suffice: Runner
 
 @pytest.mark.parametrize(
     "words",
-    [("--simulations", "0"), ("--seed", "-1"), ("--plot", "p.pdf"), ("--n-prior", "many"), ("--method", "x")],
+    [
+        ("--simulations", "0"),
+        ("--seed", "-1"),
+        ("--plot", "p.pdf"),
+        ("--n-prior", "many"),
+        ("--method", "x"),
+        ("--clipping", "x"),
+    ],
 )
 def test_bad_arguments_of_a_calibration_are_exit_2(
     place: Place, suffice: Runner, words: tuple[str, str]

@@ -84,6 +84,12 @@ def test_a_posterior_models_clipping_or_warns_where_it_matters(
     written = page.read_text(encoding="utf-8")
     assert "Clipping is modelled in 3 of 3 cells" in written
     assert "knows nothing of clipping" not in written
+    ignored = ("posterior", "flights", "stops", "--clipping", "ignored")
+    told = suffice.json(*ignored)["clipping"]
+    assert all(cell["is_warned"] and not cell["is_modelled"] for cell in told["cells"])
+    assert "clipping matters in 3 of 3 cells" in suffice.text(*ignored)
+    refused = suffice.json(*ignored[:-1], "sometimes", status=2)["error"]
+    assert "modelled or ignored" in refused["message"]
     plug_in = ("posterior", "flights", "stops", "--method", "plug-in")
     told = suffice.json(*plug_in, "--card", str(page))["clipping"]
     assert all(cell["is_warned"] and not cell["is_modelled"] for cell in told["cells"])

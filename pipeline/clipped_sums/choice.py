@@ -24,6 +24,7 @@ from suffice.pipeline.clipped_sums.posterior import clipped_law
 from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.mixtures import Mixture, mixture_law
+from suffice.pipeline.pooling.grids import pooled_grid_law
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,7 @@ LARGEST_BOUND = 1024
 _FAR = 8.0
 _EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.08, 0.16, 0.28, 0.4])
 _ENDS = np.concatenate([_EDGES, [0.5], 1.0 - _EDGES[::-1]])
+_LEVELS, _CHANCES = (_ENDS[1:] + _ENDS[:-1]) / 2.0, np.diff(_ENDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +105,11 @@ def law_with_clipping(
     Under a density it is modelled everywhere: that costs no more.
     """
     cells = len(statistic.values)
-    is_possible = (statistic.plan.parameters.upper or 0) <= LARGEST_BOUND and not statistic.again
+    is_possible = _is_possible(statistic)
     if isinstance(prior, Density):
         if not is_possible:
             return any_prior_law(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
-        return clipped_law(statistic, prior, n_prior), np.ones(cells, dtype=bool)
+        return clipped_law([statistic], prior, [n_prior]), np.ones(cells, dtype=bool)
     parts = prior.components if isinstance(prior, Mixture) else (prior,)
     laws = [_noise_aware(statistic, part, n_prior) for part in parts]
     matters = np.zeros(cells, dtype=bool)
@@ -115,29 +117,64 @@ def law_with_clipping(
         for part, law in zip(parts, laws, strict=True):
             matters |= _matters(statistic, part, n_prior, law)
     plain = mixture_law(prior, laws) if isinstance(prior, Mixture) else laws[0]
+    return _partly(plain, [statistic], prior, [n_prior], matters), matters
+
+
+def pooled_with_clipping(
+    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
+) -> tuple[Law, Mask]:
+    """Return the same of a parameter that aligned statistics of disjoint data share, each with its own N."""
+    cells = len(parts[0].values)
+    is_possible = all(_is_possible(part) for part in parts)
+    if isinstance(prior, Density) and is_possible:
+        return clipped_law(parts, prior, n_priors), np.ones(cells, dtype=bool)
+    plain = pooled_grid_law(parts, prior, n_priors)
+    matters = np.zeros(cells, dtype=bool)
+    if is_possible:
+        mean, sd = plain.means, plain.sds
+        values = plain.quantiles(plain.name, _LEVELS.tolist(), 1, np.random.default_rng(0))
+        far = _far(plain.name, mean, sd)
+        matters = ~(np.max(_shifts(parts[0], far), axis=1) <= NEGLIGIBLE * sd)
+        matters &= ~(_shifts(parts[0], values) @ _CHANCES <= NEGLIGIBLE * sd)
+    return _partly(plain, parts, prior, n_priors, matters), matters
+
+
+def _is_possible(statistic: NoisyStatistic) -> bool:
+    return (statistic.plan.parameters.upper or 0) <= LARGEST_BOUND and not statistic.again
+
+
+def _partly(
+    plain: Law,
+    parts: Sequence[NoisyStatistic],
+    prior: Prior | Mixture | Density,
+    n_priors: Sequence[NPrior],
+    matters: Mask,
+) -> Law:
+    """The law without clipping, and with it where that matters."""
     if not matters.any():
-        return plain, matters
-    chosen = statistic.take(np.flatnonzero(matters))
-    law = clipped_law(chosen, prior, n_prior)
-    if matters.all():
-        return law, matters
-    return PartlyClipped(plain=plain, clipped=law, modelled=matters), matters
+        return plain
+    rows = np.flatnonzero(matters)
+    law = clipped_law([part.take(rows) for part in parts], prior, n_priors)
+    return law if matters.all() else PartlyClipped(plain=plain, clipped=law, modelled=matters)
 
 
 def _matters(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior, law: Law) -> Mask:
     """Whether the expected shift under a law without clipping is more than negligible, (n_cells,)."""
     (name,) = law.parameters
     mean, sd = law.mean(name), law.sd(name)
-    largest = 1.0 if name == "probability" else np.inf
-    far = np.stack([np.maximum(mean - _FAR * sd, 0.0), np.minimum(mean + _FAR * sd, largest)], axis=1)
-    matters: Mask = ~(np.max(_shifts(statistic, far), axis=1) <= NEGLIGIBLE * sd)
+    matters: Mask = ~(np.max(_shifts(statistic, _far(name, mean, sd)), axis=1) <= NEGLIGIBLE * sd)
     near = np.flatnonzero(matters)
     if near.size:
         alone = law if matters.all() else _noise_aware(statistic.take(near), prior, n_prior)
-        levels, chance = (_ENDS[1:] + _ENDS[:-1]) / 2.0, np.diff(_ENDS)
-        values = alone.quantiles(name, levels.tolist(), 1, np.random.default_rng(0))
-        matters[near] = ~(_shifts(statistic, values) @ chance <= NEGLIGIBLE * sd[near])
+        values = alone.quantiles(name, _LEVELS.tolist(), 1, np.random.default_rng(0))
+        matters[near] = ~(_shifts(statistic, values) @ _CHANCES <= NEGLIGIBLE * sd[near])
     return matters
+
+
+def _far(name: str, mean: Floats, sd: Floats) -> Floats:
+    """Parameters far to either side of the mean, (n_cells, 2)."""
+    largest = 1.0 if name == "probability" else np.inf
+    return np.stack([np.maximum(mean - _FAR * sd, 0.0), np.minimum(mean + _FAR * sd, largest)], axis=1)
 
 
 def _shifts(statistic: NoisyStatistic, values: Floats) -> Floats:

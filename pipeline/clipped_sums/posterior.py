@@ -1,7 +1,8 @@
 r"""The law of one parameter behind noisy sums of clipped counts, by quadrature, under any prior.
 
-The likelihood of a cell's noisy sums is exact (``likelihood``); times the prior it is integrated over the
-logarithm of a rate, or the logit of a probability, on panels that saddle points find.
+The likelihood of a cell's noisy sums is exact (``likelihood``); times the prior, and times those of other
+data sets with the same parameter where there are any, it is integrated over the logarithm of a rate, or the
+logit of a probability, on panels that saddle points find.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from suffice.pipeline.n_prior import Fixed
 from suffice.pipeline.priors import Beta, Gamma
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,6 +47,8 @@ _AROUND = np.array([-8.0, -3.0, 0.0, 3.0, 8.0])
 _RISE = 16.0
 _LONGEST = 2.0
 _NOTHING = -1e100
+_DEEP = 100.0
+"""Nats below the highest density of a product at which it is only known about."""
 _ELEMENTS = 1 << 21
 """Chances held at a time while panels are found: some hundred megabytes with what rests on them."""
 
@@ -66,20 +69,32 @@ class PriorOnLine:
     edges: Floats
 
 
-def clipped_law(statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior) -> GridLaw:
+def clipped_law(
+    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
+) -> GridLaw:
     """Return the law of a family's one parameter given noisy sums of clipped counts.
+
+    Parameters
+    ----------
+    parts : sequence of NoisyStatistic
+        One, or several of disjoint data with one parameter in common, cell by cell.
+    prior : Prior, Mixture or Density
+        It counts once.
+    n_priors : sequence of NPrior
+        Of every part's own number of records.
 
     Raises
     ------
     PriorError
         Where a density is improper or leaves the parameter's domain.
     """
+    statistic = parts[0]
     family = FAMILIES[statistic.plan.family]
     line = _LINES[family.prior]
     (name,) = _nothing_seen(statistic, family.default_prior(statistic.plan.parameters)).parameters
     own = prior_on_line(statistic, prior, line)
-    counts = noisy_counts(statistic, n_prior)
-    return GridLaw.of(name, line, _cells(statistic, own, counts, n_prior, line))
+    counts = [noisy_counts(part, given) for part, given in zip(parts, n_priors, strict=True)]
+    return GridLaw.of(name, line, _cells(statistic, own, counts, n_priors, line))
 
 
 def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior) -> NoisyCounts:
@@ -144,7 +159,11 @@ def _nothing_seen(statistic: NoisyStatistic, prior: Prior) -> Any:
 
 
 def _cells(
-    statistic: NoisyStatistic, prior: PriorOnLine, counts: NoisyCounts, n_prior: NPrior, line: Line
+    statistic: NoisyStatistic,
+    prior: PriorOnLine,
+    counts: Sequence[NoisyCounts],
+    n_priors: Sequence[NPrior],
+    line: Line,
 ) -> Iterator[Cell]:
     """Panels and log densities, cell by cell; panels are found for many cells at a time."""
     constants = statistic.plan.parameters
@@ -154,37 +173,60 @@ def _cells(
         law: Floats = record(line.parameter(place), constants)
         return law
 
-    per_cell = 5 * (len(prior.edges) + len(_AROUND)) * (counts.reach + 1)
+    per_cell = 5 * (len(prior.edges) + len(counts) * len(_AROUND)) * (counts[0].reach + 1)
     step = max(1, _ELEMENTS // per_cell)
-    cells = np.arange(len(counts.first))
+    cells = np.arange(len(statistic.values))
     for start in range(0, len(cells), step):
-        batch = counts.take(cells[start : start + step])
+        batch = [part.take(cells[start : start + step]) for part in counts]
         row, left, right = _panels(batch, prior, chances)
-        ends = np.searchsorted(row, np.arange(len(batch.first) + 1))
+        ends = np.searchsorted(row, np.arange(len(batch[0].first) + 1))
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
-            own = batch.take(np.array([cell]))
+            own = [part.take(np.array([cell])) for part in batch]
 
-            def log_density(place: Floats, own: NoisyCounts = own) -> Floats:
-                return log_product(own, n_prior, chances(place), prior.log_density(place))
+            def log_density(place: Floats, own: Sequence[NoisyCounts] = own) -> Floats:
+                return _log_density(own, n_priors, chances(place), prior.log_density(place))
 
             yield left[first:last], right[first:last], log_density
 
 
+def _log_density(
+    own: Sequence[NoisyCounts], n_priors: Sequence[NPrior], chance: Floats, log_prior: Floats
+) -> Floats:
+    """The log of the prior and all likelihoods of one cell, (n_rows,), but for a constant."""
+    if len(own) == 1:
+        return log_product(own[0], n_priors[0], chance, log_prior)
+    rows = np.zeros(len(chance), dtype=np.int64)
+    depths = np.stack([saddle(part.take(rows), chance).log_weight for part in own])
+    together = log_prior + np.sum(depths, axis=0)
+    together -= np.max(together)
+    log_density: Floats = np.maximum(together, _NOTHING)
+    near = together > -_DEEP
+    log_density[near] = log_prior[near]
+    for part, depth, n_prior in zip(own, depths, n_priors, strict=True):
+        # What the others make improbable need not be resolved: to each they are part of the prior.
+        others = (together - depth)[near]
+        log_density[near] += log_product(part, n_prior, chance[near], others) - others
+    log_density[near] -= np.max(log_density[near])
+    return log_density
+
+
 def _panels(
-    counts: NoisyCounts, prior: PriorOnLine, chances: Callable[[Floats], Floats]
+    counts: Sequence[NoisyCounts], prior: PriorOnLine, chances: Callable[[Floats], Floats]
 ) -> tuple[Cells, Floats, Floats]:
     """Panels beyond which nothing matters, ascending cell by cell: the cell, left and right."""
-    cells = np.arange(len(counts.first))
-    centre, width = _fit(counts, prior, chances)
-    half = float(_places(np.array([counts.reach / 2.0]), prior, chances)[0])
-    own = centre[:, None] + width[:, None] * _AROUND
-    shared = np.broadcast_to(prior.edges, (len(cells), len(prior.edges)))
-    edges = np.sort(np.clip(np.concatenate([own, shared], axis=1), prior.edges[0], prior.edges[-1]), axis=1)
+    cells = np.arange(len(counts[0].first))
+    half = float(_places(np.array([counts[0].reach / 2.0]), prior, chances)[0])
+    edges = np.broadcast_to(prior.edges, (len(cells), len(prior.edges)))
+    for part in counts:
+        centre, width = _fit(part, prior, chances)
+        edges = np.concatenate([edges, centre[:, None] + width[:, None] * _AROUND], axis=1)
+    edges = np.sort(np.clip(edges, prior.edges[0], prior.edges[-1]), axis=1)
 
     def evaluate(row: Cells, place: Floats) -> Floats:
-        flat = place.ravel()
-        at = saddle(counts.take(np.repeat(row, place.shape[1])), chances(flat))
-        value = at.log_weight + prior.log_density(flat)
+        flat, rows = place.ravel(), np.repeat(row, place.shape[1])
+        chance, value = chances(flat), prior.log_density(flat)
+        for part in counts:
+            value = value + saddle(part.take(rows), chance).log_weight
         return np.maximum(value, _NOTHING).reshape(place.shape)
 
     row, left, right, _ = divide(

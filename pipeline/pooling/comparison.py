@@ -14,7 +14,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.pooling.relation import Relation, relation_of, require, require_agreement
 from suffice.pipeline.pooling.releases import aligned
-from suffice.pipeline.posterior import DRAWS, MASS, generator
+from suffice.pipeline.posterior import DRAWS, MASS, MODELLED, generator
 from suffice.pipeline.public_priors import conjugate_like
 from suffice.pipeline.simulation import discrete_laplace
 
@@ -100,6 +100,7 @@ def compare(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
     where: Mapping[str, object] | None = None,
     vouched: bool = False,
     draws: int = DRAWS,
@@ -113,7 +114,7 @@ def compare(
         As two windows of a series; the change is from the first to the second.
     statistic : str
         Its name in both.
-    prior, n_prior
+    prior, n_prior, clipping
         As in ``Release.posterior``: the same for both, whose parameters are independent a priori. What is
         apparent rests, under a density, on a conjugate prior about where that is and as wide.
     where : mapping, optional
@@ -138,7 +139,9 @@ def compare(
     require([first, second], statistic, Relation.DISJOINT, vouched=vouched)
     source = generator(rng)
     parts = aligned([release.statistic(statistic).where(where) for release in (first, second)])
-    before, after = (noise_aware_posterior(part, prior=prior, n_prior=n_prior) for part in parts)
+    before, after = (
+        noise_aware_posterior(part, prior=prior, n_prior=n_prior, clipping=clipping) for part in parts
+    )
     differences, ratios = (
         {
             parameter: contrast_between(

@@ -12,13 +12,18 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.contrasts import matched_cells
 from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.inference import disjoint_posterior, n_prior_for, noise_aware_posterior
+from suffice.pipeline.inference import (
+    disjoint_posterior,
+    n_prior_for,
+    noise_aware_posterior,
+    require_way_of_clipping,
+)
 from suffice.pipeline.mixtures import Mixture, one_component
 from suffice.pipeline.pooling.grids import pooled_grid_law
 from suffice.pipeline.pooling.particles import products
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.tables import PooledTablesLaw, factors_of
-from suffice.pipeline.posterior import IGNORED, generator
+from suffice.pipeline.posterior import IGNORED, MODELLED, generator
 from suffice.pipeline.release import Release
 from suffice.pipeline.table_laws import PiecesLaw
 
@@ -49,6 +54,7 @@ def pool(
     vouched: bool = False,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
     where: Mapping[str, object] | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Posterior:
@@ -72,6 +78,9 @@ def pool(
         ``Release.posterior`` takes them, but for disjoint data of several parameters.
     n_prior : optional
         Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
+    clipping : {"modelled", "ignored"}
+        As in ``Release.posterior``, under `disjoint`. Posteriors of `same_data` ignore clipping: the law of
+        clipped sums is worked out behind one noise alone.
     where : mapping, optional
         Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional
@@ -93,10 +102,11 @@ def pool(
         raise UsageError(message)
     releases = _listed(disjoint if disjoint is not None else same_data)
     claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
+    require_way_of_clipping(clipping)
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([release.statistic(statistic).where(where) for release in releases])
     if claimed is Relation.DISJOINT:
-        return pooled(parts, prior=prior, n_prior=n_prior, rng=generator(rng))
+        return pooled(parts, prior=prior, n_prior=n_prior, clipping=clipping, rng=generator(rng))
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
@@ -124,6 +134,7 @@ def pooled(
     *,
     prior: AnyPrior,
     n_prior: NPrior | int | str | None,
+    clipping: str = MODELLED,
     rng: np.random.Generator,
 ) -> Posterior:
     """Return the posterior of parameters that aligned statistics of disjoint data share, cell by cell.
@@ -143,7 +154,13 @@ def pooled(
         n_priors = [n_prior_for(part, n_prior) for part in parts]
         try:
             given = cast("Prior | Mixture | Density", first.prior)
-            law = pooled_grid_law(parts, given, n_priors)
+            if clipping == MODELLED and family.clipped_record is not None:
+                from suffice.pipeline.clipped_sums.choice import pooled_with_clipping  # noqa: PLC0415
+
+                law, modelled = pooled_with_clipping(parts, given, n_priors)
+                first = dataclasses.replace(first, models_clipping=modelled)
+            else:
+                law = pooled_grid_law(parts, given, n_priors)
             return dataclasses.replace(first, groups=parts[0].groups, law=law)
         except PriorError:
             # A proper conjugate prior may have too much of itself at an end to be integrated numerically.

@@ -9,6 +9,7 @@ import typer
 from suffice import rendering
 from suffice.cli_options import (
     DEFAULT_STORE,
+    ClippingOption,
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
@@ -96,6 +97,7 @@ def compare(
     statistic: Annotated[str, typer.Argument(help="A statistic of both.")],
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "modelled",
     where: WhereOption = None,
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
@@ -119,6 +121,7 @@ def compare(
         statistic,
         prior=prior,
         n_prior=parse_prior_of_n(n_prior),
+        clipping=clipping,
         where=parse_pairs("--where", where),
         vouched=vouched,
         draws=draws,

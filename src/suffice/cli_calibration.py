@@ -10,6 +10,7 @@ import typer
 from suffice import rendering
 from suffice.cli_options import (
     DEFAULT_STORE,
+    ClippingOption,
     JsonOption,
     PublicKeyOption,
     ReleaseArgument,
@@ -92,6 +93,7 @@ def calibrate(
             help="A private N is drawn from it; default: uniform up to twice the cells' median noisy N.",
         ),
     ] = None,
+    clipping: ClippingOption = "modelled",
     where: WhereOption = None,
     method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
     simulations: Annotated[
@@ -124,6 +126,7 @@ def calibrate(
         method=method,
         prior=prior,
         n_prior=n_prior,
+        clipping=clipping,
         simulations=simulations,
         rng=seed,
         progress=rendering.Progress("simulating", "data sets"),

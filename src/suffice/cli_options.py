@@ -52,6 +52,14 @@ PriorOfNOption = Annotated[
     str | None,
     typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.'),
 ]
+ClippingOption = Annotated[
+    str,
+    typer.Option(
+        "--clipping",
+        metavar="modelled|ignored",
+        help="Of counts beyond their bound: Poisson, geometric, negative binomial.",
+    ),
+]
 MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]
 NumberOfDrawsOption = Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")]

@@ -9,6 +9,7 @@ import typer
 from suffice import rendering
 from suffice.cli_options import (
     DEFAULT_STORE,
+    ClippingOption,
     DrawsOption,
     JsonOption,
     MassOption,
@@ -43,6 +44,7 @@ def pool(
     ] = None,
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "modelled",
     where: WhereOption = None,
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
@@ -70,7 +72,7 @@ def pool(
             return None
         return [open_for_reading(reference, store, public_keys) for reference in references]
 
-    related: dict[str, list[Release] | None] = {
+    related: dict[str, Any] = {
         "disjoint": opened(disjoint),
         "same_data": opened(same_data),
     }
@@ -81,6 +83,7 @@ def pool(
         vouched=vouched,
         prior=prior,
         n_prior=parse_prior_of_n(n_prior),
+        clipping=clipping,
         where=parse_pairs("--where", where),
         rng=rng,
     )

@@ -10,6 +10,7 @@ import typer
 from suffice import cli_analysis, rendering
 from suffice.cli_options import (
     DEFAULT_STORE,
+    ClippingOption,
     DrawsOption,
     JsonOption,
     MassOption,
@@ -36,6 +37,7 @@ def posterior(
     statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "modelled",
     where: WhereOption = None,
     method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
     mass: MassOption = 0.95,
@@ -73,7 +75,7 @@ def posterior(
     from suffice.pipeline.posterior import summarise  # noqa: PLC0415
 
     keys = parse_pairs("--where", where)
-    terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior)}
+    terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior), "clipping": clipping}
     drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
     rng = np.random.default_rng(seed)
     rows = summarise(drawn_from, mass, draws, rng)

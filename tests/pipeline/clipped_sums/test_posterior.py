@@ -18,7 +18,9 @@ from suffice.pipeline.densities import Density
 from suffice.pipeline.inference import noise_aware_posterior, posterior_of
 from suffice.pipeline.mixtures import Mixture
 from suffice.pipeline.n_prior import Fixed, NPrior, Uniform
+from suffice.pipeline.pooling.releases import pooled
 from suffice.pipeline.priors import Beta, Gamma
+from suffice.pipeline.simulation import discrete_laplace
 from support.noisy import noisy_statistic, statistic_plan
 from support.worlds import simulated_world
 
@@ -129,7 +131,7 @@ def test_posteriors_are_those_of_enumeration(
     public_n = n_prior.n if isinstance(n_prior, Fixed) else None
     statistic = released(family, [sums], epsilon=epsilon, public_n=public_n)
     given = PRIORS[family][which]
-    law = clipped_law(statistic, Density.of(given) or given, n_prior)
+    law = clipped_law([statistic], Density.of(given) or given, [n_prior])
     parameter, share = enumerated(family, statistic, given, n_prior)
     mean = float(share @ parameter)
     sd = float(np.sqrt(share @ (parameter - mean) ** 2))
@@ -153,7 +155,7 @@ def test_where_little_is_clipped_both_laws_agree() -> None:
     statistic = counted("14", [[3 * n, 11 * n] for n in (30, 1000, 10**6)])
     n_prior, prior = Uniform(0, 2 * 10**6), Gamma(9, 3)
     plain = noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping="ignored")
-    clipped = clipped_law(statistic, prior, n_prior)
+    clipped = clipped_law([statistic], prior, [n_prior])
     sd = plain.sd("rate")
     assert np.all(np.abs(plain.mean("rate") - clipped.mean("rate")) < 0.01 * sd)
     assert clipped.sd("rate") == pytest.approx(sd, rel=0.01)
@@ -185,7 +187,7 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
     )
     assert ignored.clipping.is_warned.tolist() == [False, True]
     # What is left out is negligible: the two laws of the first cell.
-    one = clipped_law(counted("40", [[100, 1900]]), Gamma(1, 0.05), Uniform(0, 100))
+    one = clipped_law([counted("40", [[100, 1900]])], Gamma(1, 0.05), [Uniform(0, 100)])
     assert abs(one.mean("rate")[0] - few.mean("rate")[0]) < 5 * NEGLIGIBLE * few.sd("rate")[0]
 
 
@@ -272,3 +274,85 @@ def test_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored(
     control = simulate(ignored, simulations, np.random.default_rng())
     assert min(control.clipped[0].p_values()) < 2.5e-7
     assert min(control.unclipped[0].p_values()) > 2.5e-7
+
+
+@pytest.mark.parametrize(
+    ("family", "which", "parts", "n_prior"),
+    [
+        ("poisson", 0, [[14, 5], [19, 1], [15, 9]], Uniform(0, 6)),
+        ("poisson", 2, [[3, 15], [23, 1]], Uniform(0, 6)),
+        ("geometric", 0, [[15], [9]], Fixed(6)),
+        ("negative_binomial", 3, [[19, 3], [-9, 30]], Uniform(0, 6)),
+    ],
+)
+def test_pooled_posteriors_are_those_of_enumeration(
+    family: str, which: int, parts: list[list[int]], n_prior: NPrior
+) -> None:
+    """The product of the likelihoods of all sums of every part, two noises, and the prior once."""
+    public_n = n_prior.n if isinstance(n_prior, Fixed) else None
+    statistics = [
+        released(family, [sums, sums[::-1]], epsilon=epsilon, public_n=public_n)
+        for sums, epsilon in zip(parts, ("0.5", "2", "0.3"), strict=False)
+    ]
+    given = PRIORS[family][which]
+    terms: dict[str, Any] = {
+        "prior": given,
+        "n_prior": None if public_n else n_prior,
+        "rng": np.random.default_rng(),
+    }
+    posterior = pooled(statistics, **terms)
+    place = np.linspace(-40.0, 12.0 if family == "poisson" else 34.0, 6001)
+    with np.errstate(divide="ignore"):
+        log_share = log_prior(family, given, place) * (1 - len(parts))
+        for statistic in statistics:
+            parameter, share = enumerated(family, statistic, given, n_prior)
+            log_share = log_share + np.log(share)
+    share = np.exp(log_share - np.max(log_share))
+    share /= np.sum(share)
+    mean = float(share @ parameter)
+    sd = float(np.sqrt(share @ (parameter - mean) ** 2))
+    (name,) = posterior.parameters
+    assert posterior.models_clipping is not None
+    assert posterior.models_clipping[0]
+    assert abs(posterior.mean(name)[0] - mean) < 1e-5 * sd
+    assert posterior.sd(name)[0] == pytest.approx(sd, rel=1e-4)
+    ignored = pooled(statistics, clipping="ignored", **terms)
+    assert ignored.models_clipping is None
+    assert abs(ignored.mean(name)[0] - mean) > 1e-3 * sd
+
+
+def test_pooled_cells_in_which_clipping_is_negligible_stay_as_they_were() -> None:
+    parts = [counted("40", [[100, 1900], [1900, 100]]), counted("40", [[120, 1880], [1850, 150]])]
+    terms: dict[str, Any] = {"prior": "Gamma(1, 0.1)", "n_prior": Uniform(0, 100)}
+    both, ignored = (
+        pooled(parts, **terms, clipping=clipping, rng=np.random.default_rng())
+        for clipping in ("modelled", "ignored")
+    )
+    assert both.models_clipping is not None
+    assert both.models_clipping.tolist() == [False, True]
+    assert both.mean("rate")[0] == ignored.mean("rate")[0]
+    assert both.mean("rate")[1] > ignored.mean("rate")[1] + 1.0
+    assert ignored.clipping is not None
+    assert ignored.clipping.is_warned.tolist() == [False, True]
+
+
+def test_pooled_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored() -> None:
+    """30 times two data sets of 40 records, rates of 10 on average behind a bound of 8.
+
+    Fewer than 20 of 30 intervals of 95 % hold the truth with a chance below 1e-6. Of those that ignore
+    clipping 12 % of 300 did: were it 20 %, 20 or more would with a chance below 1e-6.
+    """
+    cells, rng = 30, np.random.default_rng()
+    world = simulated_world("poisson", n=40, public_n=True, conditions=({"upper": "8"}, "Gamma(20, 2)"))
+    truth, sizes = world.truth(cells, rng), np.full(cells, 40)
+    parts = []
+    for _ in range(2):
+        noise = discrete_laplace(world.scale, (cells, len(world.plan.components)), rng)
+        parts.append(world.noisy(world.sums(truth, sizes, rng).clipped, noise))
+    held = []
+    for clipping in ("modelled", "ignored"):
+        posterior = pooled(parts, prior=world.prior, n_prior=None, clipping=clipping, rng=rng)
+        low, high = posterior.credible_interval("rate").T
+        held.append(int(np.sum((low < truth.ravel()) & (truth.ravel() < high))))
+    assert held[0] >= 20
+    assert held[1] < 20
