@@ -39,7 +39,14 @@ class Mixture:
     Parameters
     ----------
     *parts
-        Weights above 0, in any unit, and the component that each is of, by turns.
+        Weights above 0 and the component that each is of, by turns. Weights need not sum to 1: a component's
+        prior probability is its weight over the sum of all.
+
+    Raises
+    ------
+    PriorError
+        Where weights and priors do not come by turns, a weight is no finite number above 0, their sum is
+        too large for a number, or components are not of one kind.
     """
 
     weights: tuple[float, ...]
@@ -55,6 +62,11 @@ class Mixture:
             if not is_number or not 0.0 < weight < math.inf:  # type: ignore[operator]
                 message = f"Mixture: every weight must be a finite number above 0, not {weight!r}"
                 raise PriorError(message)
+        try:
+            math.fsum(weights)  # type: ignore[arg-type]
+        except OverflowError:
+            message = "Mixture: the weights are too large to be added up: their ratios are all that counts"
+            raise PriorError(message) from None
         kind = type(components[0])
         if isinstance(components[0], int | float) or any(
             type(component) is not kind for component in components

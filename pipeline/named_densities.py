@@ -140,7 +140,7 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
         return parse_prior(text)
     parts = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
     known = {"mean", "variance", "sd"}
-    if call.args or len(parts) != len(call.keywords) or not set(parts) <= known or "mean" not in parts:
+    if call.args or len(parts) != len(call.keywords) or not set(parts) <= known:
         message = (
             f"prior {text!r}: Independent takes two priors by keyword, as in Independent(mean=Normal(0, 10), "
             "sd=HalfNormal(5)), or variance= in the place of sd="
@@ -148,4 +148,4 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
         raise PriorError(message)
     from suffice.pipeline.planes.densities import Independent  # noqa: PLC0415 - rarely needed
 
-    return Independent(mean=parts["mean"], variance=parts.get("variance"), sd=parts.get("sd"))
+    return Independent(mean=parts.get("mean"), variance=parts.get("variance"), sd=parts.get("sd"))

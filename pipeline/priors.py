@@ -249,7 +249,11 @@ def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries
     way_out = way_out or f"write one of {', '.join(known)} with numbers"
     try:
         call = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except SyntaxError as error:
+        place = f"at character {error.offset} of {text.strip()!r}" if error.offset else f"in {text!r}"
+        message = f"prior: {error.msg} {place}: {way_out}"
+        raise PriorError(message) from None
+    except (ValueError, MemoryError, RecursionError):
         call = None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         message = f"prior {text!r} is not a distribution with its numbers: {way_out}"

@@ -301,6 +301,17 @@ def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="give probability"):
         likelihood.log_likelihood(statistic, rate=0.5)
     normal = released({"family": "normal", "lower": "0", "upper": "1"}, [[3, 4, 5]])
+    nothing: Any
+    for nothing in ("late", None, 5):
+        for of in (likelihood.observe, likelihood.log_likelihood):
+            with pytest.raises(UsageError, match=r"a released statistic, as release\.statistic"):
+                of(nothing, probability=0.3)
+    wrong: Any
+    for wrong in ("x", None, {}, np.ones(7), np.ones((2, 2))):
+        with pytest.raises(UsageError, match=r"probability has to be numbers that broadcast to \(1,\)"):
+            likelihood.log_likelihood(released(BERNOULLI, [[3, 4]]), probability=wrong)
+    with pytest.raises(UsageError, match=r"broadcast to \(1, 3\), not ndarray of shape \(2,\)"):
+        likelihood.log_likelihood(released(CATEGORICAL, [[3, 4, 5]]), probability=np.ones(2) / 2)
     with pytest.raises(UsageError, match=r"latent numbers of shape \(1, 2\)"):
         likelihood.log_likelihood(normal, mean=0.0, variance=1.0)
     with pytest.raises(UsageError, match="the noise is wide"):

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from suffice.errors import UsageError
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.moments import is_linear
 from suffice.pipeline.inference import n_prior_for
 from suffice.pipeline.likelihoods import counts, moments, sums
+from suffice.pipeline.release import NoisyStatistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
 
 COUNTS: dict[str, Callable[..., Any]] = {
     "bernoulli": counts.vector,
@@ -70,6 +71,7 @@ def log_likelihood(
     latent: Any = None,
 ) -> Any:
     """Return the log likelihood of every cell, (n_cells,); see ``suffice.numpyro.log_likelihood``."""
+    require_statistic(statistic)
     plan = statistic.plan
     names = parameters_of(plan.family, plan.parameters)
     if set(parameters) != set(names):
@@ -83,9 +85,60 @@ def log_likelihood(
         message = f"{plan.name} is {plan.family}: it takes {wanted}; observe() has them drawn"
         raise UsageError(message)
     prior = n_prior_for(statistic, n_prior)
-    given = {name: jnp.asarray(parameters[name]) for name in names}
+    given = {name: _array(statistic, name, parameters[name]) for name in names}
     if plan.family in COUNTS:
         return COUNTS[plan.family](statistic, prior, given["probability"])
     if plan.family in MOMENTS:
         return MOMENTS[plan.family](statistic, prior, given, latent)
     return sums.one_sum(statistic, prior, given)
+
+
+def require_statistic(statistic: object) -> None:
+    """Refuse what is no released statistic.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not isinstance(statistic, NoisyStatistic):
+        message = (
+            "a likelihood is of a released statistic, as release.statistic('cancelled') returns it, not of "
+            f"{type(statistic).__name__}"
+        )
+        raise UsageError(message)
+
+
+def _array(statistic: NoisyStatistic, name: str, value: Any) -> Any:
+    """Return a parameter as an array that broadcasts to its shape.
+
+    Raises
+    ------
+    UsageError
+        Where it is none.
+    """
+    wanted = _shape(statistic, name)
+    try:
+        array = jnp.asarray(value)
+        fits = jnp.broadcast_shapes(array.shape, wanted) == wanted
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        shape = f" of shape {jnp.shape(value)}" if hasattr(value, "shape") else ""
+        message = (
+            f"{statistic.plan.name}: {name} has to be numbers that broadcast to {wanted}, not "
+            f"{type(value).__name__}{shape}"
+        )
+        raise UsageError(message)
+    return array
+
+
+def _shape(statistic: NoisyStatistic, name: str) -> tuple[int, ...]:
+    """The shape of a parameter of all cells."""
+    plan, cells = statistic.plan, len(statistic.values)
+    columns = len(plan.parameters.columns)
+    if plan.family == "multivariate_normal":
+        return (cells, columns) if name == "mean" else (cells, columns, columns)
+    if plan.family == "linear_regression":
+        return (cells, columns - 1) if name == "coefficient" else (cells,)
+    labels = FAMILIES[plan.family].labels(plan.parameters)
+    return (cells, max(map(len, labels.values()))) if labels else (cells,)

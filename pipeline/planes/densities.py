@@ -66,13 +66,17 @@ class Independent:
     def __init__(
         self,
         *,
-        mean: Density | ScipyDistribution | Prior | str,
+        mean: Density | ScipyDistribution | Prior | str | None = None,
         variance: Density | ScipyDistribution | Prior | str | None = None,
         sd: Density | ScipyDistribution | Prior | str | None = None,
     ) -> None:
         from suffice.pipeline.named_densities import one_number  # noqa: PLC0415 - it parses with this
 
-        of, spread = _one_of("Independent", variance, sd)
+        example = "Independent(mean=Normal(0, 10), sd=HalfNormal(5))"
+        if mean is None:
+            message = f"Independent lacks the prior of the mean: write it as {example}"
+            raise PriorError(message)
+        of, spread = _one_of("Independent", variance, sd, example)
         object.__setattr__(self, "mean", one_number(mean))
         object.__setattr__(self, "spread", one_number(spread))
         object.__setattr__(self, "of", of)
@@ -112,14 +116,18 @@ class JointDensity:
         self,
         log_density: Callable[[Floats, Floats], Any],
         *,
-        mean: tuple[float, float],
+        mean: tuple[float, float] | None = None,
         variance: tuple[float, float] | None = None,
         sd: tuple[float, float] | None = None,
     ) -> None:
         if not callable(log_density):
             message = f"JointDensity: log_density must be a function of two arrays, not {log_density!r}"
             raise PriorError(message)
-        of, spread = _one_of("JointDensity", variance, sd)
+        example = "JointDensity(log_density, mean=(-math.inf, math.inf), sd=(0, math.inf))"
+        if mean is None:
+            message = f"JointDensity lacks the support of the mean: write it as {example}"
+            raise PriorError(message)
+        of, spread = _one_of("JointDensity", variance, sd, example)
         object.__setattr__(self, "log_density", log_density)
         object.__setattr__(self, "mean", ends_of("JointDensity", "mean", mean))
         object.__setattr__(self, "spread", ends_of("JointDensity", of, spread))
@@ -290,13 +298,14 @@ class DensityOnPlane:
         )
 
 
-def _one_of(kind: str, variance: Any, sd: Any) -> tuple[str, Any]:
+def _one_of(kind: str, variance: Any, sd: Any, example: str) -> tuple[str, Any]:
     """What the second prior is of, and that prior."""
     given = [(of, value) for of, value in zip(_OF_VARIANCE, (variance, sd), strict=True) if value is not None]
-    if len(given) != 1:
-        message = (
-            f"{kind} takes the prior of the variance or that of the sd: give variance= or sd=, and not both"
-        )
+    if not given:
+        message = f"{kind} lacks variance= or sd=, what the spread is: write it as {example}"
+        raise PriorError(message)
+    if len(given) > 1:
+        message = f"{kind} takes variance= or sd=, not both: write it as {example}"
         raise PriorError(message)
     return given[0]
 

@@ -76,11 +76,12 @@ def observe(
     Raises
     ------
     UsageError
-        Where the parameters or the noise do not fit; see ``log_likelihood``.
+        Where the statistic is none, or the parameters or the noise do not fit; see ``log_likelihood``.
     PriorError
         Where the prior of N leaves too few rows for a statistic of several columns.
     """
     _require_64_bits()
+    observed.require_statistic(statistic)
     site = statistic.plan.name if name is None else name
     latent, count = None, observed.n_latent(statistic)
     if count:
@@ -105,8 +106,8 @@ def log_likelihood(
     Raises
     ------
     UsageError
-        Where JAX computes in 32 bits, a parameter is missing or unknown, latent numbers are missing or have
-        no use, or the noise is so wide that exact sums would not fit into memory.
+        Where JAX computes in 32 bits, a parameter is missing, unknown or of another shape, latent
+        numbers are missing or have no use, or the noise is so wide that exact sums would not fit into memory.
     """
     _require_64_bits()
     return observed.log_likelihood(statistic, n_prior, parameters, latent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,6 +157,8 @@ def test_text_and_objects_say_the_same() -> None:
         "Mixture(0, Beta(1, 1))",
         "Mixture(True, Beta(1, 1))",
         "Mixture(1e999, Beta(1, 1))",
+        "Mixture(1e308, Beta(1, 1), 1e308, Beta(2, 1))",
+        "Mixture(1, Beta(1, 1), 1, Beta(2, 1), 1)",
         "Mixture(0.5, Beta(1, 1), 0.5, Gamma(1, 1))",
         "Mixture(0.5, Mixture(1, Beta(1, 1)))",
         "Mixture(1, __import__('os').getcwd())",
@@ -260,3 +263,18 @@ def test_quantiles_of_a_mixture_of_normal_priors_rest_on_no_draws() -> None:
     for name in ("mean", "variance"):
         assert twice.quantile(name, 0.9) == pytest.approx(alone.quantile(name, 0.9), rel=1e-3)
         assert not np.allclose(mixed.quantile(name, 0.9), alone.quantile(name, 0.9), rtol=1e-3)
+
+
+@pytest.mark.parametrize("weight", [-0.5, 0, math.nan, math.inf, 10**400, "1"])
+def test_a_weight_is_a_number_above_0(weight: Any) -> None:
+    with pytest.raises(PriorError, match="weight"):
+        Mixture(0.5, Beta(1, 1), weight, Beta(2, 1))
+
+
+def test_weights_count_by_their_ratios_alone() -> None:
+    cell = released("bernoulli", [[30, 22]])
+    one, other = (
+        noise_aware_posterior(cell, prior=Mixture(*weights)).mean("probability")
+        for weights in ((0.3, Beta(1, 9), 0.7, Beta(9, 1)), (3e5, Beta(1, 9), 7e5, Beta(9, 1)))
+    )
+    assert one == pytest.approx(other, rel=1e-12)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
+from suffice.pipeline.mixtures import parse_mixture
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.priors import (
     Beta,
@@ -172,3 +173,17 @@ def test_one_concentration_is_shared_by_all_categories() -> None:
     draws = Dirichlet(3).sample(10, np.random.default_rng(), 4)
     assert draws.shape == (10, 4)
     assert draws.sum(axis=1) == pytest.approx(np.ones(10))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Beta(1, 1", r"'\(' was never closed at character 5 of 'Beta\(1, 1'"),
+        (" Beta(1, 1))", r"unmatched '\)' at character 11 of"),
+        ("Gamma([1, 2)", r"at character 12 of"),
+    ],
+)
+def test_a_bracket_that_is_not_closed_is_told_by_its_place(text: str, message: str) -> None:
+    for parse in (parse_prior, parse_mixture):
+        with pytest.raises(PriorError, match=message):
+            parse(text)

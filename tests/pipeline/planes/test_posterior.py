@@ -291,6 +291,12 @@ def test_a_plug_in_posterior_without_any_variance_is_refused() -> None:
 def test_one_of_variance_and_sd_is_stated(given: Any) -> None:
     with pytest.raises(PriorError, match="variance= or sd="):
         Independent(mean=MEAN, **given)
+    with pytest.raises(PriorError, match=r"write it as Independent\(mean="):
+        Independent(mean=MEAN, **given)
+    with pytest.raises(PriorError, match="lacks the prior of the mean: write it as Independent"):
+        Independent(sd=SD)
+    with pytest.raises(PriorError, match="mean"):
+        JointDensity(flat, sd=(0, 1))
     ends = dict.fromkeys(given, (0, 1))
     with pytest.raises(PriorError, match="variance= or sd="):
         JointDensity(flat, mean=(-1, 1), **ends)
