@@ -62,13 +62,7 @@ class Panels:
             cut = np.any(rough > _TOLERANCE, axis=1)
             if not np.any(cut) or len(left) > _MOST_PANELS:
                 break
-            along = np.argmax(rough[cut], axis=1)
-            low, high = left[cut], right[cut]
-            rows = np.arange(len(low))
-            middle = (low[rows, along] + high[rows, along]) / 2.0
-            first, second = high.copy(), low.copy()
-            first[rows, along] = second[rows, along] = middle
-            lower, upper = np.concatenate([low, second]), np.concatenate([first, high])
+            lower, upper = halves(left[cut], right[cut], np.argmax(rough[cut], axis=1))
             left, right = np.concatenate([left[~cut], lower]), np.concatenate([right[~cut], upper])
             value = np.concatenate([value[~cut], density(*places(lower, upper))])
         return cls(left=left, right=right, log_value=value)
@@ -81,6 +75,15 @@ class Panels:
         value *= np.prod(self.right - self.left, axis=1)[:, None, None]
         total = float(np.einsum("i,j,rij->", weights, weights, value))
         return value / total, top + float(np.log(total))
+
+
+def halves(left: Floats, right: Floats, along: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Cut every rectangle in two across one side."""
+    rows = np.arange(len(left))
+    middle = (left[rows, along] + right[rows, along]) / 2.0
+    first, second = right.copy(), left.copy()
+    first[rows, along] = second[rows, along] = middle
+    return np.concatenate([left, second]), np.concatenate([first, right])
 
 
 def places(left: Floats, right: Floats) -> tuple[Floats, Floats]:
@@ -113,6 +116,22 @@ def around(density: LogDensity, edges: tuple[Floats, Floats]) -> tuple[Floats, F
     first, second = np.nonzero(kept)
     left = np.stack([finer[0][first], finer[1][second]], axis=1)
     return left, np.stack([finer[0][first + 1], finer[1][second + 1]], axis=1)
+
+
+def overlaps(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Rectangles that some and others have in common; each are corners, (n, 2)."""
+    left = np.maximum(some[0][:, None], others[0])
+    right = np.minimum(some[1][:, None], others[1])
+    both = np.all(left < right, axis=2)
+    return left[both], right[both]
+
+
+def covering(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Those of some rectangles that have something in common with others."""
+    left = np.maximum(some[0][:, None], others[0])
+    right = np.minimum(some[1][:, None], others[1])
+    kept = np.any(np.all(left < right, axis=2), axis=1)
+    return some[0][kept], some[1][kept]
 
 
 def thinned(ladders: Sequence[Floats], first: float, last: float) -> Floats:
@@ -187,10 +206,19 @@ def _coefficients() -> Floats:
     return np.asarray(matrix, dtype=np.float64)
 
 
+def coefficients(value: Floats) -> Floats:
+    """Coefficients of products of Legendre polynomials from values at the nodes, both (n, POINTS, POINTS)."""
+    return np.asarray(_coefficients() @ value @ _coefficients().T, dtype=np.float64)
+
+
+def polynomials(share: Floats) -> Floats:
+    """Legendre polynomials at places 0..1 along a side: (..., POINTS)."""
+    return np.asarray(np.polynomial.legendre.legvander(2.0 * share - 1.0, POINTS - 1), dtype=np.float64)
+
+
 def interpolation(share: Floats) -> Floats:
     """What values at the nodes count at places 0..1 along a side: (n, POINTS)."""
-    powers = np.polynomial.legendre.legvander(2.0 * share - 1.0, POINTS - 1)
-    return np.asarray(powers @ _coefficients(), dtype=np.float64)
+    return np.asarray(polynomials(share) @ _coefficients(), dtype=np.float64)
 
 
 @cache

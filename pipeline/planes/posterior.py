@@ -17,7 +17,7 @@ likelihood is a formula.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,12 +27,23 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import interval, noisy_moments, project
 from suffice.pipeline.planes.densities import DensityOnPlane, Independent, JointDensity
 from suffice.pipeline.planes.law import PlaneLaw
-from suffice.pipeline.planes.panels import PANELS, POINTS, Panels, around, node_weights, places, thinned
-from suffice.pipeline.planes.references import Reference, references_of
+from suffice.pipeline.planes.panels import (
+    PANELS,
+    POINTS,
+    Panels,
+    around,
+    covering,
+    node_weights,
+    overlaps,
+    places,
+    thinned,
+)
+from suffice.pipeline.planes.rows import FEW, LatentRows
+from suffice.pipeline.planes.surface import Surface
 from suffice.pipeline.priors import NormalInverseGamma
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -44,12 +55,14 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _TOLERABLE = 1e-4
-_NEAR, _PART = 0.02, 0.35
-_BAND, _MOST_BANDS = 5.0, 8
-_ROUNDED = 1e12
-_MOST_STAGES = 12
+_NEGLIGIBLE = 1e-9
+_IMPOSSIBLE = 1e-11
+"""Posterior probability below which a number of rows counts as impossible."""
+_DEPTHS = (28.0, 70.0, 250.0, 1000.0)
+"""Nats of noise that grids cover, until it is enough."""
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
 _END = 95.0
+_SOME = [0, 2, 4, 6, 8]
 _HUGE, _TINY, _NOTHING = 1e70, -320.0, -26.0
 _GRID = np.arange(-200.0, 200.5, 0.5)
 _OCTAVES = np.exp2(np.arange(-40.0, 140.0, 0.5))
@@ -88,22 +101,6 @@ def prior_law(
     plane = DensityOnPlane.of(prior, *unit)
     alone = _Exact(plane, 0.0, 0.0, 0.0)
     return PlaneLaw.of(names, unit, [(Panels.of(alone, *around(alone, alone.edges)), exists(plane, alone))])
-
-
-def _started(plane: DensityOnPlane, unit: tuple[float, float]) -> Iterator[NormalInverseGamma]:
-    """Conjugate priors to start with: one like the prior, others where it has smaller variances still.
-
-    A normal inverse gamma is wide in the mean where the variance is large, and excludes small variances;
-    other priors need not.
-    """
-    yield conjugate_alike(plane, unit)
-    low = _low(plane) - _BAND
-    for _ in range(_MOST_BANDS):
-        if low + _BAND / 2.0 < plane.lowest:
-            break
-        precision = math.exp(_bounded(low + 2.0 - 2.0 * math.log(max(2.0 * plane.width[0], 1e-6))))
-        yield _conjugate(unit, plane.centre[0], precision, _PART, _PART * math.exp(_bounded(low)))
-        low -= _BAND
 
 
 def _low(plane: DensityOnPlane) -> float:
@@ -157,32 +154,24 @@ def _plug_in(statistic: NoisyStatistic, plane: DensityOnPlane) -> Iterator[tuple
 def _noise_aware(
     statistic: NoisyStatistic, plane: DensityOnPlane, n_prior: NPrior
 ) -> Iterator[tuple[Panels, Exists]]:
-    """Panels of every cell, with as many references as it takes to resolve it."""
-    unit = interval(statistic.plan.parameters)
-    starts = [
-        references_of(noisy_moments(statistic, reference, n_prior)) for reference in _started(plane, unit)
-    ]
-    for cell, references in enumerate(zip(*starts, strict=True)):
-        product = _Product(plane, list(references))
-        for _ in range(_MOST_STAGES):
-            found = product.panels()
-            known = product.known(found)
-            place = product.unresolved(found, known)
-            if place is None:
+    """Panels of every cell, from grids of latent rows that cover as much of the noise as it takes."""
+    noisy = noisy_moments(statistic, conjugate_alike(plane, interval(statistic.plan.parameters)), n_prior)
+    for cell in range(len(noisy.values)):
+        for depth in _DEPTHS:
+            rows = LatentRows.of(noisy.take(np.array([cell])), depth)
+            product = _Product(plane, rows)
+            fine = product.fine()
+            surface = product.surface(*fine)
+            if product.is_resolved(surface):
                 break
-            noisy = noisy_moments(statistic, product.tilted(place, unit), n_prior).take(np.array([cell]))
-            product = _Product(plane, [*product.references, *references_of(noisy)])
         else:
             message = (
-                f"prior {plane.prior} and the released values of {statistic.plan.name} are so far apart, or "
-                "its tails are so heavy, that the posterior cannot be resolved: give a prior closer to what "
-                "is possible, or a narrower support"
+                f"prior {plane.prior} and the released values of {statistic.plan.name} are so far apart that "
+                "the posterior cannot be resolved: give a prior closer to what is possible, or a narrower "
+                "support"
             )
             raise PriorError(message)
-        # Far out likelihoods fall like that of the fewest rows there may be.
-        rows = min(one.least_rows for one in product.references)
-        trusted = replace(found, log_value=np.where(known, found.log_value, -np.inf))
-        yield trusted, exists(plane, _Exact(plane, rows, 0.0, rows))
+        yield product.panels(surface, fine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,84 +179,82 @@ class _Product:
     """The log of likelihood and prior of one cell, but for a constant."""
 
     prior: DensityOnPlane
-    references: Sequence[Reference]
+    rows: LatentRows
 
     def __call__(self, mean: Floats, log_variance: Floats) -> Floats:
         """Log densities at places (n, p) and (n, q): (n, p, q)."""
-        above = np.logaddexp.reduce(
-            [one.posterior.log_density(mean, log_variance) for one in self.references]
-        )
-        below = np.logaddexp.reduce(
-            [one.prior.log_density(mean, log_variance) - one.log_evidence for one in self.references]
-        )
-        likelihood = above - below
-        lost = below < -_ROUNDED
-        if np.any(lost):
-            # Differences of numbers so large say nothing any more. What no rows say is possible always is,
-            # rows that far from everything are not.
-            least = max(one.log_empty + one.log_evidence for one in self.references)
-            likelihood = np.where(lost, least, likelihood)
-        product: Floats = likelihood + self.prior.log_density(mean, log_variance)
+        product: Floats = self.rows.log_likelihood(mean, log_variance)
+        product += self.prior.log_density(mean, log_variance)
         return product
 
-    def panels(self) -> Panels:
-        """Divide the plane."""
-        return Panels.of(self, *around(self, self.edges))
+    def surface(self, left: Floats, right: Floats) -> Surface:
+        """The log likelihood wherever the product matters: on rectangles that cover those given."""
+        edges = [
+            thinned([wide[_SOME]], float(np.min(left[:, side])), float(np.max(right[:, side])))
+            for side, (wide, _) in enumerate(self.rows.ladders)
+        ]
+        corners = [
+            np.stack([grid.ravel() for grid in np.meshgrid(*part, indexing="ij")], axis=1)
+            for part in ([edge[:-1] for edge in edges], [edge[1:] for edge in edges])
+        ]
+        coarse = covering((corners[0], corners[1]), (left, right))
+        return Surface.of(self.rows.log_likelihood, self.prior.log_density, *coarse)
 
-    @property
-    def edges(self) -> tuple[Floats, Floats]:
-        """Places along both sides between which nothing but the product's own peak is narrow."""
-        found = []
-        for side in (0, 1):
-            ladders = [self.prior.edges[side]]
-            for one in self.references:
-                ladders += one.posterior.ladders[side]
-            found.append(thinned(ladders, self.prior.first[side], self.prior.last[side]))
-        return found[0], found[1]
-
-    def known(self, found: Panels) -> NDArray[np.bool_]:
-        """Nodes, (n_panels, POINTS, POINTS), at which a reference posterior is resolved."""
-        first, second = places(found.left, found.right)
-        known: NDArray[np.bool_] = np.any([one.knows(first, second) for one in self.references], axis=0)
-        return known
-
-    def unresolved(self, found: Panels, known: NDArray[np.bool_]) -> tuple[float, float] | None:
-        """A place where most of what no reference posterior resolves is, unless all of it is negligible."""
-        share, _ = found.shares()
-        missed = np.where(known, 0.0, node_weights() * share)
-        if np.sum(missed) <= _TOLERABLE:
-            return None
-        worst = int(np.argmax(np.sum(missed, axis=(1, 2))))
-        at = int(np.argmax(missed[worst]))
-        first, second = places(found.left[worst : worst + 1], found.right[worst : worst + 1])
-        return float(first[0, at // POINTS]), float(second[0, at % POINTS])
-
-    def tilted(self, place: tuple[float, float], unit: tuple[float, float]) -> NormalInverseGamma:
-        """Return the conjugate prior whose log density has the slope of the prior's at a place."""
-        offsets = np.array([-_NEAR, 0.0, _NEAR])
-        near = [
-            np.clip(
-                place[side] + self.prior.width[side] * offsets, self.prior.first[side], self.prior.last[side]
+    def fine(self) -> tuple[Floats, Floats]:
+        """Rectangles, as the prior divides the plane, in which the product may matter."""
+        edges = [
+            thinned(
+                [self.prior.edges[side], *self.rows.ladders[side]],
+                self.prior.first[side],
+                self.prior.last[side],
             )
             for side in (0, 1)
         ]
-        value = self.prior.log_density(near[0][None], near[1][None])[0]
-        value = np.maximum(value, -1e100)
-        slope = [(value[2, 1] - value[0, 1]), (value[1, 2] - value[1, 0])]
-        bend = [value[2, 1] - 2.0 * value[1, 1] + value[0, 1], value[1, 2] - 2.0 * value[1, 1] + value[1, 0]]
-        widths = [(one[2] - one[0]) for one in near]
-        slope = [own / width for own, width in zip(slope, widths, strict=True)]
-        bend = [own / (width / 2.0) ** 2 for own, width in zip(bend, widths, strict=True)]
-        # log c = -k (x - loc)^2 / 2 e^-l - b e^-l - (a + 1/2) l; from here on in units of e^l.
-        least = 1.0 / max(self.prior.width[0], 1e-6) ** 2
-        precision = max(-bend[0], least / 4.0)
-        shift = slope[0] / precision
-        within = precision * shift**2 / 2.0
-        # Both of these have to be above 0, whatever the bend.
-        scale = max(-bend[1] - within, _PART, _PART + 0.5 + slope[1] - within)
-        concentration = within + scale - 0.5 - slope[1]
-        variance = math.exp(_bounded(place[1]))
-        return _conjugate(unit, place[0] + shift, precision * variance, concentration, scale * variance)
+        return around(self, (edges[0], edges[1]))
+
+    def is_resolved(self, surface: Surface) -> bool:
+        """Whether next to nothing rests on the outermost noise that the grid covers."""
+        first, second, share, log_likelihood = self._heaviest(surface)
+        outer = self.rows.outer(first, second)[:, 0, 0] - log_likelihood
+        return bool(np.sum(share * np.exp(np.minimum(outer, 0.0))) < _TOLERABLE)
+
+    def _heaviest(self, surface: Surface) -> tuple[Floats, Floats, Floats, Floats]:
+        """Of every rectangle: the place (n, 1) of most of its mass, that mass, and the likelihood there."""
+        first, second = places(surface.left, surface.right)
+        log_likelihood = surface(first, second)
+        value = log_likelihood + self.prior.log_density(first, second)
+        value += np.sum(np.log(surface.right - surface.left), axis=1)[:, None, None]
+        share = (node_weights() * np.exp(value - np.max(value))).reshape(len(first), -1)
+        share /= np.sum(share)
+        kept = np.flatnonzero(np.sum(share, axis=1) > _NEGLIGIBLE)
+        most = np.argmax(share[kept], axis=1)
+        return (
+            first[kept, most // POINTS][:, None],
+            second[kept, most % POINTS][:, None],
+            np.sum(share[kept], axis=1),
+            log_likelihood.reshape(len(first), -1)[kept, most],
+        )
+
+    def panels(self, surface: Surface, fine: tuple[Floats, Floats]) -> tuple[Panels, Exists]:
+        """Divide the plane, and tell which moments there are."""
+        found = exists(self.prior, _Exact(self.prior, self._least_rows(surface), 0.0, 1.0))
+        left, right = overlaps(fine, (surface.left, surface.right))
+
+        def product(first: Floats, second: Floats) -> Floats:
+            value: Floats = surface(first, second) + self.prior.log_density(first, second)
+            return value
+
+        return Panels.of(product, left, right), found
+
+    def _least_rows(self, surface: Surface) -> float:
+        """The fewest rows that are not all but impossible."""
+        first, second, share, log_likelihood = self._heaviest(surface)
+        below = 0.0
+        for n, of_n in self.rows.few(first, second):
+            below += float(np.sum(share * np.exp(np.minimum(of_n[:, 0, 0] - log_likelihood, 0.0))))
+            if below > _IMPOSSIBLE:
+                return n
+        return FEW + 1.0
 
 
 @dataclass(frozen=True, slots=True)
