@@ -89,13 +89,14 @@ def _log_rising_near(concentration: Floats, count: Floats) -> Floats:
     gap = small - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         stirling = (large - 0.5) * np.log1p(gap / large) + gap * np.log(large + gap) - gap
-        stirling += _stirling_tail(large + gap) - _stirling_tail(large)
+        stirling += stirling_tail(large + gap) - stirling_tail(large)
     ratio = np.where(large < 32.0, gammaln(large + gap) - gammaln(large), stirling)
     result: Floats = ratio - gammaln(small)
     return result
 
 
-def _stirling_tail(x: Floats) -> Floats:
+def stirling_tail(x: Floats) -> Floats:
+    """Return what Stirling's formula leaves of log gamma(x)."""
     square = x * x
     return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * square)) / square) / x
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Sides: TypeAlias = NDArray[np.int64]
 
 NATS = 45.0
-SHARE = 1.0 / 500.0
+SHARE = 1.0 / 250.0
 """A box is cut while the share of its cell's mass that cutting may take off its bound is above this."""
 _NEGLIGIBLE = 35.0
 """Nats below the mass of a box that is nearly constant, at which another is left out."""
@@ -37,7 +37,7 @@ def cover(weights: MomentWeights, share: float = SHARE) -> tuple[Boxes, Floats]:
     """Boxes of all cells, cell by cell, and the log of a bound of the mass on each."""
     cells = len(weights.noisy.values)
     boxes = first_boxes(weights)
-    measures, side = _measured(weights, boxes)
+    measures, middles, side = _measured(weights, boxes)
     resolved, peak = np.full((2, cells), -np.inf)
     while True:
         cell, (mass, bound, middle, least) = boxes.cell, measures
@@ -62,11 +62,13 @@ def cover(weights: MomentWeights, share: float = SHARE) -> tuple[Boxes, Floats]:
         if not np.any(cut):
             break
         keep &= ~cut
-        halves = _halves(weights, boxes.take(cut), side[cut])
+        parents, kept = np.flatnonzero(cut), np.flatnonzero(keep)
+        halves = _halves(boxes.take(parents), np.take(middles, parents, axis=0), side[parents])
         more = _measured(weights, halves)
-        boxes = _joined([boxes.take(keep), halves])
-        measures = np.concatenate([measures[:, keep], more[0]], axis=1)
-        side = np.concatenate([side[keep], more[1]])
+        boxes = _joined([boxes.take(kept), halves])
+        measures = np.concatenate([np.take(measures, kept, axis=1), more[0]], axis=1)
+        middles = np.concatenate([np.take(middles, kept, axis=0), more[1]])
+        side = np.concatenate([side[kept], more[2]])
     order = np.argsort(boxes.cell, kind="stable")
     return boxes.take(order), measures[0, order]
 
@@ -109,7 +111,7 @@ def _reach(weights: MomentWeights) -> Floats:
     noisy = weights.noisy
     cells = np.arange(len(noisy.values))
     least, most = (float(end) for end in noisy.n_prior.support)
-    estimate = noisy.estimates()
+    estimate = weights.estimates
     best = np.full(len(cells), -np.inf)
     for number in (estimate[:, 0], np.zeros(len(cells)), np.ones(len(cells)), 2.0 * np.ones(len(cells))):
         n = np.clip(np.rint(number), least, most)
@@ -130,11 +132,11 @@ def _reach(weights: MomentWeights) -> Floats:
     return np.asarray(np.maximum(needed, 0.0) + 2.0 * NATS, dtype=np.float64)
 
 
-def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Sides]:
+def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Floats, Sides]:
     """Measure boxes.
 
     Logs (4, n_boxes) of a bound of the mass, a bound of the density, the density in the middle and the least
-    one seen; and the side to cut: the one along which density or bound change most.
+    one seen; where to cut each side; and the side to cut: the one along which density or bound change most.
     """
     bound = weights.log_bound(boxes)
     middle = _middles(weights, boxes)
@@ -160,13 +162,13 @@ def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Sides]:
         changes[:, side] = np.where(boxes.high[:, side] > boxes.low[:, side], highest - lowest, -1.0)
         least = np.minimum(least, lowest)
     bound = np.maximum(bound, at_middle)
-    return np.stack([bound + boxes.log_volume(), bound, at_middle, least]), np.argmax(changes, axis=1)
+    measures = np.stack([bound + boxes.log_volume(), bound, at_middle, least])
+    return measures, middle, np.argmax(changes, axis=1)
 
 
-def _halves(weights: MomentWeights, boxes: Boxes, side: Sides) -> Boxes:
+def _halves(boxes: Boxes, middle: Floats, side: Sides) -> Boxes:
     """Cut every box in two across one side."""
     flat = np.arange(3) == side[:, None]
-    middle = _middles(weights, boxes)
     # N is counted from both ends, the others touch.
     after = np.where(np.arange(3) == 0, middle + 1.0, middle)
     return _joined(
@@ -180,7 +182,7 @@ def _halves(weights: MomentWeights, boxes: Boxes, side: Sides) -> Boxes:
 def _middles(weights: MomentWeights, boxes: Boxes) -> Floats:
     """Where to cut each side: in the middle of a scale that is fine about what was observed."""
     noisy = weights.noisy
-    estimate = noisy.estimates()[boxes.cell]
+    estimate = np.take(weights.estimates, boxes.cell, axis=0)
     noise = 1.0 / np.min(noisy.rate)
     n = np.floor(_warped_middle(boxes.low[:, 0], boxes.high[:, 0], estimate[:, 0], noise))
     safe = np.maximum(n, 1.0)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Keys: TypeAlias = NDArray[np.int64]
 
 _SMALLEST = 1e-7
-_PER_SPREAD = 32.0
+_PER_SPREAD = 20.0
 """Locations nearer than the posterior's spread over this, or than half a width, are not told apart."""
 _FARTHEST = 2**15
 _REACH = 1e6

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from scipy.special import gammaln
 
-from suffice.pipeline.counts.weights import log_rising
+from suffice.pipeline.counts.weights import log_rising, stirling_tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LOG_ZERO = -600.0
 """Stands for log E where E is 0."""
+_MANY, _STIRLING = 1e4, 16.0
+"""Concentrations from which on differences of gamma functions cancel; least number for Stirling's series."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +55,10 @@ class Boxes:
     low: Floats
     high: Floats
 
-    def take(self, boxes: Rows | NDArray[np.bool_]) -> Self:
+    def take(self, boxes: Rows) -> Self:
         """Return the given boxes."""
-        return type(self)(cell=self.cell[boxes], low=self.low[boxes], high=self.high[boxes])
+        low, high = (np.take(corner, boxes, axis=0) for corner in (self.low, self.high))
+        return type(self)(cell=self.cell[boxes], low=low, high=high)
 
     def log_volume(self) -> Floats:
         """Log of the number of N times the area; a side that has one point counts as 1."""
@@ -74,11 +77,12 @@ class MomentWeights:
     noisy: NoisyMoments
     rows: Floats
     observed: Floats
+    estimates: Floats
 
     @classmethod
     def of(cls, noisy: NoisyMoments) -> Self:
-        """Prepare the functionals."""
-        return cls(noisy, *noisy.functionals())
+        """Prepare the functionals, and unbiased N, t and q."""
+        return cls(noisy, *noisy.functionals(), noisy.estimates())
 
     def log_weight(
         self, cell: Cells, n: Floats, mean: Floats, log_e: Floats, of_n: Floats | None = None
@@ -213,8 +217,16 @@ class MomentWeights:
         r"""Log of :math:`\Gamma(\alpha + \delta) / \Gamma(\alpha) \alpha^\delta`: monotone in N >= 2."""
         delta = self.noisy.concentration + 0.5
         alpha = np.maximum(n - 1.0, 1.0) / 2.0
-        ratio = log_rising(np.array([delta + 1.0]), alpha - 1.0) + gammaln(delta + 1.0)
-        return np.where(n <= 1.0, gammaln(delta), ratio - delta * np.log(alpha))
+        if delta > _MANY:
+            ratio = log_rising(np.array([delta + 1.0]), alpha - 1.0) + gammaln(delta + 1.0)
+            return np.where(n <= 1.0, gammaln(delta), ratio - delta * np.log(alpha))
+        far = alpha + delta
+        log_ratio = (far - 0.5) * np.log1p(delta / alpha) - delta
+        log_ratio += stirling_tail(far) - stirling_tail(alpha)
+        few = np.flatnonzero(alpha < _STIRLING)
+        log_ratio[few] = gammaln(far[few]) - gammaln(alpha[few]) - delta * np.log(alpha[few])
+        log_ratio[n <= 1.0] = gammaln(delta)
+        return log_ratio
 
     def _log_side(self, n: Floats) -> Floats:
         """What makes of alpha^delta the (N / 2)^delta of the density; rises with N >= 2."""

@@ -58,6 +58,7 @@ _TOLERABLE = 1e-4
 _NEGLIGIBLE = 1e-9
 _IMPOSSIBLE = 1e-11
 """Posterior probability below which a number of rows counts as impossible."""
+_COMPARED, _DISAGREES = 200, 0.01
 _DEPTHS = (28.0, 70.0, 250.0, 1000.0)
 """Nats of noise that grids cover, until it is enough."""
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
@@ -244,7 +245,23 @@ class _Product:
             value: Floats = surface(first, second) + self.prior.log_density(first, second)
             return value
 
-        return Panels.of(product, left, right), found
+        divided = Panels.of(product, left, right)
+        # Polynomials may overshoot between the places that they were made from: then nothing is saved.
+        if not self._agrees(divided):
+            divided = Panels.of(self, left, right)
+        return divided, found
+
+    def _agrees(self, found: Panels) -> bool:
+        """Whether the densities of rectangles are those of the product itself, in about all of the mass."""
+        share = (node_weights() * found.shares()[0]).reshape(len(found.left), -1)
+        mass = np.sum(share, axis=1)
+        kept = np.argsort(-mass)[:_COMPARED]
+        most = np.argmax(share[kept], axis=1)
+        first, second = places(found.left[kept], found.right[kept])
+        rows = np.arange(len(kept))
+        exact = self(first[rows, most // POINTS][:, None], second[rows, most % POINTS][:, None])[:, 0, 0]
+        off = np.abs(exact - found.log_value.reshape(len(share), -1)[kept, most])
+        return bool(mass[kept] @ np.minimum(off, 1.0) < _DISAGREES)
 
     def _least_rows(self, surface: Surface) -> float:
         """The fewest rows that are not all but impossible."""

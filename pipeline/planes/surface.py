@@ -26,7 +26,9 @@ _MOST_ROUNDS = 20
 _MOST_RECTANGLES = 1500
 _EDGE = 0.3
 """By how much of the last step between nodes a density may rise up to the edge."""
-_LARGEST, _LEAST = 700.0, -1e8
+_LARGEST, _LEAST = 700.0, -1e12
+_NATS, _DEEP = 60.0, 1000.0
+"""Nats below the highest product that may matter; and below all of those that do not, in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +53,12 @@ class Surface:
     @classmethod
     def of(cls, log_likelihood: LogDensity, log_prior: LogDensity, left: Floats, right: Floats) -> Self:
         """Cut rectangles until the log likelihood is a polynomial wherever both together matter."""
-
-        def evaluate(first: Floats, second: Floats) -> Floats:
-            return np.maximum(log_likelihood(first, second), _LEAST)
-
         nodes = places(left, right)
-        value, prior = evaluate(*nodes), log_prior(*nodes)
+        value, prior = np.maximum(log_likelihood(*nodes), _LEAST), log_prior(*nodes)
+        # Where nothing is, the depth of it does not matter, but polynomials of it would overshoot.
+        product = value + prior
+        least = float(np.min(value[product > np.max(product) - _NATS])) - _DEEP
+        value = np.maximum(value, least)
         for _ in range(_MOST_ROUNDS):
             rough = _roughness(value) * _importance(left, right, value, prior)[:, None]
             cut = np.any(rough > _TOLERANCE, axis=1)
@@ -65,7 +67,7 @@ class Surface:
             lower, upper = halves(left[cut], right[cut], np.argmax(rough[cut], axis=1))
             nodes = places(lower, upper)
             left, right = np.concatenate([left[~cut], lower]), np.concatenate([right[~cut], upper])
-            value = np.concatenate([value[~cut], evaluate(*nodes)])
+            value = np.concatenate([value[~cut], np.maximum(log_likelihood(*nodes), least)])
             prior = np.concatenate([prior[~cut], log_prior(*nodes)])
         return cls(
             left=left,

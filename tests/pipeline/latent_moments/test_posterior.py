@@ -99,7 +99,7 @@ class Dense:
     @classmethod
     def window(cls, noisy: NoisyMoments, n: int) -> tuple[Floats, Floats]:
         """Ends of both sides, beyond which 25 nats are lost; sides of means are stretched."""
-        ends = np.array([-6.0, 6.0]), np.array([-45.0, 20.0])
+        ends: tuple[Floats, Floats] = (np.array([-6.0, 6.0]), np.array([-45.0, 20.0]))
         if n < 2:
             return ends
         coarse = 240
@@ -108,7 +108,7 @@ class Dense:
         found = []
         # The grid's first axis is that of the squares.
         for axis, own in ((0, ends[0]), (1, ends[1])):
-            places = np.linspace(*own, coarse)
+            places = np.linspace(own[0], own[1], coarse)
             inside = np.flatnonzero(np.any(kept, axis=axis))
             step = places[1] - places[0]
             found.append(np.clip(places[inside[[0, -1]]] + [-step, step], *own))
@@ -117,7 +117,7 @@ class Dense:
     @staticmethod
     def of_n(noisy: NoisyMoments, n: int, points: int, means: Floats, squares: Floats) -> tuple[Floats, ...]:
         unit = np.sqrt(noisy.scale / noisy.concentration * (1.0 / noisy.precision + 1.0 / max(n, 1)))
-        places = np.linspace(*means, points if n > 1 else 50_000)
+        places = np.linspace(means[0], means[1], points if n > 1 else 50_000)
         stretched = np.sinh(places)
         mean, step = noisy.loc + unit * stretched, np.cosh(places) * (places[1] - places[0]) * unit
         square = np.zeros_like(mean)
@@ -126,7 +126,7 @@ class Dense:
         elif n == 1:
             log_weight = stats.t.logpdf(mean, 2 * noisy.concentration, noisy.loc, unit) + np.log(step)
         else:
-            logs = np.linspace(*squares, points)
+            logs = np.linspace(squares[0], squares[1], points)
             mean, square = (grid.ravel() for grid in np.meshgrid(mean, 2.0 * noisy.scale * np.exp(logs)))
             step = np.tile(step, points)
             law = stats.betaprime((n - 1) / 2, noisy.concentration)
