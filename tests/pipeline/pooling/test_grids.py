@@ -43,7 +43,8 @@ def noisy(entry: dict[str, str], shares: list[float], epsilon: str) -> NoisyStat
 
 
 def joint(parts: list[NoisyStatistic], prior: Any = None, n_prior: Any = N_PRIOR) -> Posterior:
-    return pooled(parts, prior=prior, n_prior=n_prior, rng=np.random.default_rng())
+    """Without clipping, which the sums below know nothing of."""
+    return pooled(parts, prior=prior, n_prior=n_prior, clipping="ignored", rng=np.random.default_rng())
 
 
 def log_law_of(family: str, total: Floats, n: int, theta: Floats) -> Floats:
