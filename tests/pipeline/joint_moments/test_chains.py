@@ -39,6 +39,20 @@ def test_chains_draw_from_a_density_with_kinks() -> None:
             assert np.mean(beyond) == pytest.approx(share, abs=room)
 
 
+def test_short_steps_lead_somewhere_else() -> None:
+    """120 kinks allow short steps: 24 are worth 3,800 to 7,600 of 9,600 draws, 8 only 360 to 830.
+
+    Each in 25 repetitions; 1,500 is ten standard deviations of its logarithm below the former's mean.
+    """
+
+    def target(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return -np.abs(x).sum(axis=0), -np.tanh(x / ROUNDING)
+
+    rng = np.random.default_rng()
+    kept = sample_chains(target, rng.standard_normal((120, 1, 64)), np.ones((120, 1)), 150, rng)
+    assert effective_draws(np.moveaxis(kept, 3, 1)).min() > 1500
+
+
 def test_diagnostics_tell_good_chains_from_bad() -> None:
     """Every bound is eight standard deviations or more from what 60 repetitions gave on average."""
     rng, length, chains = np.random.default_rng(), 2000, 32
