@@ -11,7 +11,7 @@ from suffice.pipeline.joint_moments.evidence import inverted, multivariate_gamma
 
 @pytest.mark.parametrize("size", [1, 2, 5, 12, 13])
 def test_inverses_and_determinants_are_those_of_each_matrix(size: int) -> None:
-    """Entry by entry, and beyond twelve columns one after the other; scales of a millionth and of a million."""
+    """Entry by entry, and beyond twelve columns one after the other; scales from a millionth to a million."""
     root = np.random.default_rng().normal(size=(7, size, size))
     scale = 10.0 ** np.linspace(-6, 6, size)
     matrix = (root @ np.swapaxes(root, 1, 2) + np.eye(size)) * scale * scale[:, None]
