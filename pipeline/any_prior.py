@@ -230,7 +230,7 @@ def references_of(
     prior = coordinate_of(update(np.zeros(1), np.zeros(1)))
     found = []
     for batch in batches(sums):
-        nodes = resolve(sums.take(batch))
+        nodes = resolve(sums.take(batch), evenly=True)
         merged = Components.of(
             nodes, update(nodes.n, nodes.total), len(batch), fineness=fineness, negligible=0.0
         )

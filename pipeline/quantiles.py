@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Cells: TypeAlias = NDArray[np.int64]
 
 _MOST_ROUNDS = 60
-_CLOSE = 1e-4
+_CLOSE, _NEAR = 1e-4, 0.03
 
 
 def find_quantile(
@@ -55,15 +55,20 @@ def find_quantile(
         value = np.asarray(ndtri(np.clip(cdf(place), 1e-15, 1.0 - 1e-15))) - wanted
         left, right = np.where(value < 0.0, place, left), np.where(value < 0.0, right, place)
         if turn == 0:
+            usable = np.zeros(len(place), dtype=np.bool_)
             following = place - np.clip(value, -1.0, 1.0) * sd
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 secant = place - value * (place - other) / (value - previous)
             usable = (secant > left) & (secant < right) & (turn % 4 != 3)
             following = np.where(usable, secant, (left + right) / 2.0)
+        step = np.abs(np.clip(following, left, right) - place)
+        # The error after a secant is about the product of the last two.
+        close = usable & (step < _NEAR * sd)
+        after = np.where(close, step * np.minimum(np.abs(place - other) / sd, 1.0), step)
         other, previous, place = place, value, np.clip(following, left, right)
         found[active] = place
-        open_ = (np.abs(place - other) > _CLOSE * sd) & (right - left > _CLOSE * sd)
+        open_ = (after > _CLOSE * sd) & (right - left > _CLOSE * sd)
         if not np.any(open_):
             break
         if 2 * np.count_nonzero(open_) < len(active):

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     Cells: TypeAlias = NDArray[np.int64]
 
 _PER_SPREAD = 24.0
-_PER_WIDTH = 5.0
+_PER_WIDTH = 4.0
 _PER_OCTAVE = 3.0
 _LEVELS = 72
 _PLACES = 2048
-_NEGLIGIBLE = 1e-7
+_NEGLIGIBLE = 5e-7
 _REACH = 12.0
 
 

@@ -9,13 +9,12 @@ component of its own, with S = 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.latent_sums.blocks import NATS, divide
-from suffice.pipeline.latent_sums.rules import POINTS, integral_rule, sum_rule
+from suffice.pipeline.latent_sums.blocks import NATS, Blocks, divide_by_mass, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,16 +26,11 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
 
-BATCH = 64
+BATCH = 128
 """Cells resolved at a time: their numbers fit into a processor's cache."""
-_RISE_AT_INTEGERS = 7.0
-_RISE = 25.0
-"""Nats that a block may span, by the degree of the rule."""
 _PARTS = 16
-_FINE = 64.0
-"""Steps of the noise's scale above which sums over S are smooth in N between the integers."""
 _OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
-_SPREAD = np.array([-25.0, -12.0, 0.0, 12.0, 25.0])
+_SPREAD = np.array([-25.0, 0.0, 25.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,21 +55,22 @@ class Nodes:
     log_evidence: Floats
 
 
-def resolve(sums: NoisySums) -> Nodes:
-    """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both."""
+def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
+    """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both.
+
+    Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`.
+    """
     cells = len(sums.first)
-    cell, n, weight = rows_of(sums)
-    row, left, right, peak = blocks_of(sums, cell, n)
-    if len(n) == cells:
-        # With one N the nodes of S alone have to resolve the law of the parameter.
-        row, left, right = cut(row, left, right, _PARTS, is_sum=sums.is_sum)
-    nodes, weights = sum_rule(left, right) if sums.is_sum else integral_rule(left, right)
-    # Block by block, so that what depends on N alone is worked out once a block.
-    log_weight = sums.log_joint(cell[row], n[row], nodes) - peak[cell[row]][:, None]
-    masses = np.exp(log_weight) * weights * weight[row][:, None]
-    used = masses != 0.0
-    mass, place = masses[used], nodes[used]
-    row = np.broadcast_to(row[:, None], used.shape)[used]
+    cell, n, weight = rows_of(sums, evenly=evenly)
+    blocks = blocks_of(sums, cell, n, weight, evenly=evenly)
+    found = []
+    for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
+        # Block by block, so that what depends on N alone is worked out once a block.
+        log_weight = sums.log_joint(cell[row], n[row], nodes) - blocks.top[cell[row]][:, None]
+        masses = np.exp(log_weight) * weights * weight[row][:, None]
+        used = masses != 0.0
+        found.append((np.broadcast_to(row[:, None], used.shape)[used], nodes[used], masses[used]))
+    row, place, mass = (np.concatenate(column) for column in zip(*found, strict=True))
     own, count = cell[row], n[row]
     evidence = np.bincount(own, mass, cells)
     amount = np.where(count < 1.0, 0.0, sums.amount(place))
@@ -84,47 +79,47 @@ def resolve(sums: NoisySums) -> Nodes:
         n=count,
         total=sums.total(count, amount),
         weight=mass / evidence[own],
-        log_evidence=peak + np.log(evidence),
+        log_evidence=blocks.top + np.log(evidence),
     )
 
 
-def rows_of(sums: NoisySums) -> tuple[Cells, Floats, Floats]:
-    """Values of N that stand for all: cell, N and weight, each (n_rows,), cell by cell."""
+def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Floats]:
+    """Values of N that stand for all: cell, N and weight, each (n_rows,)."""
     low, high = sums.n_prior.support
     if low == high:
         cells = np.arange(len(sums.first))
         return cells, np.full(len(cells), float(low)), np.ones(len(cells))
-    at_integers = _at_integers(sums)
-    cell, left, right = blocks_of_n(sums)
-    nodes, weights = sum_rule(left, right, at_integers=at_integers)
-    used = weights != 0.0
-    own = np.repeat(cell, POINTS).reshape(used.shape)[used]
-    order = np.argsort(own, kind="stable")
-    return own[order], nodes[used][order], weights[used][order]
+    found = []
+    # Sums over integers are kinked at integers, and would ripple if N were taken between them.
+    at_integers = sums.is_sum
+    blocks = blocks_of_n(sums, at_integers=at_integers, evenly=evenly)
+    for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=at_integers):
+        used = weights != 0.0
+        own = np.broadcast_to(cell[:, None], used.shape)
+        found.append((own[used], nodes[used], weights[used]))
+    cell, n, weight = (np.concatenate(column) for column in zip(*found, strict=True))
+    return cell, n, weight
 
 
-def blocks_of_n(sums: NoisySums, nats: float = NATS) -> tuple[Cells, Floats, Floats]:
-    """Blocks left..right - 1 of N in which about the highest weight is smooth: cell, left, right."""
+def blocks_of_n(
+    sums: NoisySums, nats: float = NATS, *, at_integers: bool = False, evenly: bool = False
+) -> Blocks:
+    """Blocks of N in which the mass over S is smooth; a row is a cell."""
     cells = np.arange(len(sums.first))
     low, high = (float(end) for end in sums.n_prior.support)
     edges = _edges_of_n(sums, low, high)
-    cell, left, right, _ = divide(
+    return divide_by_mass(
         lambda cell, n: sums.profile(np.repeat(cell, n.shape[1]), n.ravel()).reshape(n.shape),
         np.repeat(cells, edges.shape[1] - 1),
         edges[:, :-1].ravel(),
         edges[:, 1:].ravel(),
         group=cells,
         is_sum=True,
-        most_rise=_RISE_AT_INTEGERS if _at_integers(sums) else _RISE,
-        longest=lambda left: 3.0 * np.maximum(left, 1.0),
+        at_integers=at_integers,
+        longest=lambda left: 9.0 * np.maximum(left, 1.0),
         nats=nats,
+        evenly=evenly,
     )
-    return cell, left, right
-
-
-def _at_integers(sums: NoisySums) -> bool:
-    """Whether kinks between integers would make sums over integers ripple: by about scale**-2 / 6."""
-    return sums.is_sum and sums.finest < _FINE
 
 
 def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
@@ -144,25 +139,37 @@ def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     return clipped
 
 
-def blocks_of(
-    sums: NoisySums, cell: Cells, n: Floats, nats: float = NATS
-) -> tuple[Cells, Floats, Floats, Floats]:
-    """Blocks of S in every row: row, left, right; and the highest log weight of every cell."""
+def ranges_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, Floats]:
+    """Ranges of S that matter, between kinks: row, left, right."""
     some = np.flatnonzero(n >= 1.0)
     breaks = sums.breaks(cell[some], n[some])
     # Rows without any records have their only sum, and are a block by themselves.
     none = np.flatnonzero(n < 1.0)
-    return divide(
-        lambda row, place: sums.log_joint(cell[row], n[row], place),
+    return (
         np.concatenate([np.repeat(some, breaks.shape[1] - 1), none]),
         np.concatenate([breaks[:, :-1].ravel(), np.zeros(len(none))]),
         np.concatenate([breaks[:, 1:].ravel(), np.ones(len(none))]),
+    )
+
+
+def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly: bool = False) -> Blocks:
+    """Blocks of S in every row, of cells whose rows have these weights."""
+    log_weights = np.log(weight)
+    blocks = divide_by_mass(
+        lambda row, place: sums.log_joint(cell[row], n[row], place) + log_weights[row][:, None],
+        *ranges_of(sums, cell, n),
         group=cell,
         is_sum=sums.is_sum,
-        most_rise=_RISE,
         longest=sums.longest,
-        nats=nats,
+        nats=NATS,
+        evenly=evenly,
     )
+    if len(n) > len(sums.first):
+        return blocks
+    # With one N the nodes of S alone have to resolve the law of the parameter.
+    whole = np.arange(len(blocks.row))
+    part, left, right = cut(whole, blocks.left, blocks.right, _PARTS, is_sum=sums.is_sum)
+    return replace(blocks.take(part), left=left, right=right)
 
 
 def cut(

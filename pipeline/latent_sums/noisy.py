@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     Cells: TypeAlias = NDArray[np.int64]
 
 _CLOSE = 4.0
-"""Nats below a bound at which the best candidate passes for the mode."""
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+"""Nats below a bound at which the best of a few places passes for the mode."""
+_SECTIONS, _EIGHTHS = 11, np.linspace(0.0, 1.0, 9)
 _LOWEST_LOG = -600.0
-_LONGEST_LOG = 8.0
+_LONGEST_LOG = 5.0
 """Rational functions of S have poles pi away from the real logarithms of S."""
 _NEAR_END = np.array([12.0, 108.0])
 
@@ -103,11 +103,6 @@ class NoisySums:
     def sights(self) -> tuple[Sight, ...]:
         """What every release says, this one first."""
         return (Sight(first=self.first, second=self.second, scale=self.scale), *self.again)
-
-    @property
-    def finest(self) -> float:
-        """The least scale of noise."""
-        return min(seen.scale for seen in self.sights)
 
     @property
     def change_per_row(self) -> float:
@@ -202,14 +197,13 @@ class NoisySums:
         return np.full_like(left, _LONGEST_LOG if self.marginal.support is Support.POSITIVE else np.inf)
 
     def breaks(self, cell: Cells, n: Floats) -> Floats:
-        """Places (n_rows, n_places), ascending: ends beyond which W is negligible, kinks, a typical place."""
+        """Places (n_rows, n_places), ascending: kinks, a typical place, ends beyond which little is left."""
         kinks = self.kinks(cell, n)
         typical = (self.marginal.typical(n) - self.lower * n) / self.step
         margin = NATS / self.fall
-        first = np.minimum(kinks[:, 0], typical) - margin
-        last = np.maximum(kinks[:, -1], typical) + margin
-        ends = np.stack([first, np.rint(typical) if self.is_sum else typical, last], axis=1)
-        breaks = np.sort(np.concatenate([kinks, ends], axis=1), axis=1)
+        first, last = kinks[:, 0] - margin, kinks[:, -1] + margin
+        ends = [np.minimum(first, typical - margin), first, typical, last, np.maximum(last, typical + margin)]
+        breaks = np.sort(np.concatenate([kinks, np.stack(ends, axis=1)], axis=1), axis=1)
         if self.marginal.support is Support.POSITIVE:
             logs: Floats = np.log(np.maximum(breaks, np.exp(_LOWEST_LOG)))
             return logs
@@ -223,48 +217,48 @@ class NoisySums:
         return np.sort(breaks, axis=1)
 
     def profile(self, cell: Cells, n: Floats) -> Floats:
-        """Log of the prior of N and of about the highest W over S: (n_rows,), finite within the support."""
+        """Log of the prior of N and of about the sum of W over S: (n_rows,), finite within the support."""
         rows = np.maximum(n, 1.0)
         breaks = self.breaks(cell, rows)
         if self.is_sum:
             breaks = np.minimum(breaks, breaks[:, -1:] - 1.0)
         else:
             breaks[:, 0], breaks[:, -1] = breaks[:, 1], breaks[:, -2]
-        density = self.log_density(rows[:, None], breaks)
-        noise = self.log_noise(cell, rows[:, None], breaks)
-        best = np.max(density + noise, axis=1)
+        mass = self._mass_about(cell, rows, breaks)
+        return np.where(n < 1.0, self.log_weight_of_none(cell), mass) + self.n_prior.log_prob(n)
+
+    def _mass_about(self, cell: Cells, n: Floats, breaks: Floats) -> Floats:
+        """Log of about the sum of W over S, but for the prior of N, from its values at breaks."""
+        density, noise = self.log_density(n[:, None], breaks), self.log_noise(cell, n[:, None], breaks)
+        weight = density + noise
         # Where prior and noise disagree, the mode may be at none of the breaks.
+        best = np.max(weight, axis=1)
         apart = np.flatnonzero(np.max(density, axis=1) + np.max(noise, axis=1) - best > _CLOSE)
         if apart.size:
-            place = breaks[apart, np.argmax((density + noise)[apart], axis=1)]
-            apart = apart[~self._is_peak(cell[apart], rows[apart], place, best[apart])]
-        if apart.size:
-            found = self._search(cell[apart], rows[apart], breaks[apart, 0], breaks[apart, -1])
-            best[apart] = np.maximum(best[apart], found)
-        return np.where(n < 1.0, self.log_weight_of_none(cell), best) + self.n_prior.log_prob(n)
-
-    def _is_peak(self, cell: Cells, n: Floats, place: Floats, value: Floats) -> NDArray[np.bool_]:
-        """Whether the weight falls on both sides of a place."""
-        amount, aside = self.amount(place), np.maximum(np.rint(self.finest / 16.0), 1.0)
-        beside = np.stack([amount - aside, amount + aside], axis=1)
+            place = self._mode(cell[apart], n[apart], breaks[apart], np.argmax(weight[apart], axis=1))
+            breaks[apart, 0] = place
+            density[apart, 0] = self.log_density(n[apart, None], place[:, None])[:, 0]
+            noise[apart, 0] = self.log_noise(cell[apart], n[apart, None], place[:, None])[:, 0]
+        kinks = self.kinks(cell, n)
+        wide = np.log(kinks[:, -1] - kinks[:, 0] + 2.0 / self.fall)[:, None]
         if self.marginal.support is Support.POSITIVE:
-            beside = np.log(np.maximum(beside, amount[:, None] / 16.0))
-        elif self.is_sum:
-            beside = np.clip(beside, 0.0, np.minimum(self.marginal.most_per_row * n, 1e300)[:, None])
-        peak: NDArray[np.bool_] = np.all(self.log_weight(cell, n[:, None], beside) <= value[:, None], axis=1)
-        return peak
+            wide = wide - breaks
+        # Of all of S, as much is about a break as there is room in what the noise leaves.
+        scarce = -density - wide
+        room = noise - np.maximum(scarce, 0.0) - np.log1p(np.exp(-np.abs(scarce)))
+        room = np.ascontiguousarray(room.T)
+        top = np.max(room, axis=0)
+        about: Floats = top + np.log(np.sum(np.exp(room - top), axis=0))
+        return about
 
-    def _search(self, cell: Cells, n: Floats, left: Floats, right: Floats) -> Floats:
-        """Highest weight between two places, by golden sections."""
-        rows = n[:, None]
-        width = right - left
-        inner = np.stack([right - _GOLDEN * width, left + _GOLDEN * width], axis=1)
-        value = self.log_weight(cell, rows, inner)
-        for _ in range(40):
-            rises = value[:, 0] < value[:, 1]
-            left, right = np.where(rises, inner[:, 0], left), np.where(rises, right, inner[:, 1])
-            width = right - left
-            inner = np.stack([right - _GOLDEN * width, left + _GOLDEN * width], axis=1)
-            value = self.log_weight(cell, rows, inner)
-        best: Floats = np.max(value, axis=1)
-        return best
+    def _mode(self, cell: Cells, n: Floats, breaks: Floats, best: Cells) -> Floats:
+        """Where the weight is highest about the best of the breaks."""
+        row = np.arange(len(n))
+        left = breaks[row, np.maximum(best - 1, 0)]
+        right = breaks[row, np.minimum(best + 1, breaks.shape[1] - 1)]
+        for _ in range(_SECTIONS):
+            inner = left[:, None] + (right - left)[:, None] * _EIGHTHS
+            best = np.argmax(self.log_weight(cell, n[:, None], inner), axis=1)
+            left, right = inner[row, np.maximum(best - 1, 0)], inner[row, np.minimum(best + 1, 8)]
+        mode: Floats = (left + right) / 2.0
+        return mode

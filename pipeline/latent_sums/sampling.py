@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.latent_sums.latent import blocks_of, blocks_of_n, cut
+from suffice.pipeline.latent_sums.blocks import divide
+from suffice.pipeline.latent_sums.latent import blocks_of_n, cut, ranges_of
 from suffice.pipeline.latent_sums.rules import POINTS
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 NATS = 18.0
 """How far below the highest weight pairs are left out: the chance of any is under 1e-6."""
+_RISE = 25.0
+"""Nats that a block's weight may span."""
 _RUN = 0.25
 """Nats that the noise's law may change by in a run of N."""
 _OF_N = 1.0 / 16.0
@@ -120,7 +123,15 @@ def tiles_of(sums: NoisySums) -> Tiles:
 def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
     """Tiles of runs of N up to so long (n_cells,)."""
     cell, n, spread = _runs(sums, longest)
-    row, left, right, peak = blocks_of(sums, cell, n, NATS)
+    row, left, right, peak = divide(
+        lambda row, place: sums.log_joint(cell[row], n[row], place),
+        *ranges_of(sums, cell, n),
+        group=cell,
+        is_sum=sums.is_sum,
+        most_rise=_RISE,
+        longest=sums.longest,
+        nats=NATS,
+    )
     value = sums.log_joint(cell[row], n[row], _places(sums, left, right, _INNER))
     bulge = np.abs(value[:, 1] - (value[:, 0] + value[:, 2]) / 2.0)
     parts = np.clip(np.ceil(np.sqrt(bulge / _FLAT)), 1.0, _MOST_PARTS)
@@ -171,9 +182,10 @@ def _runs(sums: NoisySums, longest: Floats) -> tuple[Cells, Floats, Floats]:
     if low == high:
         cells = np.arange(len(sums.first))
         return cells, np.full(len(cells), float(low)), np.ones(len(cells))
-    cell, left, right = blocks_of_n(sums, NATS)
-    run = np.maximum(np.minimum(longest[cell], _OF_N * left), 1.0)
-    cell, first, after = cut(cell, left, right, np.ceil((right - left) / run), is_sum=True)
+    blocks = blocks_of_n(sums, NATS)
+    run = np.maximum(np.minimum(longest[blocks.row], _OF_N * blocks.left), 1.0)
+    parts = np.ceil(blocks.length / run)
+    cell, first, after = cut(blocks.row, blocks.left, blocks.right, parts, is_sum=True)
     order = np.argsort(cell, kind="stable")
     return cell[order], after[order] - 1.0, (after - first)[order]
 

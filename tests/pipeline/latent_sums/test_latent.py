@@ -214,6 +214,19 @@ def test_moments_equal_dense_sums(
         assert law.log_evidence[cell] == pytest.approx(dense.log_evidence, abs=3e-6)
 
 
+def test_moments_equal_dense_sums_where_noise_is_wide() -> None:
+    # Far more of N and S matter than nodes are taken of them.
+    prior, n_prior = Beta(0.3, 0.4), Reciprocal(300)
+    plan, values, posterior = released("binomial", "0.01", prior, n_prior, public_n=False)
+    law = posterior.law
+    assert isinstance(law, LatentSumLaw)
+    for cell in range(2):
+        dense = Enumeration("binomial", plan, values[cell], prior, n_prior)
+        means = law.update(dense.n, dense.total).mean(law.name)
+        assert abs(law.means[cell] - dense.probability @ means) < 2e-6 * law.sds[cell]
+        assert law.log_evidence[cell] == pytest.approx(dense.log_evidence, abs=1e-5)
+
+
 @pytest.mark.parametrize(("n_prior", "public_n"), [(Uniform(0, 30), False), (Fixed(12), True)])
 @pytest.mark.parametrize("family", list(LAWS))
 def test_several_releases_of_the_same_sums_equal_dense_sums(
