@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.grid_law import GridLaw
+    from suffice.pipeline.latent_sums.law import LatentSumLaw
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
     from suffice.pipeline.priors import Prior
@@ -114,8 +115,8 @@ def law_with_clipping(
     laws = [_noise_aware(statistic, part, n_prior) for part in parts]
     matters = np.zeros(cells, dtype=bool)
     if is_possible:
-        for part, law in zip(parts, laws, strict=True):
-            matters |= _matters(statistic, part, n_prior, law)
+        for law in laws:
+            matters |= _matters(statistic, law)
     plain = mixture_law(prior, laws) if isinstance(prior, Mixture) else laws[0]
     return _partly(plain, [statistic], prior, [n_prior], matters), matters
 
@@ -158,15 +159,14 @@ def _partly(
     return law if matters.all() else PartlyClipped(plain=plain, clipped=law, modelled=matters)
 
 
-def _matters(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior, law: Law) -> Mask:
+def _matters(statistic: NoisyStatistic, law: LatentSumLaw) -> Mask:
     """Whether the expected shift under a law without clipping is more than negligible, (n_cells,)."""
     (name,) = law.parameters
     mean, sd = law.mean(name), law.sd(name)
     matters: Mask = ~(np.max(_shifts(statistic, _far(name, mean, sd)), axis=1) <= NEGLIGIBLE * sd)
     near = np.flatnonzero(matters)
     if near.size:
-        alone = law if matters.all() else _noise_aware(statistic.take(near), prior, n_prior)
-        values = alone.quantiles(name, _LEVELS.tolist(), 1, np.random.default_rng(0))
+        values = law.take(near).quantiles(name, _LEVELS.tolist(), 1, np.random.default_rng(0))
         matters[near] = ~(_shifts(statistic, values) @ _CHANCES <= NEGLIGIBLE * sd[near])
     return matters
 
@@ -186,7 +186,7 @@ def _shifts(statistic: NoisyStatistic, values: Floats) -> Floats:
     return moved
 
 
-def _noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> Law:
+def _noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> LatentSumLaw:
     noise_aware: Any = FAMILIES[statistic.plan.family].noise_aware
-    law: Law = noise_aware(statistic, prior, n_prior)
+    law: LatentSumLaw = noise_aware(statistic, prior, n_prior)
     return law

@@ -172,7 +172,8 @@ def divide_by_mass(
         if at_integers:  # halves are summed one by one, with no more nodes in all
             size[length < 2 * POINTS] = np.inf
         log_length = np.log(length)
-        ends = np.max(np.minimum(value[:, 1:], value[:, :-1]), axis=1)
+        columns = np.ascontiguousarray(value.T)
+        ends = np.max(np.minimum(columns[1:], columns[:-1]), axis=0)
         return ends + log_length - np.log(4.0), highest + rough + log_length, size
 
     def fits(blocks: Blocks) -> Mask:

@@ -8,8 +8,8 @@ below it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -92,6 +92,34 @@ class Components:
             total=np.bincount(position, weight * nodes.total[kept]) / total_weight,
             weight=total_weight / np.bincount(cell, weight, cells)[own],
             scatter=np.bincount(position, weight * (centre - centres[position]) ** 2) / total_weight,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self], cells: Sequence[int]) -> Self:
+        """Those of consecutive cells, so many in each part."""
+        first = np.cumsum([0, *cells[:-1]])
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("n", "total", "weight", "scatter")
+        }
+        return cls(
+            cell=np.concatenate([part.cell + start for part, start in zip(parts, first, strict=True)]),
+            **columns,
+        )
+
+    def take(self, cells: Cells) -> Self:
+        """Those of some cells, ascending, which are numbered anew."""
+        start, stop = (np.searchsorted(self.cell, cells, side=side) for side in ("left", "right"))
+        count = stop - start
+        own = np.repeat(np.arange(len(cells)), count)
+        chosen = np.arange(len(own)) + np.repeat(start - np.cumsum(count) + count, count)
+        return replace(
+            self,
+            cell=own,
+            n=self.n[chosen],
+            total=self.total[chosen],
+            weight=self.weight[chosen],
+            scatter=self.scatter[chosen],
         )
 
     def quantiles(self, update: Callable[[Floats, Floats], Law], q: Sequence[float], cells: int) -> Floats:

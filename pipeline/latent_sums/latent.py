@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
 
-BATCH = 128
+BATCH = 512
 """Cells resolved at a time: their numbers fit into a processor's cache."""
 _PARTS = 16
 _OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.pooling.conjugate import ConjugateLaw
 
     Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
     Update: TypeAlias = Callable[[Floats, Floats], Law]
 
 
@@ -38,8 +39,8 @@ class LatentSumLaw:
         N and S, each (n,) -> the parameter's conjugate law, n cells of it.
     name : str
         The parameter's.
-    merged : tuple of Components
-        Of every batch of cells.
+    merged : Components
+        Of all cells.
     means, sds, log_evidence : ndarray of shape (n_cells,), float64
         Posterior means and standard deviations, and the log of the marginal likelihood but for a constant
         that does not depend on the prior.
@@ -48,7 +49,7 @@ class LatentSumLaw:
     sums: NoisySums
     update: Update
     name: str
-    merged: tuple[Components, ...]
+    merged: Components
     means: Floats
     sds: Floats
     log_evidence: Floats
@@ -78,10 +79,21 @@ class LatentSumLaw:
             sums=sums,
             update=update,
             name=name,
-            merged=tuple(merged),
+            merged=Components.joined(merged, [len(batch) for batch in batches(sums)]),
             means=means,
             sds=sds,
             log_evidence=log_evidence,
+        )
+
+    def take(self, cells: Cells) -> Self:
+        """Return the law of some cells, ascending."""
+        return replace(
+            self,
+            sums=self.sums.take(cells),
+            merged=self.merged.take(cells),
+            means=self.means[cells],
+            sds=self.sds[cells],
+            log_evidence=self.log_evidence[cells],
         )
 
     @property
@@ -100,10 +112,7 @@ class LatentSumLaw:
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles of merged components; see ``components``. They do not rest on draws."""
         return np.concatenate(
-            [
-                part.quantiles(self.update, q, len(batch))
-                for part, batch in zip(self.merged, batches(self.sums), strict=True)
-            ]
+            [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:

@@ -232,8 +232,11 @@ class NoisySums:
         density, noise = self.log_density(n[:, None], breaks), self.log_noise(cell, n[:, None], breaks)
         weight = density + noise
         # Where prior and noise disagree, the mode may be at none of the breaks.
-        best = np.max(weight, axis=1)
-        apart = np.flatnonzero(np.max(density, axis=1) + np.max(noise, axis=1) - best > _CLOSE)
+        # Along a long axis, which is many times as fast as along a short one.
+        best, likeliest, nearest = (
+            np.max(np.ascontiguousarray(values.T), axis=0) for values in (weight, density, noise)
+        )
+        apart = np.flatnonzero(likeliest + nearest - best > _CLOSE)
         if apart.size:
             place = self._mode(cell[apart], n[apart], breaks[apart], np.argmax(weight[apart], axis=1))
             breaks[apart, 0] = place
