@@ -230,7 +230,8 @@ def references_of(
     prior = coordinate_of(update(np.zeros(1), np.zeros(1)))
     found = []
     for batch in batches(sums):
-        nodes = resolve(sums.take(batch), evenly=True)
+        # Sums over counts have to be as accurate in the tails; integrals are so as they are.
+        nodes = resolve(sums.take(batch), evenly=sums.is_sum)
         merged = Components.of(
             nodes, update(nodes.n, nodes.total), len(batch), fineness=fineness, negligible=0.0
         )

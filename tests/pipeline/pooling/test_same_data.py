@@ -42,7 +42,8 @@ def totals(world: World, rng: np.random.Generator) -> NDArray[np.object_]:
 def typical_totals(world: World, rng: np.random.Generator) -> NDArray[np.object_]:
     """Sums of one data set that hardly vary: averages of 400 that the model draws."""
     sums = world.sums(world.truth(400, rng), np.full(400, 40), rng).clipped
-    return (np.sum(sums, axis=0) // 400)[None]
+    averages: NDArray[np.object_] = np.sum(sums, axis=0, keepdims=True) // 400
+    return averages
 
 
 def look(world: World, exact: NDArray[np.object_], noise: float, moved: int = 0) -> NoisyStatistic:
@@ -90,8 +91,8 @@ def test_a_look_through_overwhelming_noise_says_nothing(family: str) -> None:
 def test_another_look_narrows_and_their_order_does_not_matter(family: str) -> None:
     """At one typical value: narrower than the best of them, wider than with far less noise.
 
-    Of all parameters together, and not at any value: a variance need not be, whose released value is low. Over
-    twelve typical values of each family both differences stayed more than 30 of their standard deviations above 0.
+    Of all parameters together, and not at any value: a variance need not be, whose released value is low.
+    Over twelve typical values of each family both differences were more than 30 of their standard deviations.
     """
     world = world_of(family)
     exact = typical_totals(world, np.random.default_rng())
