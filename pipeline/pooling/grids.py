@@ -51,6 +51,8 @@ _DEEP = 16.0
 """Nats below its highest density at which a reference posterior no longer counts as resolved."""
 _TOLERABLE = 1e-5
 _MOST_ROUNDS = 12
+_HARDER = 0.7
+"""How much narrower each further reference's prior is."""
 
 
 def pooled_grid_law(
@@ -174,26 +176,30 @@ def _cell(
 ) -> Cell:
     """Return panels and the log density; with further references where those at hand know too little."""
     pulled: dict[int, tuple[float, float]] = {}
-    for _ in range(_MOST_ROUNDS):
+    for turn in range(2 * _MOST_ROUNDS):
         product = _Product(prior, releases)
         left, right = _panels(product, edges)
         nodes, weights = integral_rule(left, right)
         log_value, depths = product(nodes.ravel())
         share = np.exp(log_value - np.max(log_value)) * weights.ravel()
         share /= np.sum(share)
-        unresolved = [
-            release for release, depth in enumerate(depths) if np.sum(share[depth < -_DEEP]) > _TOLERABLE
-        ]
+        hidden = [np.where(depth < -_DEEP, share, 0.0) for depth in depths]
+        unresolved = [release for release, mass in enumerate(hidden) if np.sum(mass) > _TOLERABLE]
         if not unresolved:
             return left, right, _known(log_value)
         centre = float(share @ nodes.ravel())
         releases = [list(own) for own in releases]
         for release in unresolved:
-            # A normal likelihood about m and a prior of the same width about 2 c - m have their product at c.
-            last = releases[release][-1 if release in pulled else 0]
-            place, width = pulled.get(release, (centre, max(last.spread, NARROWEST)))
-            place += (2.0 if release in pulled else 1.0) * (centre - last.middle)
-            pulled[release] = place, width
+            first, last = releases[release][0], releases[release][-1 if release in pulled else 0]
+            if turn < _MOST_ROUNDS:
+                # A normal likelihood about m and a prior of the same width about 2 c - m meet at c.
+                place, width = pulled.get(release, (centre, max(last.spread, NARROWEST)))
+                place += (2.0 if release in pulled else 1.0) * (centre - last.middle)
+                pulled[release] = place, width
+            else:
+                # Wide noise leaves likelihoods no normal ones: ever harder, to where most is not known.
+                place = float(nodes.ravel()[np.argmax(hidden[release])])
+                width = max(first.spread * _HARDER ** (turn - _MOST_ROUNDS), NARROWEST)
             releases[release].append(one_more(release, alike(kind, place, width)))
     message = (
         "the pooled data hardly agree on one parameter, so that its posterior cannot be resolved: pool fewer "

@@ -165,6 +165,28 @@ def test_data_that_disagree_are_pooled_where_neither_alone_would_be(rows: list[l
     assert posterior.sd("probability")[0] == pytest.approx(exact.std(), rel=1e-2)
 
 
+def test_data_that_disagree_behind_wide_noise_and_a_private_n_are_pooled() -> None:
+    """Seven standard deviations apart, or noise that makes up for it: against the sum over all counts."""
+    rows = [[1205.0, 364.0], [1256.0, 159.0]]
+    parts = [noisy(BERNOULLI, row, "0.2") for row in rows]
+    posterior = joint(parts, n_prior=Uniform(0, 3000))
+    places = np.linspace(0.1, 0.28, 91)
+    log_value = np.zeros(len(places))
+    for part, row in zip(parts, rows, strict=True):
+        scale = float(part.plan.scale)
+        away = np.arange(-60.0 * scale, 60.0 * scale, 2.0).round()
+        false, true = (row[0] + away)[:, None], np.maximum(row[1] + away, 0.0)
+        log_law = stats.binom.logpmf(true, false + true, places[:, None, None])
+        log_law -= (np.abs(false - row[0]) + np.abs(true - row[1])) / scale
+        log_value += np.logaddexp.reduce(log_law.reshape(len(places), -1), axis=1)
+    share = np.exp(log_value - log_value.max())
+    share /= share.sum()
+    mean = share @ places
+    sd = np.sqrt(share @ (places - mean) ** 2)
+    assert abs(posterior.mean("probability")[0] - mean) < 1e-2 * sd
+    assert posterior.sd("probability")[0] == pytest.approx(sd, rel=1e-2)
+
+
 def test_data_that_no_parameter_explains_are_refused() -> None:
     parts = [noisy(BERNOULLI, row, "1") for row in ([1e5, 5.0], [5.0, 1e5])]
     with pytest.raises(UsageError, match="hardly agree"):
