@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -87,11 +88,11 @@ class Contrast:
 
     def quantile(self, q: float) -> Floats:
         """Quantiles of the draws, shaped as the means."""
-        return np.asarray(np.quantile(self.draws, _within("q", q), axis=0), dtype=np.float64)
+        return np.asarray(np.quantile(self.draws, require_share("q", q), axis=0), dtype=np.float64)
 
     def credible_interval(self, mass: float = 0.95) -> Floats:
         """Central credible intervals, shaped as the means with 2 as a last axis."""
-        ends = [(1.0 - _within("mass", mass)) / 2.0, (1.0 + mass) / 2.0]
+        ends = [(1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0]
         return np.moveaxis(np.quantile(self.draws, ends, axis=0), 0, -1)
 
     def probability(self, *, above: float | None = None, below: float | None = None) -> Floats:
@@ -362,8 +363,15 @@ def _matches(groups: Groups, keys: Mapping[str, object], cell: int) -> bool:
     return True
 
 
-def _within(name: str, value: float) -> float:
-    if not 0.0 < value < 1.0:
+def require_share(name: str, value: float) -> float:
+    """Return a number between 0 and 1.
+
+    Raises
+    ------
+    UsageError
+        Where it is none.
+    """
+    if not isinstance(value, Real) or not 0.0 < value < 1.0:
         message = f"{name} must lie between 0 and 1, not {value!r}"
         raise UsageError(message)
     return value

@@ -215,10 +215,10 @@ class Trials:
     def width_of_prior(self) -> float:
         """The width of the prior's own interval."""
         rng, world = np.random.default_rng(self.seed), self.world
-        nothing = np.zeros((1, len(world.plan.components)), dtype=np.int64)
-        posterior = posterior_of(world.noisy(self.sums[:1], nothing), method=PLUG_IN, prior=world.prior)
+        silence = np.zeros((1, len(world.plan.components)), dtype=np.int64)
+        cell = world.noisy(self.sums[:1], silence)
         draws = world.truth(_PRIOR_DRAWS, rng).reshape(_PRIOR_DRAWS, -1)
-        own = draws[:, _position(posterior, self.target)]
+        own = draws[:, _position(_nothing_seen(cell), self.target)]
         lower, upper = np.quantile(own, [(1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0])
         return float(upper - lower)
 
@@ -263,8 +263,13 @@ def _world(
         raise UsageError(message)
     believed = Uniform(0, 2 * n) if private and n_prior is None else n_prior
     world = world_of(cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed)
-    _position(posterior_of(cell, method=PLUG_IN, prior=world.prior), target)
+    _position(_nothing_seen(cell), target)
     return world, statistic.epsilon / plan.epsilon
+
+
+def _nothing_seen(cell: NoisyStatistic) -> Posterior:
+    """A posterior of the statistic: what its parameters are called does not depend on the prior."""
+    return posterior_of(cell, method=PLUG_IN)
 
 
 def _plan_at(plan: StatisticPlan, epsilon: Fraction) -> StatisticPlan:

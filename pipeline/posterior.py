@@ -26,6 +26,7 @@ from suffice.pipeline.contrasts import (
     entry_labels,
     in_words,
     paired_cells,
+    require_share,
     share_between,
     tidy_rows,
 )
@@ -193,10 +194,9 @@ class Posterior:
         UsageError
             Where q is not between 0 and 1, or the parameter is unknown.
         """
-        if not 0.0 < q < 1.0:
-            message = f"q must lie between 0 and 1, not {q!r}"
-            raise UsageError(message)
-        return self.law.quantiles(self._known(parameter), (q,), _checked_draws(draws), generator(rng))[..., 0]
+        levels = (require_share("q", q),)
+        found = self.law.quantiles(self._known(parameter), levels, _checked_draws(draws), generator(rng))
+        return found[..., 0]
 
     def credible_interval(
         self,
@@ -213,10 +213,7 @@ class Posterior:
         UsageError
             Where the mass is not between 0 and 1, or the parameter is unknown.
         """
-        if not 0.0 < mass < 1.0:
-            message = f"mass must lie between 0 and 1, not {mass!r}"
-            raise UsageError(message)
-        ends = ((1.0 - mass) / 2.0, (1.0 + mass) / 2.0)
+        ends = ((1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0)
         return self.law.quantiles(self._known(parameter), ends, _checked_draws(draws), generator(rng))
 
     def probability(

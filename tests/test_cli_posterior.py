@@ -47,7 +47,10 @@ def test_a_posterior_says_what_it_rests_on(place: Place, suffice: Runner) -> Non
         "posterior", "flights", "cancelled", "--n-prior", "Uniform(0, 900)", "--seed", "3"
     )
     assert (document["n_prior"], document["draws"], document["seed"]) == ("Uniform(0, 900)", 4000, 3)
-    assert "4000 draws" in suffice.text("posterior", "flights", "cancelled")
+    text = suffice.text("posterior", "flights", "cancelled")
+    assert "4000 draws" in text
+    assert f"release: {document['release']}" in text
+    assert document["release"] == "flights@all"
     assert "whole number" in suffice.text("posterior", "flights", "cancelled", "--n-prior", "-4", status=2)
 
 

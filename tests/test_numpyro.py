@@ -14,6 +14,7 @@ from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.inference import noise_aware_posterior
 from suffice.pipeline.pooling.releases import pooled
 from support.noisy import noisy_statistic, statistic_plan
+from support.worlds import simulated_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ from suffice import numpyro as likelihood  # noqa: E402
 
 BERNOULLI: dict[str, Any] = {"family": "bernoulli"}
 CATEGORICAL: dict[str, Any] = {"family": "categorical", "categories": ["a", "b"], "other": "true"}
+TABLES = ("categorical", "contingency", "naive_bayes", "bayesian_network", "markov_chain")
 
 
 def released(
@@ -292,6 +294,37 @@ def log_prior_density(posterior: Any, grid: Floats) -> Floats:
     }
     density: Floats = laws[type(prior).__name__]().logpdf(grid)
     return density
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters", "rule"),
+    [
+        *(("bernoulli", {"probability": wrong}, "between 0 and 1") for wrong in (2.0, -0.1)),
+        *(("bernoulli", {"probability": wrong}, "finite") for wrong in (np.nan, np.inf, 1j)),
+        ("poisson", {"rate": 0.0}, "above 0"),
+        *((family, {"probability": 0.4}, "sum 1") for family in TABLES),
+        ("laplace", {"scale": -1.0}, "above 0"),
+    ],
+)
+def test_numbers_that_no_parameter_can_be_are_refused(
+    family: str, parameters: dict[str, Any], rule: str
+) -> None:
+    world = simulated_world(family, n=20)
+    nothing = np.zeros((1, len(world.plan.components)), dtype=object)
+    cell = world.noisy(nothing, nothing)
+    (name,) = parameters
+    with pytest.raises(UsageError, match=rf"{name} has to be numbers that are .*{rule}"):
+        likelihood.log_likelihood(cell, **parameters)
+
+
+def test_distributions_of_tables_may_follow_one_another() -> None:
+    """Each of the rows of a table is a distribution: their sum is not 1."""
+    world = simulated_world("markov_chain", n=20)
+    nothing = np.zeros((1, len(world.plan.components)), dtype=object)
+    cell = world.noisy(nothing, nothing)
+    states = int(np.sqrt(len(world.plan.components)))
+    found = likelihood.log_likelihood(cell, probability=np.full((1, states**2), 1.0 / states))
+    assert np.all(np.isfinite(np.asarray(found)))
 
 
 def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

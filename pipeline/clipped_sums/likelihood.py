@@ -105,13 +105,14 @@ def _rule_of_n(counts: NoisyCounts, at: Saddle, first: Floats, last: Floats) -> 
         return np.arange(low, high + 1.0), np.ones(int(high - low) + 1)
     # Where the noise's law has kinks, for rows across all of them.
     order = np.argsort(at.mean)[np.linspace(0, len(at.mean) - 1, 5).astype(np.int64)]
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        # Not a number where every record is at an end, and so is what was released: no kink is there.
         kinks = [counts.first / at.mean[order], counts.second / (counts.reach - at.mean[order])]
     whole = (counts.first + counts.second) / counts.reach
     centres = np.unique(np.rint(np.quantile(at.n, [0.0, 0.5, 1.0])))
     ladders = (centres[:, None] + _LADDER / counts.fall).ravel()
     edges = np.ceil(np.clip(np.concatenate([*kinks, whole, ladders, _OCTAVES]), low, high + 1.0))
-    joined = np.unique(np.append(edges, [low, high + 1.0]))
+    joined = np.unique(np.append(edges[~np.isnan(edges)], [low, high + 1.0]))
     # Between integers the law of few different sums is none: it only rings.
     nodes, weights = sum_rule(joined[:-1], joined[1:], at_integers=True)
     used = weights != 0.0

@@ -8,7 +8,7 @@ logit of a probability, on panels that saddle points find.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -94,7 +94,14 @@ def clipped_law(
     (name,) = _nothing_seen(statistic, family.default_prior(statistic.plan.parameters)).parameters
     own = prior_on_line(statistic, prior, line)
     counts = [noisy_counts(part, given) for part, given in zip(parts, n_priors, strict=True)]
-    return GridLaw.of(name, line, _cells(statistic, own, counts, n_priors, line))
+    law = GridLaw.of(name, line, _cells(statistic, own, counts, n_priors, line))
+    # Records at the bound rule out no larger rate: a posterior has the moments that its prior has.
+    alone = GridLaw.of(name, line, [(own.edges[:-1], own.edges[1:], own.log_density)])
+    return replace(
+        law,
+        means=np.where(np.isfinite(alone.means), law.means, alone.means),
+        sds=np.where(np.isfinite(alone.sds), law.sds, alone.sds),
+    )
 
 
 def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior) -> NoisyCounts:

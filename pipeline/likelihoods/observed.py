@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.moments import is_linear
+from suffice.pipeline.families.naive_bayes import estimated_tables
 from suffice.pipeline.inference import n_prior_for
 from suffice.pipeline.likelihoods import counts, moments, sums
 from suffice.pipeline.release import NoisyStatistic
+from suffice.pipeline.table_laws import block_starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
 
     from suffice.pipeline.families.contract import Parameters
     from suffice.pipeline.n_prior import NPrior
@@ -51,6 +57,8 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear_regression": ("coefficient", "intercept", "variance"),
 }
 """The parameters of every family, in the order of its likelihood."""
+
+_POSITIVE = {"rate", "shape", "scale", "variance", "log_variance"}
 
 
 def parameters_of(family: str, constants: Parameters) -> tuple[str, ...]:
@@ -129,7 +137,44 @@ def _array(statistic: NoisyStatistic, name: str, value: Any) -> Any:
             f"{type(value).__name__}{shape}"
         )
         raise UsageError(message)
+    if not isinstance(array, jax.core.Tracer):
+        _require_possible(statistic, name, np.broadcast_to(np.asarray(array), wanted))
     return array
+
+
+def _require_possible(statistic: NoisyStatistic, name: str, values: NDArray[Any]) -> None:
+    """Refuse numbers that no parameter can be, where they are at hand: a sampler's are not.
+
+    Raises
+    ------
+    UsageError
+    """
+    if np.iscomplexobj(values) or not np.all(np.isfinite(values)):
+        wanted = "finite"
+    elif name == "probability" and not np.all((values >= 0.0) & (values <= 1.0)):
+        wanted = "between 0 and 1"
+    elif values.ndim > 1 and name == "probability" and not np.allclose(_sums(statistic, values), 1.0):
+        wanted = "of distributions, each with the sum 1"
+    elif name in _POSITIVE and not np.all(values > 0.0):
+        wanted = "above 0"
+    else:
+        return
+    message = f"{statistic.plan.name}: {name} has to be numbers that are {wanted}"
+    raise UsageError(message)
+
+
+def _sums(statistic: NoisyStatistic, probability: NDArray[Any]) -> NDArray[Any]:
+    """Sums over every distribution that the probabilities of a row make up one after the other."""
+    plan = statistic.plan
+    match plan.family:
+        case "naive_bayes":
+            starts = block_starts(estimated_tables(plan.parameters))
+        case "bayesian_network" | "markov_chain":
+            starts = block_starts(plan.parameters.tables)
+        case _:
+            starts = np.zeros(1, dtype=np.int64)
+    sums: NDArray[Any] = np.add.reduceat(probability, starts, axis=-1)
+    return sums
 
 
 def _shape(statistic: NoisyStatistic, name: str) -> tuple[int, ...]:

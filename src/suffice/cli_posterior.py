@@ -108,6 +108,7 @@ def posterior(
     if as_json:
         rendering.print_json(
             {
+                "release": f"{opened.name}@{opened.window}",
                 "statistic": statistic,
                 "family": drawn_from.family,
                 "method": drawn_from.method,
@@ -127,7 +128,8 @@ def posterior(
     rendering.print_saturation(opened.statistic(statistic))
     rendering.print_clipping(drawn_from)
     rendering.print_diagnostics(drawn_from)
-    print(f"\nprior: {drawn_from.prior}")
+    print(f"\nrelease: {opened.name}@{opened.window}")
+    print(f"prior: {drawn_from.prior}")
     if drawn_from.n_prior is not None:
         print(f"prior of N: {drawn_from.n_prior}")
     print(f"answers that take draws rest on {draws} draws")

@@ -106,8 +106,9 @@ def log_likelihood(
     Raises
     ------
     UsageError
-        Where JAX computes in 32 bits, a parameter is missing, unknown or of another shape, latent
-        numbers are missing or have no use, or the noise is so wide that exact sums would not fit into memory.
+        Where JAX computes in 32 bits, a parameter is missing, unknown, of another shape or, where its numbers
+        are at hand and not traced, out of its range, latent numbers are missing or have no use, or the noise
+        is so wide that exact sums would not fit into memory.
     """
     _require_64_bits()
     return observed.log_likelihood(statistic, n_prior, parameters, latent)

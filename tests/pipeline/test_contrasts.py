@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -137,6 +137,12 @@ def test_comparisons_that_make_no_sense_are_refused() -> None:
         posterior.probability("probability", above=0.5, below=0.5)
     with pytest.raises(UsageError, match="must be a number"):
         posterior.probability("probability", above=float("nan"))
+    wrong: Any
+    for wrong in ([0.1, 0.9], "0.5", None, 1.0, 0.0, float("nan")):
+        with pytest.raises(UsageError, match="q must lie between 0 and 1"):
+            posterior.quantile("probability", wrong)
+        with pytest.raises(UsageError, match="mass must lie between 0 and 1"):
+            posterior.credible_interval("probability", wrong)
     with pytest.raises(UsageError, match="same cells"):
         contrast_between(
             "difference",

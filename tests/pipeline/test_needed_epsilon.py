@@ -120,6 +120,31 @@ def test_a_fine_grid_of_all_simulations_agrees(
     assert found.width_without_noise < np.median(trials.widths(Fraction(50))) * 1.001
 
 
+def test_a_prior_without_moments_is_planned_for() -> None:
+    """What only a prior with a variance can answer, its plug-in posterior, is not asked for."""
+    spec = load_spec(
+        {
+            "name": "planned",
+            "dataset": "planned",
+            "source": {"parquet": "rows/"},
+            "privacy": {"epsilon": "1", "neighboring": "replace_one"},
+            "statistics": {
+                "delay": {
+                    "family": "normal",
+                    "column": "delay",
+                    "lower": "-60",
+                    "upper": "100",
+                    "nulls": {"value": "0"},
+                }
+            },
+        }
+    )
+    prior = "Independent(mean=Normal(20, 10), sd=HalfCauchy(10))"
+    found = smallest_epsilon(spec, "delay mean width 20", n=500, prior=prior, simulations=3, rng=1)
+    assert 0.01 < found.epsilon < 1
+    assert found.width <= 20
+
+
 def test_progress_ends_with_all_that_was_done() -> None:
     told: list[tuple[int, int]] = []
     smallest_epsilon(

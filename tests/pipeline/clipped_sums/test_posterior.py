@@ -250,6 +250,32 @@ def test_any_released_values_have_a_posterior(prior: str, sums: list[list[int]])
     assert np.all(low < high)
 
 
+@pytest.mark.parametrize("sums", [[[30, 10]], [[300, 20]], [[3000, 5000]]])
+def test_a_posterior_has_the_moments_that_its_prior_has(sums: list[list[int]]) -> None:
+    """Clipped records do not rule out the largest rates: half a Cauchy has no mean."""
+    statistic = counted("8", sums)
+    given: dict[str, Any] = {"n_prior": Uniform(0, 2000)}
+    cauchy = noise_aware_posterior(statistic, prior="HalfCauchy(2)", **given)
+    assert (cauchy.mean("rate")[0], cauchy.sd("rate")[0]) == (np.inf, np.inf)
+    assert np.all(np.isfinite(cauchy.quantile("rate", 0.999)))
+    t_like = stats.burr12(1.5, 1.0)  # its density falls as the rate to the power of -2.5
+    tailed = noise_aware_posterior(statistic, prior=t_like, **given)
+    assert np.isfinite(tailed.mean("rate")[0])
+    assert tailed.sd("rate")[0] == np.inf
+    normal = noise_aware_posterior(statistic, prior="HalfNormal(3)", **given)
+    assert np.all(np.isfinite([normal.mean("rate"), normal.sd("rate")]))
+
+
+def test_of_records_that_are_all_at_the_bound() -> None:
+    """Millions of geometric counts at the bound, and nothing on the other side."""
+    plan = statistic_plan({"family": "geometric", "upper": "6"}, epsilon="0.1", public_n=False)
+    statistic = noisy_statistic(plan, np.array([[6 * 10**6, 0]], dtype=object))
+    posterior = noise_aware_posterior(statistic, prior="Beta(1, 1)")
+    assert posterior.models_clipping is not None
+    assert posterior.models_clipping[0]
+    assert 0.0 < posterior.mean("probability")[0] < 1e-3
+
+
 def test_there_are_two_ways_of_clipping() -> None:
     with pytest.raises(UsageError, match="modelled or ignored"):
         posterior_of(counted("8", [[3, 4]]), clipping="sometimes")
