@@ -13,6 +13,8 @@ from suffice.pipeline.tables import text_table
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from numpy.typing import NDArray
+
 DRAWS = 199
 """Posterior draws that a truth is ranked among: 200 ranks, so that the intervals below are exact."""
 LEFT_OUT = {0.5: 50, 0.8: 20, 0.95: 5}
@@ -63,11 +65,7 @@ class Ranks:
 
     def coverage_p_value(self, mass: float) -> float:
         """Chance that a calibrated posterior's coverage lies as far out on its side, twice; at most 1."""
-        from scipy.special import bdtr, bdtrc  # noqa: PLC0415 - slow to import
-
-        covered, simulations = self.covered(mass), self.simulations
-        above = 1.0 if covered == 0 else bdtrc(covered - 1, simulations, mass)
-        return min(1.0, 2.0 * float(min(bdtr(covered, simulations, mass), above)))
+        return float(_coverage_p_values(np.array(self.covered(mass)), self.simulations, mass))
 
     @property
     def chi_square(self) -> float:
@@ -128,9 +126,19 @@ class Calibration:
             return CALIBRATED
         return CLIPPING if self._holds(self.unclipped) else NOT_CALIBRATED
 
+    def passing(self, mass: float) -> tuple[float, float]:
+        """From which to which coverage intervals of this mass pass: what so few simulations cannot see."""
+        covered = np.arange(self.simulations + 1)
+        level = self.false_alarm / self._tests(self.clipped)
+        passed = covered[_coverage_p_values(covered, self.simulations, mass) > level] / self.simulations
+        return float(passed[0]), float(passed[-1])
+
     def _holds(self, run: tuple[Ranks, ...]) -> bool:
-        p_values = [p_value for ranks in run for p_value in ranks.p_values()]
-        return min(p_values) * len(p_values) > self.false_alarm
+        return min(min(ranks.p_values()) for ranks in run) * self._tests(run) > self.false_alarm
+
+    def _tests(self, run: tuple[Ranks, ...]) -> int:
+        """How many chances decide about a run: every parameter's coverages and its ranks."""
+        return len(run) * (len(LEFT_OUT) + 1)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for every parameter, category and run: coverage, and the chance of such ranks."""
@@ -166,6 +174,7 @@ class Calibration:
             "false_alarm": self.false_alarm,
             "clipped_share": self.clipped_share,
             "verdict": self.verdict,
+            "passing": {f"coverage_{mass * 100:.0f}": self.passing(mass) for mass in LEFT_OUT},
             "rows": [
                 {**row, "histogram": histogram}
                 for row, histogram in zip(self.rows(), histograms, strict=True)
@@ -202,7 +211,19 @@ class Calibration:
             reason = f"{share}; without clipping the same simulations fail as well"
         else:
             reason = "no record is clipped: clipping has no part in it"
-        return f"{self.verdict}: {reason} ({alarm})"
+        low, high = self.passing(0.95)
+        unseen = f"95 % intervals pass that cover {100 * low:.1f} to {100 * high:.1f} %"
+        return f"{self.verdict}: {reason} ({alarm}; {unseen})"
+
+
+def _coverage_p_values(covered: NDArray[np.int64], simulations: int, mass: float) -> NDArray[np.float64]:
+    """Chances that calibrated intervals hold the truth so rarely, or so often, twice; at most 1."""
+    from scipy.special import bdtr, bdtrc  # noqa: PLC0415 - slow to import
+
+    below = bdtr(covered, simulations, mass)
+    above = np.where(covered == 0, 1.0, bdtrc(np.maximum(covered - 1, 0), simulations, mass))
+    p_values: NDArray[np.float64] = np.minimum(1.0, 2.0 * np.minimum(below, above))
+    return p_values
 
 
 def _cell(value: object) -> str:

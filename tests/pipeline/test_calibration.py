@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from scipy.special import betaincinv
+from scipy.stats import binom
 
 import suffice
 from suffice.errors import PriorError, UsageError
@@ -71,6 +72,21 @@ def test_intervals_too_narrow_too_wide_or_shifted_are_seen() -> None:
         assert "fail as well" in str(calibration(wrong, wrong))
         assert "wider bounds" in str(calibration(wrong, uniform))
         assert "no record is clipped" in str(calibration(wrong, wrong, 0.0))
+
+
+@pytest.mark.parametrize("simulations", [10, 200, 1000])
+def test_what_so_few_simulations_cannot_see_is_said(simulations: int) -> None:
+    """The last coverages that pass, and none beyond them, by the binomial law written out."""
+    ranks = np.full(simulations, 100)
+    found = calibration(ranks, ranks)
+    level = found.false_alarm / 4 / 2
+    for mass in LEFT_OUT:
+        low, high = (round(simulations * share) for share in found.passing(mass))
+        law = binom(simulations, mass)
+        assert law.cdf(low) > level >= (law.cdf(low - 1) if low else 0.0)
+        assert law.sf(high - 1) > level >= (law.sf(high) if high < simulations else 0.0)
+    low, high = found.to_dict()["passing"]["coverage_95"]
+    assert f"95 % intervals pass that cover {100 * low:.1f} to {100 * high:.1f} %" in str(found)
 
 
 def test_an_interval_leaves_out_the_ranks_of_its_mass() -> None:
