@@ -11,7 +11,7 @@ Gelman, Carlin, Stern, Dunson, Vehtari, Rubin. Bayesian Data Analysis, third edi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
 
 ACCEPTED = 0.75
 """The share of accepted proposals that the step is tuned for."""
@@ -31,6 +32,43 @@ _LENGTH = 2.4
 """A proposal's length, in posterior standard deviations, that is long enough."""
 _STAGES = (30, 30, 40, 60)
 """Iterations of warm-up after each of which the covariance is taken anew."""
+SETTLED = 1.05
+"""The largest R-hat of a cell that is not drawn for longer."""
+DOUBLINGS = 3
+"""How often chains that have not settled are run on, twice as long each time."""
+
+
+class CellsTarget(Protocol):
+    """A log density of many cells, of which some can be looked at alone."""
+
+    def __call__(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return log densities and gradients, as ``sample_chains`` wants them."""
+        ...
+
+    def take(self, cells: Cells) -> Self:
+        """Return the density of some cells."""
+        ...
+
+
+def sample_until_settled(
+    target: CellsTarget, start: Floats, spread: Floats, iterations: int, rng: np.random.Generator
+) -> Floats:
+    """Draw as ``sample_chains`` does; cells whose chains do not agree with each other are run on.
+
+    What came before is warm-up then, and as many draws are kept as of the others, farther apart.
+    """
+    kept = sample_chains(target, start, spread, iterations, rng)
+    cells = np.arange(kept.shape[2])
+    for doubling in range(1, DOUBLINGS + 1):
+        r_hat = split_r_hat(kept[:, :, cells].transpose(0, 3, 2, 1)).max(axis=1)
+        cells = cells[r_hat > SETTLED]
+        if not cells.size:
+            break
+        apart = 1 << doubling
+        last = kept[:, :, cells]
+        drawn = sample_chains(target.take(cells), last[-1], last.std(axis=(0, 3)), iterations * apart, rng)
+        kept[:, :, cells] = drawn[apart - 1 :: apart]
+    return kept
 
 
 def sample_chains(

@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.families.moments import is_linear, least_rows, moment_map
-from suffice.pipeline.joint_moments.chains import effective_draws, sample_chains, split_r_hat
+from suffice.pipeline.joint_moments.chains import effective_draws, sample_until_settled, split_r_hat
 from suffice.pipeline.joint_moments.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.joint_moments.laws import NormalInverseWishartLaw, RegressionLaw
 from suffice.pipeline.joint_moments.projection import Moments, estimate
@@ -216,7 +216,7 @@ def _posterior(
     ]
     start = np.concatenate([base for base, _ in begun])
     spread = np.concatenate([guess for _, guess in begun])
-    kept = sample_chains(target, start, spread, iterations, rng)
+    kept = sample_until_settled(target, start, spread, iterations, rng)
     # Latent states in the order of draws, then chains, then cells.
     latent = target.total(kept.transpose(1, 0, 3, 2).reshape(kept.shape[1], -1))
     law = update(

@@ -7,8 +7,8 @@ the evidence of what is its own), times the shared evidence of the added moments
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class SharedTarget:
 
     targets: tuple[Target, ...]
     shared: tuple[Evidence, ...]
+
+    def take(self, cells: NDArray[np.int64]) -> Self:
+        """Return the density of some cells."""
+        return replace(self, targets=tuple(target.take(cells) for target in self.targets))
 
     def total(self, x: Floats) -> State:
         """Return the added moments at coordinates (n_coordinates, b)."""

@@ -17,9 +17,9 @@ than one likely value for a real number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -137,6 +137,10 @@ class Target:
         """Number of coordinates."""
         means = self.size if self.linear else 0
         return int(not self.latent_n.fixed) + means + self.size * (self.size + 1) // 2
+
+    def take(self, cells: NDArray[np.int64]) -> Self:
+        """Return the density of some cells."""
+        return replace(self, observed=self.observed[cells])
 
     def state(self, x: Floats) -> State:
         """Return the moments at coordinates (n_coordinates, b)."""
