@@ -11,8 +11,9 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.contrasts import matched_cells
+from suffice.pipeline.inference import require_way_of_clipping
 from suffice.pipeline.pooling.releases import pooled
-from suffice.pipeline.posterior import generator
+from suffice.pipeline.posterior import MODELLED, generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,13 +60,15 @@ class RolledUp:
         prior: AnyPrior = None,
         n_prior: NPrior | int | str | None = None,
         rng: np.random.Generator | int | None = None,
+        clipping: str = MODELLED,
     ) -> Posterior:
         """Return the noise-aware posterior of one parameter for all cells that are merged into one.
 
         The cells hold disjoint data, so they are pooled as ``suffice.pool(disjoint=...)`` pools releases:
         the model is that the merged cells share their parameters, and each has its own N.
         """
-        return pooled(self.parts, prior=prior, n_prior=n_prior, rng=generator(rng))
+        require_way_of_clipping(clipping)
+        return pooled(self.parts, prior=prior, n_prior=n_prior, clipping=clipping, rng=generator(rng))
 
 
 def rolled_up(statistic: NoisyStatistic, columns: Sequence[str]) -> RolledUp:

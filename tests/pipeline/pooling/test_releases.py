@@ -223,6 +223,22 @@ def test_cells_roll_up_with_noise_counted_right(put: Put) -> None:
             release.statistic("cancelled").roll_up(*columns)
 
 
+def test_a_roll_up_models_clipping_unless_told_not_to(tmp_path: Path) -> None:
+    """Counts of 7 on average behind a bound of 8: clipping hides that more were meant."""
+    visits = {"visits": {"family": "poisson", "column": "v", "upper": "8"}}
+    cells = np.tile(np.array([[700, 100]], dtype=object), (4, 1))
+    groups = {"origin": ["EWR", "JFK"], "month": {"range": ["1", "2"]}}
+    plan = make_plan(groups=groups, statistics=visits)
+    release = suffice.open_release(publish(tmp_path, plan, {"visits": cells}))
+    rolled = release.statistic("visits").roll_up("month")
+    modelled = rolled.posterior(prior="Gamma(2, 0.2)", n_prior="Uniform(0, 300)")
+    ignored = rolled.posterior(prior="Gamma(2, 0.2)", n_prior="Uniform(0, 300)", clipping="ignored")
+    assert np.all(np.abs(ignored.mean("rate") - 7.0) < 0.3)
+    assert np.all(modelled.mean("rate") > 8.0)
+    with pytest.raises(UsageError, match="modelled or ignored"):
+        rolled.posterior(clipping="sometimes")
+
+
 def test_the_noise_of_a_roll_up_is_that_of_a_sum_of_noises(put: Put) -> None:
     """By simulation: the estimates of rolled-up cells scatter as their noise_sd says."""
     groups = {"origin": [f"a{k}" for k in range(4000)], "month": {"range": ["1", "4"]}}
