@@ -6,7 +6,6 @@ import hashlib
 import json
 import shutil
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,12 @@ import pytest
 
 from suffice.errors import ReleaseMissingError
 from suffice.storage import canonical_json
-from suffice.storage.ledger import Charge, ChargeRequest, Ledger, create_ledger
+from suffice.storage.ledger import Charge, Ledger, create_ledger
 from suffice.storage.manifest import checksum
-from suffice.storage.parquet import encode_statistic
 from suffice.storage.release_store import ReleaseStore, open_store
 from suffice.storage.verify import verify_release
-from support.releases import compose, flip_bit, make_plan, some_values
+from support.paid import open_books, pay
+from support.releases import flip_bit, make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,56 +47,12 @@ class Published:
         path.write_bytes(canonical_json.encode({**content, "checksum": checksum(content)}))
 
 
-def draw_and_write(ledger: Ledger, store: ReleaseStore, plan: Plan) -> Charge:
-    charge = ledger.reserve(
-        ChargeRequest(
-            dataset=plan.dataset,
-            name=plan.name,
-            window="all",
-            epsilon=plan.epsilon,
-            neighboring=str(plan.neighboring),
-            unit=plan.unit,
-            grid=None,
-            source="/data",
-            plan_json=plan.canonical,
-            plan_hash=plan.plan_hash,
-            store_id=store.store_id,
-            store_uri=store.uri,
-        )
-    )
-    charge = ledger.enter_drawing(charge)
-    values = some_values(plan)
-    files = [
-        store.write_data(
-            charge.name,
-            charge.window,
-            charge.release_id,
-            statistic.name,
-            encode_statistic(statistic, plan.groups, values[statistic.name]),
-            rows=values[statistic.name].size,
-        )
-        for statistic in plan.statistics
-    ]
-    manifest = compose(
-        plan,
-        files,
-        release_id=charge.release_id,
-        ledger_id=charge.ledger_id,
-        drawing_sequence=charge.drawing_sequence,
-        drawing_hash=charge.drawing_hash,
-    )
-    charge = ledger.stage(charge, manifest)
-    store.put_manifest(charge.name, charge.window, charge.release_id, manifest)
-    return charge
-
-
 @pytest.fixture
 def staged(tmp_path: Path) -> Iterator[Published]:
-    plan = make_plan()
-    with create_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        ledger.grant("passengers", epsilon=Fraction(5), reason="tests")
-        store = open_store(str(tmp_path / "releases"), ledger_id=ledger.ledger_id, create=True)
-        yield Published(plan=plan, ledger=ledger, store=store, charge=draw_and_write(ledger, store, plan))
+    books = open_books(tmp_path)
+    with books.ledger as ledger:
+        charge = pay(books, "flights", until="put")
+        yield Published(plan=make_plan(), ledger=ledger, store=books.store, charge=charge)
 
 
 @pytest.fixture
