@@ -93,7 +93,7 @@ def noise_aware_posterior(
             f"{PLUG_IN}, which ignores the noise and is not calibrated, exists so far"
         )
         raise UsageError(message)
-    given = _read(prior)
+    given = read_prior(prior)
     latent_n = n_prior_for(statistic, n_prior)
     if isinstance(given, Mixture):
         for component in given.components:
@@ -144,7 +144,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
 
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
     """
-    given = _read(prior)
+    given = read_prior(prior)
     if isinstance(given, AnyDensity):
         return _posterior(statistic, PLUG_IN, given, _any_prior_law(statistic, given, None), None)
     family = FAMILIES[statistic.plan.family]
@@ -177,7 +177,7 @@ def require_way_of_clipping(clipping: str) -> None:
         raise UsageError(message)
 
 
-def _read(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
+def read_prior(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
     """Read the text of a prior, and take distributions of scipy.stats for densities."""
     if isinstance(prior, str):
         return parse_mixture(prior)
@@ -198,7 +198,7 @@ def _any_prior_law(statistic: NoisyStatistic, density: AnyDensity, n_prior: NPri
 def _prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
     """Read the prior and check that it is of the family's conjugate kind."""
     plan = statistic.plan
-    read = _read(prior)
+    read = read_prior(prior)
     if read is None:
         return default_prior(statistic)
     chosen = one_component(read, f"this posterior of {plan.name}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 OUTER = 8.0
 """Nats, of those that a grid covers, in which too little noise is left to rely on it."""
-FEW = 8.0
+FEW = 8
 """Numbers of rows up to this may leave a variance without moments."""
 _NUMBERS = 2**19
 _FINEST, _GROWTH, _COARSEST = 0.18, 0.06, 1.2
@@ -170,12 +170,12 @@ class LatentRows:
                 )
         return self._sum(slices, mean, log_variance, -np.inf)
 
-    def few(self, mean: Floats, log_variance: Floats) -> list[tuple[float, Floats]]:
+    def few(self, mean: Floats, log_variance: Floats) -> list[tuple[int, Floats]]:
         """Few numbers of rows, and the log likelihoods of each."""
         shape = (len(mean), mean.shape[1], log_variance.shape[1])
-        found = [(0.0, np.full(shape, self.log_empty))]
+        found = [(0, np.full(shape, self.log_empty))]
         found += [
-            (one.n, self._sum([one], mean, log_variance, -np.inf)) for one in self.slices if one.n <= FEW
+            (int(one.n), self._sum([one], mean, log_variance, -np.inf)) for one in self.slices if one.n <= FEW
         ]
         return found
 

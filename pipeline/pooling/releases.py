@@ -16,9 +16,11 @@ from suffice.pipeline.inference import (
     disjoint_posterior,
     n_prior_for,
     noise_aware_posterior,
+    read_prior,
     require_way_of_clipping,
 )
 from suffice.pipeline.mixtures import Mixture, one_component
+from suffice.pipeline.planes.densities import Independent, JointDensity
 from suffice.pipeline.pooling.grids import pooled_grid_law
 from suffice.pipeline.pooling.particles import products
 from suffice.pipeline.pooling.relation import Relation, require
@@ -166,7 +168,10 @@ def pooled(
             # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
             if isinstance(first.prior, Mixture | Density):
                 raise
-    posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
+    given = read_prior(prior)
+    if isinstance(given, Independent | JointDensity):
+        return _on_plane(parts, given, n_prior)
+    posterior = disjoint_posterior(parts, prior=given, n_prior=n_prior)
     if posterior is None:
         return _by_particles(parts, prior, n_prior, rng)
     r_hat = posterior.diagnostics["largest_r_hat"]
@@ -177,6 +182,17 @@ def pooled(
         )
         raise UsageError(message)
     return posterior
+
+
+def _on_plane(
+    parts: Sequence[NoisyStatistic], prior: Independent | JointDensity, n_prior: NPrior | int | str | None
+) -> Posterior:
+    """Multiply the likelihoods of a mean and a variance by quadrature."""
+    from suffice.pipeline.planes.posterior import pooled_joint_law  # noqa: PLC0415 - rarely needed
+
+    first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior)
+    law = pooled_joint_law(parts, prior, [n_prior_for(part, n_prior) for part in parts])
+    return dataclasses.replace(first, groups=parts[0].groups, law=law)
 
 
 def _by_particles(
