@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.accepted_priors import refused_prior
 from suffice.pipeline.densities import Density, DensityOnLine, Line
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.grid_law import GridLaw
@@ -30,7 +31,7 @@ from suffice.pipeline.latent_sums.components import Components
 from suffice.pipeline.latent_sums.coordinates import Coordinate, coordinate_of
 from suffice.pipeline.latent_sums.latent import batches, resolve
 from suffice.pipeline.n_prior import Fixed
-from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal, NormalInverseGamma
+from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -137,13 +138,7 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if family.latent is None:
-        of_both = ", or suffice.Independent or suffice.JointDensity, of mean and variance"
-        message = (
-            f"{plan.name} is {plan.family}: densities and scipy.stats distributions are priors of families "
-            f"with one parameter. Its prior must be {family.prior.__name__}"
-            f"{of_both if family.prior is NormalInverseGamma else ''}"
-        )
-        raise PriorError(message)
+        raise refused_prior(plan, density)
     default: Any = family.default_prior(plan.parameters)
     line = LINES[family.prior]
     _, update = family.latent(statistic, default, Fixed(0))

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.accepted_priors import refused_prior
 from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.laws import Labelled
@@ -13,7 +14,7 @@ from suffice.pipeline.mixtures import AnyDensity, Mixture, mixture_law, one_comp
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.planes.densities import Independent, JointDensity
 from suffice.pipeline.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
-from suffice.pipeline.priors import Dirichlet, Prior
+from suffice.pipeline.priors import Dirichlet, NormalInverseGamma, Prior
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.densities import ScipyDistribution
     from suffice.pipeline.laws import Law
+    from suffice.pipeline.planes.on_plane import AnyJointPrior
     from suffice.pipeline.release import NoisyStatistic
 
     AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
@@ -93,16 +95,12 @@ def noise_aware_posterior(
             f"{PLUG_IN}, which ignores the noise and is not calibrated, exists so far"
         )
         raise UsageError(message)
-    given = read_prior(prior)
     latent_n = n_prior_for(statistic, n_prior)
-    if isinstance(given, Mixture):
-        for component in given.components:
-            _prior_for(statistic, component)
+    chosen = _any_prior_for(statistic, prior)
     law: Law
-    if isinstance(given, Independent | JointDensity):
-        law = _any_prior_law(statistic, given, latent_n)
-        return _posterior(statistic, NOISE_AWARE, given, law, latent_n)
-    chosen = given if isinstance(given, Density | Mixture) else _prior_for(statistic, given)
+    if isinstance(chosen, Independent | JointDensity):
+        law = _any_prior_law(statistic, chosen, latent_n)
+        return _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)
     if clipping == MODELLED and family.clipped_record is not None:
         from suffice.pipeline.clipped_sums.choice import law_with_clipping  # noqa: PLC0415
 
@@ -134,9 +132,25 @@ def disjoint_posterior(
     update = family.disjoint
     if update is None or not family.by_mcmc(first.plan.parameters):
         return None
-    chosen = _prior_for(first, prior)
+    chosen = _conjugate_prior_for(first, prior)
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
     return _posterior(first, NOISE_AWARE, chosen, update(statistics, chosen, n_priors), n_priors[0])
+
+
+def disjoint_moments_posterior(
+    statistics: Sequence[NoisyStatistic],
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+) -> Posterior:
+    """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
+    from suffice.pipeline.planes.posterior import pooled_joint_law  # noqa: PLC0415 - scipy is slow to import
+
+    first = statistics[0]
+    chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
+    n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
+    law = pooled_joint_law(statistics, chosen, n_priors)
+    return _posterior(first, NOISE_AWARE, chosen, law, n_priors[0])
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
@@ -144,19 +158,17 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
 
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
     """
-    given = read_prior(prior)
-    if isinstance(given, AnyDensity):
-        return _posterior(statistic, PLUG_IN, given, _any_prior_law(statistic, given, None), None)
+    chosen = _any_prior_for(statistic, prior)
+    if isinstance(chosen, AnyDensity):
+        return _posterior(statistic, PLUG_IN, chosen, _any_prior_law(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
-    if isinstance(given, Mixture):
+    if isinstance(chosen, Mixture):
         from suffice.pipeline.public_priors import log_evidence  # noqa: PLC0415 - rarely needed
 
-        components = [_prior_for(statistic, component) for component in given.components]
-        laws = [family.plug_in(statistic, component) for component in components]
-        parts = zip(components, laws, strict=True)
+        laws = [family.plug_in(statistic, component) for component in chosen.components]
+        parts = zip(chosen.components, laws, strict=True)
         evidence = [log_evidence(component, law) for component, law in parts]
-        return _posterior(statistic, PLUG_IN, given, weighed(given, laws, evidence), None)
-    chosen = _prior_for(statistic, given)
+        return _posterior(statistic, PLUG_IN, chosen, weighed(chosen, laws, evidence), None)
     return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
 
 
@@ -195,17 +207,37 @@ def _any_prior_law(statistic: NoisyStatistic, density: AnyDensity, n_prior: NPri
     return any_prior_law(statistic, density, n_prior)
 
 
-def _prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
-    """Read the prior and check that it is of the family's conjugate kind."""
-    plan = statistic.plan
+def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
+    """Read the prior, the family's default where there is none, and check that the family takes it."""
+    family = FAMILIES[statistic.plan.family]
     read = read_prior(prior)
-    if read is None:
-        return default_prior(statistic)
-    chosen = one_component(read, f"this posterior of {plan.name}")
-    kind = FAMILIES[plan.family].prior
-    if not isinstance(chosen, kind):
-        message = f"{plan.name} is {plan.family}: its prior must be {kind.__name__}, not {chosen}"
-        raise PriorError(message)
+    if isinstance(read, Mixture):
+        for component in read.components:
+            _require_kind(statistic, component)
+        return read
+    if isinstance(read, Density):
+        if family.latent is None:
+            raise refused_prior(statistic.plan, read)
+        return read
+    if isinstance(read, Independent | JointDensity):
+        if family.prior is not NormalInverseGamma:
+            raise refused_prior(statistic.plan, read)
+        return read
+    chosen = default_prior(statistic) if read is None else read
+    _require_kind(statistic, chosen)
+    return chosen
+
+
+def _conjugate_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
+    """Read the prior, and check that it is of the family's conjugate kind."""
+    return one_component(_any_prior_for(statistic, prior), f"this posterior of {statistic.plan.name}")
+
+
+def _require_kind(statistic: NoisyStatistic, chosen: Prior) -> None:
+    """Refuse a conjugate prior of another family's, or of another number of categories."""
+    plan = statistic.plan
+    if not isinstance(chosen, FAMILIES[plan.family].prior):
+        raise refused_prior(plan, chosen)
     if isinstance(chosen, Dirichlet):
         columns = FAMILIES[plan.family].labels(plan.parameters)
         given, needed = len(chosen.concentration), max(map(len, columns.values()), default=1)
@@ -214,7 +246,6 @@ def _prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
                 f"{plan.name} has {needed} categories: Dirichlet needs 1 or {needed} numbers, not {given}"
             )
             raise PriorError(message)
-    return chosen
 
 
 def n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:

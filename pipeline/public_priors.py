@@ -65,7 +65,7 @@ def conjugate_like(
         return conjugate_alike(prior, family, parameters)
     if isinstance(prior, Independent | JointDensity):
         from suffice.pipeline.families.normal import interval  # noqa: PLC0415 - rarely needed
-        from suffice.pipeline.planes.densities import DensityOnPlane  # noqa: PLC0415
+        from suffice.pipeline.planes.on_plane import DensityOnPlane  # noqa: PLC0415
         from suffice.pipeline.planes.posterior import conjugate_alike as alike  # noqa: PLC0415
 
         unit = interval(parameters)

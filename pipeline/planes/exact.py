@@ -13,8 +13,8 @@ from suffice.pipeline.planes.panels import PANELS, thinned
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.planes.densities import DensityOnPlane
     from suffice.pipeline.planes.law import Exists
+    from suffice.pipeline.planes.on_plane import DensityOnPlane
     from suffice.pipeline.planes.panels import LogDensity
 
     Floats: TypeAlias = NDArray[np.float64]

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError, SufficeError, UsageError
+from suffice.pipeline.accepted_priors import refused_prior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import interval, noisy_moments, project
-from suffice.pipeline.planes.densities import DensityOnPlane, Independent, JointDensity
 from suffice.pipeline.planes.exact import Exact, exists
 from suffice.pipeline.planes.law import PlaneLaw
+from suffice.pipeline.planes.on_plane import DensityOnPlane
 from suffice.pipeline.planes.panels import Panels, around, node_weights
 from suffice.pipeline.planes.product import Product
 from suffice.pipeline.planes.rows import LatentRows
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.planes.densities import Independent, JointDensity
     from suffice.pipeline.planes.law import Exists
+    from suffice.pipeline.planes.on_plane import AnyJointPrior
     from suffice.pipeline.release import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -62,7 +65,7 @@ def any_joint_law(
 
 
 def pooled_joint_law(
-    parts: Sequence[NoisyStatistic], prior: Independent | JointDensity, n_priors: Sequence[NPrior]
+    parts: Sequence[NoisyStatistic], prior: AnyJointPrior, n_priors: Sequence[NPrior]
 ) -> PlaneLaw:
     """Return the law of the mean and the variance that aligned statistics of disjoint data share.
 
@@ -70,7 +73,7 @@ def pooled_joint_law(
     ----------
     parts : sequence of NoisyStatistic
         Of a normal family.
-    prior : Independent or JointDensity
+    prior : Independent, JointDensity, NormalInverseGamma or Mixture
         Of both; it counts once.
     n_priors : sequence of NPrior
         Of every part's own number of rows.
@@ -87,16 +90,12 @@ def pooled_joint_law(
 
 
 def _on_plane(
-    statistic: NoisyStatistic, prior: Independent | JointDensity
+    statistic: NoisyStatistic, prior: AnyJointPrior
 ) -> tuple[tuple[str, str], tuple[float, float], DensityOnPlane]:
     """Names of the parameters, centre and half range, and the prior in these."""
     family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
     if family.prior is not NormalInverseGamma:
-        message = (
-            f"{statistic.plan.name} is {family.name}: {type(prior).__name__} is a prior of a mean and a "
-            f"variance, of normal and lognormal statistics. Its prior must be {family.prior.__name__}"
-        )
-        raise PriorError(message)
+        raise refused_prior(statistic.plan, prior)
     unit = interval(constants)
     default: Any = family.default_prior(constants)
     mean, variance = family.plug_in(statistic, default).parameters

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.planes.densities import DensityOnPlane
     from suffice.pipeline.planes.law import Exists
+    from suffice.pipeline.planes.on_plane import DensityOnPlane
     from suffice.pipeline.planes.rows import LatentRows
 
     Floats: TypeAlias = NDArray[np.float64]

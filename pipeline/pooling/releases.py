@@ -10,22 +10,22 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.contrasts import matched_cells
-from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.inference import (
+    disjoint_moments_posterior,
     disjoint_posterior,
     n_prior_for,
     noise_aware_posterior,
     read_prior,
     require_way_of_clipping,
 )
-from suffice.pipeline.mixtures import Mixture, one_component
-from suffice.pipeline.planes.densities import Independent, JointDensity
+from suffice.pipeline.mixtures import AnyDensity, Mixture, one_component
 from suffice.pipeline.pooling.grids import pooled_grid_law
 from suffice.pipeline.pooling.particles import products
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.tables import PooledTablesLaw, factors_of
 from suffice.pipeline.posterior import IGNORED, MODELLED, generator
+from suffice.pipeline.priors import NormalInverseGamma
 from suffice.pipeline.release import Release
 from suffice.pipeline.table_laws import PiecesLaw
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.densities import Density
     from suffice.pipeline.inference import AnyPrior
     from suffice.pipeline.laws import Law
     from suffice.pipeline.n_prior import NPrior
@@ -146,32 +147,19 @@ def pooled(
     UsageError
         Where the family cannot be pooled yet, the data hardly agree on one parameter, or chains disagree.
     """
-    law: Law
-    plan = parts[0].plan
-    family = FAMILIES[plan.family]
-    if family.latent is not None:
-        first = noise_aware_posterior(
-            parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED
-        )
-        n_priors = [n_prior_for(part, n_prior) for part in parts]
-        try:
-            given = cast("Prior | Mixture | Density", first.prior)
-            if clipping == MODELLED and family.clipped_record is not None:
-                from suffice.pipeline.clipped_sums.choice import pooled_with_clipping  # noqa: PLC0415
-
-                law, modelled = pooled_with_clipping(parts, given, n_priors)
-                first = dataclasses.replace(first, models_clipping=modelled)
-            else:
-                law = pooled_grid_law(parts, given, n_priors)
-            return dataclasses.replace(first, groups=parts[0].groups, law=law)
-        except PriorError:
-            # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
-            if isinstance(first.prior, Mixture | Density):
-                raise
-    given = read_prior(prior)
-    if isinstance(given, Independent | JointDensity):
-        return _on_plane(parts, given, n_prior)
-    posterior = disjoint_posterior(parts, prior=given, n_prior=n_prior)
+    family = FAMILIES[parts[0].plan.family]
+    posterior: Posterior | None
+    try:
+        if family.latent is not None:
+            return _of_one_parameter(parts, prior, n_prior, clipping)
+        if family.prior is NormalInverseGamma:
+            return disjoint_moments_posterior(parts, prior=prior, n_prior=n_prior)
+        posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
+    except PriorError:
+        # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
+        if isinstance(read_prior(prior), Mixture | AnyDensity):
+            raise
+        posterior = None
     if posterior is None:
         return _by_particles(parts, prior, n_prior, rng)
     r_hat = posterior.diagnostics["largest_r_hat"]
@@ -184,14 +172,21 @@ def pooled(
     return posterior
 
 
-def _on_plane(
-    parts: Sequence[NoisyStatistic], prior: Independent | JointDensity, n_prior: NPrior | int | str | None
+def _of_one_parameter(
+    parts: Sequence[NoisyStatistic], prior: AnyPrior, n_prior: NPrior | int | str | None, clipping: str
 ) -> Posterior:
-    """Multiply the likelihoods of a mean and a variance by quadrature."""
-    from suffice.pipeline.planes.posterior import pooled_joint_law  # noqa: PLC0415 - rarely needed
+    """Multiply the likelihoods of one parameter by quadrature."""
+    first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED)
+    n_priors = [n_prior_for(part, n_prior) for part in parts]
+    given = cast("Prior | Mixture | Density", first.prior)
+    law: Law
+    if clipping == MODELLED and FAMILIES[first.family].clipped_record is not None:
+        from suffice.pipeline.clipped_sums.choice import pooled_with_clipping  # noqa: PLC0415
 
-    first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior)
-    law = pooled_joint_law(parts, prior, [n_prior_for(part, n_prior) for part in parts])
+        law, modelled = pooled_with_clipping(parts, given, n_priors)
+        first = dataclasses.replace(first, models_clipping=modelled)
+    else:
+        law = pooled_grid_law(parts, given, n_priors)
     return dataclasses.replace(first, groups=parts[0].groups, law=law)
 
 
