@@ -37,6 +37,10 @@ _RUNG = 0.5
 PANELS = np.array([-12.0, -8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0, 12.0])
 
 
+class NowhereError(Exception):
+    """A density is zero wherever it was looked at."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panels:
     """Rectangles and a density at their Gauss nodes.
@@ -101,6 +105,10 @@ def around(density: LogDensity, edges: tuple[Floats, Floats]) -> tuple[Floats, F
     Returns
     -------
     left, right : ndarray of shape (n_panels, 2), float64
+
+    Raises
+    ------
+    NowhereError
     """
     peak, scale = highest(density, edges)
     finer = [
@@ -153,6 +161,8 @@ def finest(edge: Floats, gap: Floats, first: float, last: float) -> Floats:
 def highest(density: LogDensity, edges: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Where a density is highest, from the best corner on, and steps along which it hardly falls there."""
     value = density(edges[0][None], edges[1][None])[0]
+    if not np.any(np.isfinite(value)):
+        raise NowhereError
     start = np.unravel_index(int(np.argmax(value)), value.shape)
     ends = np.array([[given[0], given[-1]] for given in edges])
     place = np.array([given[at] for given, at in zip(edges, start, strict=True)])

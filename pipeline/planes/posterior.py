@@ -22,7 +22,7 @@ from suffice.pipeline.families.normal import interval, noisy_moments, project
 from suffice.pipeline.planes.exact import Exact, exists
 from suffice.pipeline.planes.law import PlaneLaw
 from suffice.pipeline.planes.on_plane import DensityOnPlane
-from suffice.pipeline.planes.panels import Panels, around, node_weights
+from suffice.pipeline.planes.panels import NowhereError, Panels, around, node_weights
 from suffice.pipeline.planes.product import Product
 from suffice.pipeline.planes.rows import LatentRows
 from suffice.pipeline.priors import NormalInverseGamma
@@ -173,9 +173,12 @@ def _noise_aware(
         rows = [LatentRows.of(one, _DEPTHS[0]) for one in own]
         while True:
             product = Product(plane, rows)
-            fine = product.fine()
-            surface = product.surface(*fine)
-            unresolved = product.unresolved(surface)
+            try:
+                fine = product.fine()
+                surface = product.surface(*fine)
+                unresolved = product.unresolved(surface)
+            except NowhereError:
+                unresolved = list(range(len(rows)))
             if not unresolved:
                 break
             for number in unresolved:

@@ -108,8 +108,10 @@ class Product:
         first, second, share = self._heaviest(surface)
         found = []
         for number, rows in enumerate(self.data_sets):
-            outer = rows.outer(first, second) - rows.log_likelihood(first, second)
-            if np.sum(share * np.exp(np.minimum(outer[:, 0, 0], 0.0))) > _TOLERABLE:
+            with np.errstate(invalid="ignore"):
+                outer = rows.outer(first, second) - rows.log_likelihood(first, second)
+            # Not a number where the data set's likelihood is 0 to all digits.
+            if not np.sum(share * np.exp(np.minimum(outer[:, 0, 0], 0.0))) < _TOLERABLE:
                 found.append(number)
         return found
 

@@ -48,7 +48,7 @@ _STEP = 0.45
 """Steps of log E in widths of its law."""
 _SEEN, _LARGEST_STEP = 0.35, 0.12
 """Steps of log E in widths of the noise, where that is wider, and at most."""
-_UNSEEN = 0.05
+_UNSEEN = 0.015
 """Deviations of the sum of squares, in scales of its noise, that do not matter."""
 _SMOOTH = 0.5
 """Width of a point of the mean's grid, in steps: narrower ones would leave ripples at small variances."""
