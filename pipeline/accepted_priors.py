@@ -16,6 +16,11 @@ _ONE_TABLE = ("categorical", "contingency")
 """Count tables under mixtures of priors; others take no mixture yet."""
 
 
+def takes_mixtures(family: Family) -> bool:
+    """Whether a family's conjugate prior may be a mixture."""
+    return family.latent is not None or family.prior is NormalInverseGamma or family.name in _ONE_TABLE
+
+
 def accepted_priors(family: Family) -> str:
     """Return the kinds of priors that a family's parameters may have."""
     kind = family.prior.__name__
@@ -29,7 +34,7 @@ def accepted_priors(family: Family) -> str:
             f"{kind}, a Mixture of such, or one of a mean and a variance: Independent(mean=Normal(0, 10), "
             "sd=HalfNormal(5)), or in Python a suffice.JointDensity"
         )
-    return f"{kind}, or a Mixture of such" if family.name in _ONE_TABLE else kind
+    return f"{kind}, or a Mixture of such" if takes_mixtures(family) else kind
 
 
 def refused_prior(plan: StatisticPlan, prior: object) -> PriorError:

@@ -171,12 +171,7 @@ class Density:
             Where they are anything else.
         """
         way_out = "it takes an array (n,) of numbers inside of its support and returns n log densities"
-        try:
-            with np.errstate(all="ignore"):
-                value = np.asarray(self.log_density(parameter.ravel()), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            message = f"prior {self}: its log density cannot be called with an array: {way_out}"
-            raise PriorError(message) from error
+        value = called(self, self.log_density, (parameter.ravel(),), way_out)
         if value.shape != (parameter.size,):
             message = f"prior {self}: its log density of {parameter.size} numbers has the shape {value.shape}"
             raise PriorError(f"{message}: {way_out}")
@@ -225,7 +220,7 @@ class DensityOnLine:
         if density.lower < low - _ROUNDING or density.upper > high + _ROUNDING:
             message = (
                 f"prior {density}: the parameter lies in {low:g}..{high:g}, and the support must too: "
-                "truncate the prior, as scipy.stats.truncnorm does"
+                "truncate the prior, as TruncatedNormal(loc, scale, low, high) is"
             )
             raise PriorError(message)
         ends = line.place(np.clip([density.lower, density.upper], low, high))
@@ -292,6 +287,22 @@ def ends_of(kind: str, name: str, ends: tuple[Any, ...]) -> tuple[float, float]:
         message = f"{kind}: the lower end of {name} must be below the upper, not {lower!r}..{upper!r}"
         raise PriorError(message)
     return lower, upper
+
+
+def called(prior: object, log_density: Callable[..., Any], places: tuple[Floats, ...], rule: str) -> Floats:
+    """Call a consumer's own log density, and return what it says as numbers.
+
+    Raises
+    ------
+    PriorError
+        Where it raises an error, which is the cause of this one and named by its type, or returns no numbers.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(log_density(*places), dtype=np.float64)
+    except Exception as error:
+        message = f"prior {prior}: its log density raised {type(error).__name__}: {rule}"
+        raise PriorError(message) from error
 
 
 def prior_error_of_values(prior: object) -> PriorError:

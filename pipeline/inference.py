@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.accepted_priors import refused_prior
+from suffice.pipeline.accepted_priors import refused_prior, takes_mixtures
 from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.laws import Labelled
@@ -212,6 +212,8 @@ def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixtur
     family = FAMILIES[statistic.plan.family]
     read = read_prior(prior)
     if isinstance(read, Mixture):
+        if not takes_mixtures(family):
+            raise refused_prior(statistic.plan, read)
         for component in read.components:
             _require_kind(statistic, component)
         return read

@@ -20,9 +20,9 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.densities import Density
 from suffice.pipeline.laws import Law, MomentLaw
-from suffice.pipeline.named_densities import parse_one_component
+from suffice.pipeline.named_densities import NAMES, parse_one_component
 from suffice.pipeline.planes.densities import Independent, JointDensity
-from suffice.pipeline.priors import Prior, parse_prior
+from suffice.pipeline.priors import Prior, parse_number, parse_prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,11 +98,11 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
         return parse_one_component(text)
     parts: list[float | Prior] = []
     for node in call.args:
-        value = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            parts.append(value)
-        else:
-            parts.append(parse_prior(ast.unparse(node)))
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if is_call and node.func.id in {*NAMES, "Independent", "Mixture"}:  # type: ignore[attr-defined]
+            message = f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}"
+            raise PriorError(message)
+        parts.append(parse_prior(ast.unparse(node)) if is_call else parse_number(node, text))
     if call.keywords:
         message = f"prior {text!r}: Mixture takes weights and priors by turns, and no keywords"
         raise PriorError(message)
@@ -121,7 +121,7 @@ def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
         Where it is a mixture or a density.
     """
     if isinstance(prior, AnyDensity):
-        message = f"{purpose} takes conjugate priors alone, not {prior}"
+        message = f"{purpose} takes a conjugate prior alone, not {prior}"
         raise PriorError(message)
     if isinstance(prior, Mixture):
         message = f"{purpose} takes no mixture of priors yet: give one of its components"

@@ -275,6 +275,21 @@ def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries
     return call.func.id, tuple(_literal(node, text) for node in call.args), keywords
 
 
+def parse_number(node: ast.expr, text: str) -> float:
+    """Return the number that a literal, with or without a sign, stands for.
+
+    Raises
+    ------
+    PriorError
+        Where it is none; `text` is what it is a part of.
+    """
+    number = None if isinstance(node, ast.List) else _literal(node, text)
+    if isinstance(number, int | float):
+        return number
+    message = f"prior {text!r}: every weight must be a plain number"
+    raise PriorError(message)
+
+
 def _literal(node: ast.expr, text: str, depth: int = 0) -> Entries:
     """Return the number that a literal, with or without a sign, stands for, or the list of such."""
     if isinstance(node, ast.List) and depth < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +134,7 @@ class NoisyStatistic:
         Raises
         ------
         UsageError
-            Where a column is no group of the release, or no cell is left.
+            Where a column is no group of the release, several keys are given for one, or no cell is left.
         """
         if not where:
             return self
@@ -146,6 +146,13 @@ class NoisyStatistic:
             if column not in self.groups:
                 known = ", ".join(self.groups) or "none"
                 message = f"the release has no group {column!r}: its groups are {known}"
+                raise UsageError(message)
+            if isinstance(key, Iterable) and not isinstance(key, str):
+                example = {column: str(self.groups[column][0])}
+                message = (
+                    f"where takes one key for {column}, as {example}, not several: ask for one after the "
+                    f"other, or leave {column} out and choose among the rows"
+                )
                 raise UsageError(message)
             keep &= np.array([str(entry) == str(key) for entry in self.groups[column]], dtype=bool)
         if not keep.any():

@@ -50,6 +50,13 @@ def test_a_comparison_needs_other_cells(release: str, suffice: Runner, against: 
     assert suffice.json(*words, status=2)["error"]["exit_status"] == 2
 
 
+@pytest.mark.parametrize("where", [[], ["--where", "month=1"]])
+def test_a_comparison_says_which_option_is_missing(release: str, suffice: Runner, where: list[str]) -> None:
+    words = ("posterior", release, "cancelled", *where, "--versus", "origin=LGA")
+    message = suffice.json(*words, status=2)["error"]["message"]
+    assert "--versus origin=LGA needs --where origin=KEY beside it" in message
+
+
 def test_the_probability_of_a_statement(release: str, suffice: Runner) -> None:
     words = ("posterior", release, "cancelled", "--probability", "0.15 < probability < 0.9")
     rows = suffice.json(*words)["probability"]

@@ -327,6 +327,22 @@ def test_distributions_of_tables_may_follow_one_another() -> None:
     assert np.all(np.isfinite(np.asarray(found)))
 
 
+def test_an_observation_outside_of_a_model_is_refused() -> None:
+    statistic = released(BERNOULLI, [[3, 4]])
+    with pytest.raises(UsageError, match="outside of a model"):
+        likelihood.observe(statistic, probability=0.3)
+    normal = released({"family": "normal", "lower": "0", "upper": "1"}, [[3, 4, 5]])
+    with pytest.raises(UsageError, match="outside of a model"):
+        likelihood.observe(normal, mean=0.0, variance=1.0)
+
+    def model() -> None:
+        likelihood.observe(statistic, probability=0.3)
+
+    value, _ = numpyro.infer.util.log_density(model, (), {}, {})
+    expected = likelihood.log_likelihood(statistic, probability=0.3)
+    assert float(value) == pytest.approx(float(expected[0]))
+
+
 def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     statistic = released(BERNOULLI, [[3, 4]])
     with pytest.raises(UsageError, match="give probability, not nothing"):

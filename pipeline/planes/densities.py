@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.densities import Density, ends_of, prior_error_of_values
+from suffice.pipeline.densities import Density, called, ends_of, prior_error_of_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,12 +139,7 @@ class JointDensity:
             Where they are anything else.
         """
         way_out = "it takes two arrays (n,) of numbers inside of its support and returns n log densities"
-        try:
-            with np.errstate(all="ignore"):
-                value = np.asarray(self.log_density(mean.ravel(), spread.ravel()), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            message = f"prior {self}: its log density cannot be called with two arrays: {way_out}"
-            raise PriorError(message) from error
+        value = called(self, self.log_density, (mean.ravel(), spread.ravel()), way_out)
         if value.shape != (mean.size,):
             message = (
                 f"prior {self}: its log density of {mean.size} pairs has the shape {value.shape}: {way_out}"

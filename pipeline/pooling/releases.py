@@ -69,16 +69,16 @@ def pool(
         Its name in every release; family, column, bounds and lattice agree, epsilon need not.
     disjoint : sequence of Release, optional
         Separate data with one parameter in common, as the windows of a series: a product of likelihoods. By
-        quadrature in families with one parameter; by importance sampling of normal and lognormal statistics
-        and of counts of several categories; by MCMC of several columns and of networks whose tables are taken
-        together. ``Posterior.diagnostics`` says by which, and how many of its draws count.
+        quadrature in families with one parameter, and of normal and lognormal statistics; by importance
+        sampling of counts of several categories; by MCMC of several columns and of networks whose tables are
+        taken together. ``Posterior.diagnostics`` says by which, and how many of its draws count.
     same_data : sequence of Release, optional
         The same exact statistics through several noises, in every family, as exact as the posterior of one.
     vouched : bool
         The caller knows that the releases are related so, although their manifests do not show it.
     prior : prior object or str, optional
         Of the parameters; it counts once. The family's default otherwise. Mixtures and densities where
-        ``Release.posterior`` takes them, but for disjoint data of several parameters.
+        ``Release.posterior`` takes them, but for disjoint data of count tables and of several columns.
     n_prior : optional
         Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
     clipping : {"modelled", "ignored"}
@@ -87,7 +87,7 @@ def pool(
     where : mapping, optional
         Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional
-        For importance sampling.
+        For importance sampling and MCMC.
 
     Returns
     -------
@@ -234,7 +234,7 @@ def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
 
 
 def _factors(posterior: Posterior) -> list[Any]:
-    one_component(posterior.prior, "a pooled posterior")
+    one_component(posterior.prior, f"a pooled posterior of {posterior.family} statistics")
     factors = factors_of(posterior.law)
     if factors is None:
         message = f"{posterior.statistic} is {posterior.family}, of which disjoint data do not pool yet"

@@ -45,6 +45,17 @@ def other_method(
     return release.posterior(statistic, where=where, method=method, **used)
 
 
+def check_versus(where: Mapping[str, str], versus: Sequence[str] | None) -> None:
+    """Refuse --versus where --where does not say which cells to compare with."""
+    for column, key in parse_pairs("--versus", versus).items():
+        if column not in where:
+            message = (
+                f"--versus {column}={key} needs --where {column}=KEY beside it: --where names the cells that "
+                "are compared with those of --versus"
+            )
+            raise UsageError(message)
+
+
 def comparison(
     first: Posterior,
     second: Posterior,

@@ -75,6 +75,7 @@ def posterior(
     from suffice.pipeline.posterior import summarise  # noqa: PLC0415
 
     keys = parse_pairs("--where", where)
+    cli_analysis.check_versus(keys, versus)
     terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior), "clipping": clipping}
     drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
     rng = np.random.default_rng(seed)

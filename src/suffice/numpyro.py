@@ -76,12 +76,19 @@ def observe(
     Raises
     ------
     UsageError
-        Where the statistic is none, or the parameters or the noise do not fit; see ``log_likelihood``.
+        Where it is called outside of a model, the statistic is none, or the parameters or the noise do not
+        fit; see ``log_likelihood``.
     PriorError
         Where the prior of N leaves too few rows for a statistic of several columns.
     """
     _require_64_bits()
     observed.require_statistic(statistic)
+    if not numpyro.primitives._PYRO_STACK:  # noqa: SLF001 - NumPyro has no other name for it
+        message = (
+            "observe was called outside of a model, where nothing takes up what it adds: call it in the "
+            "function that is given to NUTS or another algorithm of NumPyro; log_likelihood returns numbers"
+        )
+        raise UsageError(message)
     site = statistic.plan.name if name is None else name
     latent, count = None, observed.n_latent(statistic)
     if count:

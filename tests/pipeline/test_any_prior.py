@@ -241,21 +241,6 @@ def test_densities_are_functions() -> None:
         Density(3.0, 0, 1)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"family": "normal", "lower": "-2", "upper": "4"},
-        {"family": "categorical", "categories": ["a", "b", "c"]},
-    ],
-)
-@pytest.mark.parametrize("method", ["noise-aware", "plug-in"])
-def test_families_of_several_parameters_refuse_densities(entry: dict[str, Any], method: str) -> None:
-    plan = statistic_plan(entry, epsilon="1", public_n=False)
-    statistic = noisy_statistic(plan, np.array([[5] * len(plan.components)]))
-    with pytest.raises(PriorError, match="one parameter"):
-        posterior_of(statistic, prior=stats.norm(0, 1), method=method)
-
-
 def test_a_text_says_where_densities_are_given() -> None:
     with pytest.raises(PriorError, match=r"suffice\.Density"):
         posterior_of(released("poisson", [[5, 4]]), prior="lognorm(0.5)")

@@ -313,6 +313,14 @@ def test_new_rows_need_a_model_and_an_end(put: Put) -> None:
         posterior_of(release.statistic("cancelled")).predictive()
 
 
+@pytest.mark.parametrize("keys", [["EWR", "JFK"], ("EWR",), {"EWR"}, {"EWR": 1}, np.array(["EWR"])])
+def test_one_key_is_kept_of_a_column(put: Put, keys: object) -> None:
+    release = put()
+    with pytest.raises(UsageError, match=r"one key for origin, as \{'origin': 'EWR'\}, not several"):
+        release.statistic("cancelled").where({"origin": keys})
+    assert release.statistic("cancelled").where({"origin": np.str_("JFK")}).groups == {"origin": ["JFK"]}
+
+
 def test_cells_of_two_posteriors_of_one_release_are_compared_as_independent(put: Put) -> None:
     statistic = put().statistic("cancelled")
     one, other = (posterior_of(statistic.where({"origin": key})) for key in ("EWR", "JFK"))
