@@ -1,10 +1,4 @@
-r"""Any public prior of a normal's mean and variance: two priors, or one log density of both.
-
-.. math:: \log f(x, \lambda) = \log p(\mu, v) + \lambda, \qquad \mu = c + h x, \quad v = h^2 e^\lambda
-
-is the density on the plane of means in half ranges h about the centre c and of log variances; where the prior
-is of the standard deviation, :math:`\sqrt v` takes the place of v and half of the last term is left.
-"""
+"""Any public prior of a normal's mean and variance: two priors, or one log density of both."""
 
 from __future__ import annotations
 
