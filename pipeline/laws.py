@@ -151,12 +151,12 @@ class CountLaw:
 
     def prior_law(self) -> DirichletLaw:
         """The prior, as the law of one cell."""
-        return DirichletLaw(concentration=self.posterior.pieces.concentration[None], shown=None)
+        return DirichletLaw(concentration=self.posterior.prior_concentration[None], shown=None)
 
     def mixture(self, draws: int, rng: np.random.Generator) -> DirichletLaw:
         """Dirichlet laws given draws of the latent counts, draw by draw, then by cell."""
         counts = self.posterior.sample_counts(draws, rng)
-        concentration = self.posterior.pieces.concentration + counts.reshape(-1, counts.shape[-1])
+        concentration = self.posterior.prior_concentration + counts.reshape(-1, counts.shape[-1])
         return DirichletLaw(concentration=concentration, shown=None)
 
 

@@ -29,6 +29,7 @@ from suffice.pipeline.counts.noisy import (
     rows_of,
 )
 from suffice.pipeline.counts.sums import MAX_GRID, CountSums
+from suffice.pipeline.counts.tilts import TiltMixture, has_tilts, resolve
 from suffice.pipeline.counts.weights import CountWeights, block_step, count_sampler
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ _TOLERABLE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountPosterior:
-    """The posterior of every cell, as a mixture over pieces of the range of N; made by ``count_posterior``.
+class PiecePosterior:
+    """The posterior of every cell, as a mixture over pieces of the range of N.
 
     Attributes
     ----------
@@ -98,25 +99,6 @@ class CountPosterior:
                 result[slots] = sampling.sample(CountSums.of(part, self.tilt[batch]), local, rng)
         return result.reshape(cells, draws, -1).swapaxes(0, 1)
 
-    @property
-    def prior_concentration(self) -> Floats:
-        """Of the prior, (n_categories,)."""
-        return self.pieces.concentration
-
-    @property
-    def block(self) -> Cells:
-        """Which distribution a category is of, (n_categories,): there is one."""
-        return np.zeros(len(self.pieces.concentration), dtype=np.int64)
-
-    def sample_given(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Concentrations given independent draws of the counts, (draws, n_cells, n_categories)."""
-        given: Floats = self.pieces.concentration + self.sample_counts(draws, rng)
-        return given
-
-    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Independent draws of the probabilities, (draws, n_cells, n_categories)."""
-        return sample_dirichlet(self.sample_given(draws, rng), rng)
-
     def _pieces_of_draws(self, draws: int, rng: np.random.Generator) -> Cells:
         """A piece for every draw of every cell, cell by cell."""
         cells = np.repeat(np.arange(len(self.mean)), draws)
@@ -131,8 +113,81 @@ class CountPosterior:
         return pieces
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountPosterior:
+    """The posterior of every cell; made by ``count_posterior``.
+
+    Attributes
+    ----------
+    counts : NoisyCounts
+        What was given.
+    parts : tuple of (ndarray of shape (n_cells of the part,), PiecePosterior or TiltMixture)
+        Cells, and the law of their counts: every cell is in one part.
+    """
+
+    counts: NoisyCounts
+    parts: tuple[tuple[Cells, PiecePosterior | TiltMixture], ...]
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior means of the probabilities, (n_cells, n_categories)."""
+        return self._joined([law.mean for _, law in self.parts])
+
+    @property
+    def sd(self) -> Floats:
+        """Posterior standard deviations, shaped as the means."""
+        return self._joined([law.sd for _, law in self.parts])
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log probability of the noisy counts, (n_cells,), but for a constant of the noise alone."""
+        return self._joined([law.log_evidence for _, law in self.parts])
+
+    def sample_counts(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Independent draws of the latent counts, (draws, n_cells, n_categories), float64 integers.
+
+        Exact, but where a grid of N is not the integers; see ``sampling``.
+        """
+        drawn = [law.sample_counts(draws, rng) for _, law in self.parts]
+        if len(drawn) == 1:
+            return drawn[0]
+        # As every part: cells and draws of one category lie together in memory.
+        joined = np.empty((drawn[0].shape[2], len(self.counts.noisy), draws)).transpose(2, 1, 0)
+        for (cells, _), each in zip(self.parts, drawn, strict=True):
+            joined[:, cells] = each
+        return joined
+
+    @property
+    def prior_concentration(self) -> Floats:
+        """Of the prior, (n_categories,)."""
+        return self.counts.concentration
+
+    @property
+    def block(self) -> Cells:
+        """Which distribution a category is of, (n_categories,): there is one."""
+        return np.zeros(len(self.counts.concentration), dtype=np.int64)
+
+    def sample_given(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Concentrations given independent draws of the counts, (draws, n_cells, n_categories)."""
+        given: Floats = self.counts.concentration + self.sample_counts(draws, rng)
+        return given
+
+    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Independent draws of the probabilities, (draws, n_cells, n_categories)."""
+        return sample_dirichlet(self.sample_given(draws, rng), rng)
+
+    def _joined(self, parts: list[Floats]) -> Floats:
+        """What the parts say, cell by cell."""
+        if len(parts) == 1:
+            return parts[0]
+        joined = np.empty((len(self.counts.noisy), *parts[0].shape[1:]))
+        for (cells, _), part in zip(self.parts, parts, strict=True):
+            joined[cells] = part
+        return joined
+
+
 def count_posterior(counts: NoisyCounts) -> CountPosterior:
-    """Resolve the posterior of N in every cell, in as many pieces as that takes, and sum up its moments.
+    """Sum up the moments of every cell: over tilts where the prior allows it, else over pieces of N.
 
     Raises
     ------
@@ -140,8 +195,21 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
         Where the posterior of N needs more pieces than is sensible: a prior that is far stronger than the
         noise is small.
     """
-    if counts.is_pair:
-        return _pair_posterior(counts)
+    parts: list[tuple[Cells, PiecePosterior | TiltMixture]] = []
+    left = np.arange(len(counts.noisy))
+    if has_tilts(counts):
+        mixture, inside = resolve(counts)
+        resolved, left = np.flatnonzero(inside), np.flatnonzero(~inside)
+        if resolved.size:
+            parts.append((resolved, mixture if not left.size else mixture.take(resolved)))
+    if left.size or not parts:
+        part = counts if not parts else counts.take(left)
+        parts.append((left, _pair_posterior(part) if part.is_pair else piece_posterior(part)))
+    return CountPosterior(counts=counts, parts=tuple(parts))
+
+
+def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
+    """Resolve the posterior of N in every cell, in as many pieces as that takes; see ``count_posterior``."""
     best = np.full(len(counts.noisy), -np.inf)
     todo, support = np.arange(len(counts.noisy)), counts.support
     found: list[tuple[Cells | Floats, ...]] = []
@@ -182,7 +250,7 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
     raise PriorError(message)
 
 
-def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> CountPosterior:
+def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> PiecePosterior:
     """Weigh the pieces of every cell by their evidence."""
     columns = [np.concatenate(column) for column in zip(*found, strict=True)]
     order = np.argsort(columns[0], kind="stable")
@@ -198,7 +266,7 @@ def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> Co
     np.add.at(overall, cell, share[:, None] * mean)
     variance = np.zeros(counts.noisy.shape)
     np.add.at(variance, cell, share[:, None] * (sd**2 + (mean - overall[cell]) ** 2))
-    return CountPosterior(
+    return PiecePosterior(
         pieces=counts.take(cell, support),
         cell=cell,
         tilt=tilt,
@@ -245,7 +313,7 @@ def _pair_blocks(weights: CountWeights) -> Floats:
     return weights.blocks(low, high, block_step(high - low + 1.0, PAIR_BLOCKS))
 
 
-def _pair_posterior(counts: NoisyCounts) -> CountPosterior:
+def _pair_posterior(counts: NoisyCounts) -> PiecePosterior:
     """Two counts with a known sum: one table a cell."""
     cells = len(counts.noisy)
     mean, sd, log_evidence = np.empty(counts.noisy.shape), np.empty(counts.noisy.shape), np.empty(cells)
@@ -261,7 +329,7 @@ def _pair_posterior(counts: NoisyCounts) -> CountPosterior:
         between = variance / total**2
         within = (mean[batch, 0] * mean[batch, 1] - between) / (total + 1.0)
         sd[batch] = np.sqrt(between + within)[:, None]
-    return CountPosterior(
+    return PiecePosterior(
         pieces=counts,
         cell=np.arange(cells),
         tilt=np.zeros(cells),
