@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _BATCH_NUMBERS = 2**21
 _MOST_ROUNDS = 40
+_LEAST_LOG_CHANCE = -300.0 * np.log(10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,31 @@ class StarCounts:
         margin = min(self.scale, most / 2.0)
         return np.clip(near, margin, most - margin)
 
+    def is_out_of_reach(self) -> NDArray[np.bool_]:
+        r"""Whether no counts of a possible N give such noisy ones with a chance of 1e-300 or more, (n_cells,).
+
+        A table of n counts whose sum is N is at least so far in total from noisy ones as their negative parts
+        and the distance of their positive parts' sum from N; and with :math:`q = e^{-1 / b}`, for every
+        :math:`r > q`,
+
+        .. math::
+            P\left(\sum_i |\mathrm{DLap}_i(b)| \geq t\right)
+                \leq \left(\frac{1 - q}{1 + q} \frac{1 + r}{1 - r}\right)^n (q / r)^t .
+        """
+        least, most = map(float, self.n_prior.support)
+        log_chance = np.zeros(self.n_cells)
+        for seen in self.sights:
+            for noisy in (*seen.features, *([] if seen.classes is None else [seen.classes])):
+                values = noisy.reshape(self.n_cells, -1)
+                positive = np.sum(np.maximum(values, 0.0), axis=1)
+                distance = positive - np.sum(values, axis=1)
+                distance += np.maximum(least - positive, 0.0) + np.maximum(positive - most, 0.0)
+                n, rate = values.shape[1], 1.0 / seen.scale
+                slower = np.minimum(n / np.maximum(distance, 1.0), rate)
+                spread = np.log(np.tanh(rate / 2.0) / np.tanh(slower / 2.0))
+                log_chance += np.minimum(n * spread - (rate - slower) * distance, 0.0)
+        return log_chance < _LEAST_LOG_CHANCE
+
     def parts(self) -> Iterator[tuple[int, Rows, Floats]]:
         """Feature, classes of equal concentration, and that concentration, for all features."""
         for feature, concentration in enumerate(self.feature_concentrations):
@@ -191,7 +217,8 @@ def star_posterior(star: StarCounts) -> StarPosterior:
     Raises
     ------
     PriorError
-        Where the class counts cannot be resolved: a prior far stronger than the noise is small.
+        Where the class counts cannot be resolved: a prior far stronger than the noise is small, or noisy
+        counts further from every possible N than their noise takes them with a chance of 1e-300.
     """
     centre = star.first_centre()
     entries = len(star.class_concentration) + sum(each.size for each in star.feature_concentrations)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.counts.grids import log_rising_on_grid
 from suffice.pipeline.counts.noisy import NoisyCounts, fall_of_factor, rows_of, search_tilt
 from suffice.pipeline.counts.splitting import Splitter
 from suffice.pipeline.counts.sums import RELIABLE, UNRESOLVED, CountSums, PosteriorOfN, products_of_others
-from suffice.pipeline.counts.weights import log_rising
 from suffice.pipeline.n_prior import Uniform
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Rows: TypeAlias = NDArray[np.int64]
 
+_FEWEST_STEPS = 16.0
+"""Steps of a grid over one scale of the noise; fewer only where values are that far from N."""
+OUT_OF_REACH = (
+    "noisy counts are so far from every N of the prior that noise of their scale leaves them there with a chance "
+    "below 1e-300, and no grid holds what lies between: give the N, or the noisy counts, that belong together"
+)
 _NEGLIGIBLE = 1e-8
 """Posterior probability of a class count at the end of what is resolved."""
 
@@ -97,7 +103,7 @@ class Part:
         with np.errstate(divide="ignore"):
             log_density = np.log(np.take_along_axis(self.density, index, axis=1))
         tilt = self.sums.weights.tilt[:: self.sums.counts.noisy.shape[1], None]
-        rising = log_rising(np.array([self.sums.counts.total_concentration]), m)
+        rising = log_rising_on_grid(self.sums.counts.concentration, self.sums.step, m)
         return np.where(known, log_density + tilt * m - rising, -np.inf)
 
 
@@ -149,7 +155,13 @@ class StarTables:
         last = np.maximum(np.floor(last / step[:, None]) * step[:, None], first)
         points = int(np.max((last - first) / step[:, None])) + 1
         m = first[:, :, None] + step[:, None, None] * np.arange(points)
-        log_weight = log_rising(star.class_concentration[None, :, None], m)
+        log_weight = np.stack(
+            [
+                log_rising_on_grid(concentration, step, m[:, of_class])
+                for of_class, concentration in enumerate(star.class_concentration[:, None])
+            ],
+            axis=1,
+        )
         for seen in star.sights:
             if seen.classes is not None:
                 log_weight = log_weight - np.abs(seen.classes[:, :, None] - m) / seen.scale
@@ -157,7 +169,12 @@ class StarTables:
             evidence = part.log_evidence(m[:, part.classes].reshape(-1, points))
             log_weight[:, part.classes] += evidence.reshape(len(centre), -1, points)
         log_weight = np.where(m <= last[:, :, None], log_weight, -np.inf)
-        if not np.all(np.any(np.isfinite(log_weight), axis=2)):
+        finest = min(seen.scale for seen in star.sights)
+        unresolved = ~np.all(np.any(np.isfinite(log_weight), axis=2), axis=1)
+        coarse = (step > 1.0) & (step > finest / _FEWEST_STEPS)
+        if np.any((coarse | unresolved) & star.is_out_of_reach()):
+            raise PriorError(OUT_OF_REACH)
+        if np.any(unresolved):
             raise PriorError(UNRESOLVED)
         top = _class_sums(star, centre, m, log_weight, step)
         of_n = top.posterior_of_n()

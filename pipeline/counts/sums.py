@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.counts.noisy import NoisyCounts, log_factor_of_n, masses, rows_of
+from suffice.pipeline.counts.grids import GRADED, log_mean_reciprocal, log_rising_on_grid, on_grid
+from suffice.pipeline.counts.noisy import NoisyCounts, masses, rows_of
 from suffice.pipeline.counts.weights import NATS, CountWeights, block_step
+from suffice.pipeline.n_prior import Reciprocal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,7 +162,11 @@ class CountSums:
         covered = _hat_integral((high + 0.5 - n) / step) - _hat_integral((low - 0.5 - n) / step)
         covered = np.where(step == 1.0, inside == n, covered)
         with np.errstate(divide="ignore"):
-            return np.log(covered) + log_factor_of_n(self.counts, inside) + tilt * inside
+            log_prior = np.log(covered) + self.counts.n_prior.log_prob(inside)
+        if isinstance(self.counts.n_prior, Reciprocal):
+            log_prior += log_mean_reciprocal(inside, step)
+        log_orders = log_rising_on_grid(self.counts.concentration, self.step, inside)
+        return np.asarray(log_prior - log_orders + tilt * inside, dtype=np.float64)
 
     def moments(self, of_n: PosteriorOfN) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every probability, (n_cells, n_categories).
@@ -171,37 +177,51 @@ class CountSums:
 
         n, posterior = of_n.n, of_n.probability
         link = np.divide(posterior, of_n.density, out=np.zeros_like(posterior), where=posterior > 0.0)
-        total = self.counts.total_concentration + n
         cells, categories = self.counts.noisy.shape
         shape = (cells, categories)
         mean_n = np.sum(n * posterior, axis=1)[:, None]
         mean, sd = np.empty(shape), np.empty(shape)
         before, after = products_of_others(self.transforms)
         points = self.base[:, :, None] + self.step[:, None, None] * np.arange(self.tables.shape[2])
-        for k in range(categories):
+        coarse = bool(np.any(self.step > 1.0))
+        centres = np.round(self.mean)
+
+        def moment(k: int, power: int) -> Floats:
+            """The joint moment of a count and N, about the count's centre."""
+            deviation = points[:, k] - centres[:, k, None]
+            table = self._moment_table(k, centres[:, k], power) if coarse else deviation**power * self.tables[:, k]
             others = before[k] * after[k]
-            centre = np.round(self.mean[:, k])
-            deviation = points[:, k] - centre[:, None]
-            sums = []
-            for power in (1, 2):
-                table = (
-                    self._moment_table(k, centre, power)
-                    if np.any(self.step > 1.0)
-                    else deviation**power * self.tables[:, k]
-                )
-                sums.append(irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link)
-            concentration = self.counts.concentration[k]
+            found: Floats = irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link
+            return found
+
+        firsts = [moment(k, 1) for k in range(categories)]
+        if coarse:
+            n = self._mean_sums(n, posterior, firsts, centres)
+        total = self.counts.total_concentration + n
+        for k in range(categories):
+            first, second = firsts[k], moment(k, 2)
+            concentration, centre = self.counts.concentration[k], centres[:, k]
             reference = (concentration + centre) / (self.counts.total_concentration + mean_n[:, 0])
             shift = n - mean_n
             r = reference[:, None]
-            offset = (sums[0] - r * shift * posterior) / total
-            square = (sums[1] - 2.0 * r * shift * sums[0] + (r * shift) ** 2 * posterior) / total**2
+            offset = (first - r * shift * posterior) / total
+            square = (second - 2.0 * r * shift * first + (r * shift) ** 2 * posterior) / total**2
             mean_offset = np.sum(offset, axis=1)
             between = np.sum(square, axis=1) - mean_offset**2
             within = (r * (1.0 - r) * posterior + (1.0 - 2.0 * r) * offset - square) / (total + 1.0)
             mean[:, k] = reference + mean_offset
             sd[:, k] = np.sqrt(np.maximum(between, 0.0) + np.maximum(np.sum(within, axis=1), 0.0))
         return mean, sd
+
+    def _mean_sums(self, n: Floats, posterior: Floats, firsts: list[Floats], centres: Floats) -> Floats:
+        """Mean sums at every grid point: the points themselves, but for the first few where counts begin at 0."""
+        near = (n < np.sum(self.base, axis=1)[:, None] + GRADED * self.step[:, None]) & (posterior > 0.0)
+        near &= self.step[:, None] > 1.0
+        if not np.any(near):
+            return n
+        excess = np.sum(firsts, axis=0)
+        means = np.divide(excess, posterior, out=np.zeros_like(n), where=near) + np.sum(centres, axis=1)[:, None]
+        return np.where(near, np.maximum(means, 0.0), n)
 
     def _moment_table(self, k: int, centre: Floats, power: int) -> Floats:
         """The rows' moments about a centre, split between grid points like their masses."""
@@ -247,19 +267,6 @@ class PosteriorOfN:
         middle = np.argmax(cumulative >= 0.5, axis=1)[:, None]
         median: Floats = np.take_along_axis(np.take_along_axis(self.n, order, axis=1), middle, axis=1)[:, 0]
         return median
-
-
-def on_grid(nodes: Floats, mass: Floats, base: Floats, step: Floats) -> Floats:
-    """Split masses at nodes (n_rows, n_nodes) linearly between grid points base + step * index."""
-    position = (nodes - base[:, None]) / step[:, None]
-    index = np.floor(position).astype(np.int64)
-    part = position - index
-    points = int(np.max(index)) + 2
-    flat = (index + np.arange(len(nodes))[:, None] * points).ravel()
-    size = len(nodes) * points
-    lower = np.bincount(flat, (mass * (1.0 - part)).ravel(), size)
-    upper = np.bincount(flat + 1, (mass * part).ravel(), size + 1)[:size]
-    return np.asarray(lower + upper, dtype=np.float64).reshape(len(nodes), points)
 
 
 def _span_of_sum(weights: CountWeights, low: Floats, high: Floats, shape: tuple[int, ...]) -> Floats:
