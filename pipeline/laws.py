@@ -143,7 +143,8 @@ class CountLaw:
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles of independent draws."""
-        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
+        drawn = np.moveaxis(self.sample(draws, rng)[parameter], 0, -1)
+        return np.moveaxis(np.quantile(drawn, q, axis=-1, overwrite_input=True), 0, -1)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""

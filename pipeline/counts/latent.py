@@ -83,7 +83,7 @@ class PiecePosterior:
         Exact where the grid of N is the integers; see ``sampling``.
         """
         cells = len(self.mean)
-        result = np.empty((cells * draws, self.mean.shape[1]))
+        result = np.empty((self.mean.shape[1], cells * draws))
         piece_of = self._pieces_of_draws(draws, rng)
         order = np.argsort(piece_of, kind="stable")
         starts = np.searchsorted(piece_of[order], np.arange(len(self.cell) + 1))
@@ -94,10 +94,10 @@ class PiecePosterior:
             if part.is_pair:
                 weights = pair_rows(part)
                 first = count_sampler(weights, _pair_blocks(weights)).sample(local, rng)
-                result[slots] = np.stack([first, part.support[0, 0] - first], axis=1)
+                result[0, slots], result[1, slots] = first, part.support[0, 0] - first
             else:
-                result[slots] = sampling.sample(CountSums.of(part, self.tilt[batch]), local, rng)
-        return result.reshape(cells, draws, -1).swapaxes(0, 1)
+                result[:, slots] = sampling.sample(CountSums.of(part, self.tilt[batch]), local, rng)
+        return result.reshape(-1, cells, draws).transpose(2, 1, 0)
 
     def _pieces_of_draws(self, draws: int, rng: np.random.Generator) -> Cells:
         """A piece for every draw of every cell, cell by cell."""

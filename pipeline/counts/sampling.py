@@ -57,36 +57,36 @@ class Proposal:
 
 
 def sample(sums: CountSums, cells: Rows, rng: np.random.Generator) -> Floats:
-    """One vector of counts for every entry of cells, (n_slots, n_categories)."""
+    """One vector of counts for every entry of cells, (n_categories, n_slots)."""
     known_n = isinstance(sums.counts.n_prior, Fixed)
     plan = proposal_of(sums)
     free, closing = plan.free, plan.closing
-    result = np.empty((len(cells), sums.mean.shape[1]))
+    result = np.empty((sums.mean.shape[1], len(cells)))
     above = rng.random(len(cells)) < plan.share_above[cells]
     pending = np.flatnonzero(~above)
     sampler = count_sampler(sums.weights, sums.edges)
     categories = sums.mean.shape[1]
     while pending.size:
         cell = cells[pending]
-        drawn = np.zeros((len(pending), categories))
+        drawn = np.zeros((categories, len(pending)))
         slots = np.arange(len(pending))
         for position in range(free.shape[1]):
             category = free[cell, position]
-            drawn[slots, category] = sampler.sample(cell * categories + category, rng)
-        total = np.sum(drawn, axis=1)
+            drawn[category, slots] = sampler.sample(cell * categories + category, rng)
+        total = np.sum(drawn, axis=0)
         link = np.minimum(_exact_link(sums, cell, total, closing), plan.cap[cell]) - plan.cap[cell]
         accepted = np.log1p(-rng.random(len(pending))) < link
-        result[pending[accepted]] = drawn[accepted]
+        result[:, pending[accepted]] = drawn[:, accepted]
         pending = pending[~accepted]
     slots = np.flatnonzero(above)
     if slots.size:
-        result[slots] = _one_after_the_other(sums, cells[slots], free, plan, rng)
+        result[:, slots] = _one_after_the_other(sums, cells[slots], free, plan, rng).T
     if known_n:
         n = float(sums.counts.n_prior.support[0])
         slots = np.arange(len(cells))
         last = closing[cells]
-        result[slots, last] = 0.0
-        result[slots, last] = np.maximum(n - np.sum(result, axis=1), 0.0)
+        result[last, slots] = 0.0
+        result[last, slots] = np.maximum(n - np.sum(result, axis=0), 0.0)
     return result
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _NATS = 40.0
 """How far below its peak the density of log s may fall before it is left out."""
-_BEYOND = 45.0
+_BEYOND = 35.0
 """Nats that the bound of N has to be away from where N is."""
 _ERROR = np.log(1e-13)
 _BATCH_NUMBERS = 2**17
@@ -192,7 +192,9 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
         m, v = rows.moments()
         own, spread = 1.0 + m, np.sum(v, axis=1)[:, None]
         total = np.sum(own, axis=1)
-        reach = total + np.sqrt(2.0 * _BEYOND * spread[:, 0]) + 2.0 * _BEYOND / (rate + tilts)
+        # Bernstein's bound: on the right rows fall at least as fast as an exponential law of this scale.
+        scale = _BEYOND / (rate + tilts)
+        reach = total + scale + np.sqrt(scale**2 + 2.0 * _BEYOND * spread[:, 0])
         inside[batch] = np.all((reach <= counts.support[batch, 1:]) | (weight[0] < np.exp(-_BEYOND)), axis=1)
         reference = np.sum(weight[1][:, None] * own, axis=2)
         r = reference[:, :, None]

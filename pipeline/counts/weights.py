@@ -273,6 +273,7 @@ class CountSampler:
     edges: Floats
     bounds: Floats
     cumulative: Floats
+    guide: Rows
     is_exact: bool
 
     def sample(self, rows: Rows, rng: np.random.Generator) -> Floats:
@@ -291,12 +292,11 @@ class CountSampler:
     def _propose(self, rows: Rows, rng: np.random.Generator) -> tuple[Floats, Rows]:
         """A block by its bound, then a count uniformly inside of it."""
         n_blocks = self.bounds.shape[1]
-        # The factor keeps rows + u below rows + 1 in float64 for the few thousand rows of a batch.
-        target = rows + rng.random(rows.shape) * (1.0 - 2.0**-38)
-        block = np.searchsorted(self.cumulative, target, side="right") - rows * n_blocks
-        first, after = self.edges[rows, block], self.edges[rows, block + 1]
+        block = look_up(self.cumulative, self.guide, rows, rng) - rows * n_blocks
+        first = self.edges.ravel()[rows * (n_blocks + 1) + block]
         if self.is_exact:
             return first, block
+        after = self.edges.ravel()[rows * (n_blocks + 1) + block + 1]
         return np.minimum(first + np.floor(rng.random(rows.shape) * (after - first)), after - 1.0), block
 
     def _accept(self, rows: Rows, block: Rows, counts: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -315,7 +315,41 @@ def count_sampler(weights: CountWeights, edges: Floats) -> CountSampler:
     cumulative /= cumulative[:, -1:]
     flat: Floats = (cumulative + np.arange(float(len(cumulative)))[:, None]).ravel()
     is_exact = bool(np.all(np.diff(edges, axis=1) <= 1.0))
-    return CountSampler(weights=weights, edges=edges, bounds=bounds, cumulative=flat, is_exact=is_exact)
+    return CountSampler(
+        weights=weights,
+        edges=np.ascontiguousarray(edges),
+        bounds=bounds,
+        cumulative=flat,
+        guide=guide_to(flat, len(cumulative)),
+        is_exact=is_exact,
+    )
+
+
+def guide_to(cumulative: Floats, rows: int) -> Rows:
+    """Where to begin looking: the entry of every row at each of equally many equal parts of 0..1.
+
+    ``cumulative`` holds rows of cumulative probabilities, the first in 0..1, the next in 1..2 and so on.
+    """
+    parts = 2 ** int(np.ceil(np.log2(max(len(cumulative) // max(rows, 1), 1))))
+    starts = np.arange(rows * parts) / parts
+    guide: Rows = np.searchsorted(cumulative, starts, side="right")
+    return guide
+
+
+def look_up(cumulative: Floats, guide: Rows, rows: Rows, rng: np.random.Generator) -> Rows:
+    """A random entry of ``cumulative`` for each of the given rows, by the rows' probabilities."""
+    # The factor keeps rows + u below rows + 1 in float64 for the few thousand rows of a batch.
+    target = rows + rng.random(rows.shape) * (1.0 - 2.0**-38)
+    parts = len(guide) // (int(cumulative[-1]) or 1)
+    entry: Rows = guide[(target * parts).astype(np.int64)]
+    short = np.flatnonzero(cumulative[entry] <= target)
+    for _step in range(4):
+        if not short.size:
+            return entry
+        entry[short] += 1
+        short = short[cumulative[entry[short]] <= target[short]]
+    entry[short] = np.searchsorted(cumulative, target[short], side="right")
+    return entry
 
 
 def take_rows(weights: CountWeights, rows: Rows, tilt: Floats | None = None) -> CountWeights:
