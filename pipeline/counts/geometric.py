@@ -5,8 +5,8 @@ Where the prior's concentration is 1, the log weight of a count c = 0, 1, ... be
 .. math::
     \log w(c) = -\sum_l \rho_l |c - y_l| - s c,
 
-is linear on every piece between noisy values: on each, a row is a truncated geometric law, counted as a distance
-d = 0..L-1 from the piece's higher end and falling by :math:`\kappa` a step.
+is linear on every piece between noisy values: on each, a row is a truncated geometric law of the distance
+d = 0..L-1 from the piece's higher end, and falls by :math:`\kappa` a step.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class TiltedRows:
         return mean, np.sum(self.share * (spread + (means - mean) ** 2), axis=0)
 
     def sample(self, slots: Rows, rng: np.random.Generator) -> Floats:
-        """Counts (n_categories, n_slots) of independent rows; a slot is a cell's tilt, cell * n_tilts + tilt."""
+        """Independent counts (n_categories, n_slots); a slot is a tilt of a cell: cell * n_tilts + tilt."""
         pieces, _, categories, _ = self.top.shape
         counts = np.empty((categories, len(slots)))
         for category in range(categories):
@@ -177,7 +177,8 @@ def truncated_geometric_moments(fall: Floats, length: Floats) -> tuple[Floats, F
         square, step = length * length, fall * fall
         eighth, sixth, fourth = square**4 - 1.0, square**3 - 1.0, square**2 - 1.0
         mean[level] = (length - 1.0) / 2.0 - fall * (
-            (square - 1.0) / 12.0 - step * (fourth / 720.0 - step * (sixth / 30240.0 - step * eighth / 1209600.0))
+            (square - 1.0) / 12.0
+            - step * (fourth / 720.0 - step * (sixth / 30240.0 - step * eighth / 1209600.0))
         )
         variance[level] = (square - 1.0) / 12.0 - step * (
             fourth / 240.0 - step * (sixth / 6048.0 - step * eighth / 172800.0)

@@ -1,8 +1,9 @@
 r"""Laws of counts on grids of points a step apart: masses are split linearly between the points beside them.
 
-Away from 0 that smooths a law and changes little. At the first points it does: of a flat law the point 0 only gets what
-lies above it, and what rises as :math:`N^{A - 1}` over one step is not its value at a point. So what counts of no
-noise would add up to is put onto the same grid in the same way, and the law of a sum is taken relative to that.
+Away from 0 that smooths a law and changes little. At the first points it does: of a flat law the point 0 only
+gets what lies above it, and what rises as :math:`N^{A - 1}` over one step is not its value at a point. So
+what counts without noise would add up to is put onto the same grid in the same way, and the law of a sum is
+taken relative to that.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ def on_grid(nodes: Floats, mass: Floats, base: Floats, step: Floats) -> Floats:
 def log_rising_on_grid(concentration: Floats, step: Floats, n: Floats) -> Floats:
     r"""Log of :math:`\Gamma(A + N) / (\Gamma(A) N!)` at grid points n (n_rows, n_points), with a step a row.
 
-    It is the sum over all counts of that N of :math:`\prod_k \Gamma(\alpha_k + c_k) / (\Gamma(\alpha_k) c_k!)`;
-    near 0, on grids that are not the integers, the sum of the counts' laws on the grid instead.
+    It sums :math:`\prod_k \Gamma(\alpha_k + c_k) / (\Gamma(\alpha_k) c_k!)` over all counts of that N; near
+    0, on grids that are not the integers, it is the sum of the counts' laws on the grid instead.
     """
     result = log_rising(np.array([np.sum(concentration)]), n)
     for coarse in np.unique(step[step > 1.0]):
         rows = np.flatnonzero(step == coarse)
         index = np.rint(n[rows] / coarse).astype(np.int64)
-        on_points = _log_sum_on_grid(tuple(concentration.tolist()), float(coarse))[np.clip(index, 0, GRADED - 1)]
+        on_points = _log_sum_on_grid(tuple(concentration.tolist()), float(coarse))[
+            np.clip(index, 0, GRADED - 1)
+        ]
         near = (index < GRADED) & (n[rows] == index * coarse) & np.isfinite(on_points)
         result[rows] = np.where(near, on_points, result[rows])
     return result
@@ -85,7 +88,7 @@ def _log_sum_on_grid(concentration: tuple[float, ...], step: float) -> Floats:
 
 
 def log_mean_reciprocal(n: Floats, step: Floats) -> Floats:
-    """Log of the mean of 1 / (N + 1) about grid points, over 1 / (n + 1); 0 far from 0 and on the integers."""
+    """Log of the mean of 1 / (N + 1) about grid points over 1 / (n + 1); 0 far from 0 and on integers."""
     from scipy.special import digamma  # noqa: PLC0415 - slow to import
 
     near = (n < GRADED / 8 * step) & (n % step == 0.0) & (step > 1.0)

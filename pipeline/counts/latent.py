@@ -20,6 +20,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.counts import sampling
+from suffice.pipeline.counts.draws import count_sampler
 from suffice.pipeline.counts.noisy import (
     NoisyCounts,
     balanced_tilt,
@@ -30,7 +31,7 @@ from suffice.pipeline.counts.noisy import (
 )
 from suffice.pipeline.counts.sums import MAX_GRID, CountSums
 from suffice.pipeline.counts.tilts import TiltMixture, has_tilts, resolve
-from suffice.pipeline.counts.weights import CountWeights, block_step, count_sampler
+from suffice.pipeline.counts.weights import CountWeights, block_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.counts.draws import count_sampler
 from suffice.pipeline.counts.noisy import log_factor_of_n
 from suffice.pipeline.counts.sums import RELIABLE, CountSums
-from suffice.pipeline.counts.weights import count_sampler, take_rows
+from suffice.pipeline.counts.weights import take_rows
 from suffice.pipeline.n_prior import Fixed
 
 if TYPE_CHECKING:

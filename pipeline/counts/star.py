@@ -132,15 +132,10 @@ class StarCounts:
         return np.clip(near, margin, most - margin)
 
     def is_out_of_reach(self) -> NDArray[np.bool_]:
-        r"""Whether no counts of a possible N give such noisy ones with a chance of 1e-300 or more, (n_cells,).
+        """Whether no counts of a possible N give such noisy ones with a chance of 1e-300 or more, (n_cells,).
 
-        A table of n counts whose sum is N is at least so far in total from noisy ones as their negative parts
-        and the distance of their positive parts' sum from N; and with :math:`q = e^{-1 / b}`, for every
-        :math:`r > q`,
-
-        .. math::
-            P\left(\sum_i |\mathrm{DLap}_i(b)| \geq t\right)
-                \leq \left(\frac{1 - q}{1 + q} \frac{1 + r}{1 - r}\right)^n (q / r)^t .
+        Counts whose sum is N are at least so far from noisy ones, in total, as their negative parts and the
+        distance of their positive parts' sum from N.
         """
         least, most = map(float, self.n_prior.support)
         log_chance = np.zeros(self.n_cells)
@@ -150,11 +145,8 @@ class StarCounts:
                 positive = np.sum(np.maximum(values, 0.0), axis=1)
                 distance = positive - np.sum(values, axis=1)
                 distance += np.maximum(least - positive, 0.0) + np.maximum(positive - most, 0.0)
-                n, rate = values.shape[1], 1.0 / seen.scale
-                slower = np.minimum(n / np.maximum(distance, 1.0), rate)
-                spread = np.log(np.tanh(rate / 2.0) / np.tanh(slower / 2.0))
-                log_chance += np.minimum(n * spread - (rate - slower) * distance, 0.0)
-        return log_chance < _LEAST_LOG_CHANCE
+                log_chance += log_chance_of(distance, values.shape[1], seen.scale)
+        return np.asarray(log_chance < _LEAST_LOG_CHANCE)
 
     def parts(self) -> Iterator[tuple[int, Rows, Floats]]:
         """Feature, classes of equal concentration, and that concentration, for all features."""
@@ -162,6 +154,22 @@ class StarCounts:
             distinct, of_class = np.unique(concentration, axis=0, return_inverse=True)
             for number, shared in enumerate(distinct):
                 yield feature, np.flatnonzero(of_class.ravel() == number), shared
+
+
+def log_chance_of(distance: Floats, entries: int, scale: float) -> Floats:
+    r"""Log of a bound of the chance that the noise of so many entries is so large, or larger, in total.
+
+    Chernoff's: with :math:`q = e^{-1 / b}`, for every r in q..1,
+
+    .. math::
+        P\Big(\sum_{i \leq n} |\mathrm{DLap}_i(b)| \geq t\Big)
+            \leq \left(\frac{1 - q}{1 + q} \, \frac{1 + r}{1 - r}\right)^n \left(\frac q r\right)^t .
+    """
+    rate = 1.0 / scale
+    slower = np.minimum(entries / np.maximum(distance, 1.0), rate)
+    spread = np.log(np.tanh(rate / 2.0) / np.tanh(slower / 2.0))
+    log_chance: Floats = np.minimum(entries * spread - (rate - slower) * distance, 0.0)
+    return log_chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

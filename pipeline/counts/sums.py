@@ -189,7 +189,11 @@ class CountSums:
         def moment(k: int, power: int) -> Floats:
             """The joint moment of a count and N, about the count's centre."""
             deviation = points[:, k] - centres[:, k, None]
-            table = self._moment_table(k, centres[:, k], power) if coarse else deviation**power * self.tables[:, k]
+            table = (
+                self._moment_table(k, centres[:, k], power)
+                if coarse
+                else deviation**power * self.tables[:, k]
+            )
             others = before[k] * after[k]
             found: Floats = irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link
             return found
@@ -214,13 +218,15 @@ class CountSums:
         return mean, sd
 
     def _mean_sums(self, n: Floats, posterior: Floats, firsts: list[Floats], centres: Floats) -> Floats:
-        """Mean sums at every grid point: the points themselves, but for the first few where counts begin at 0."""
+        """Mean sums at grid points: the points themselves, but for the first few, where counts begin at 0."""
         near = (n < np.sum(self.base, axis=1)[:, None] + GRADED * self.step[:, None]) & (posterior > 0.0)
         near &= self.step[:, None] > 1.0
         if not np.any(near):
             return n
         excess = np.sum(firsts, axis=0)
-        means = np.divide(excess, posterior, out=np.zeros_like(n), where=near) + np.sum(centres, axis=1)[:, None]
+        means = (
+            np.divide(excess, posterior, out=np.zeros_like(n), where=near) + np.sum(centres, axis=1)[:, None]
+        )
         return np.where(near, np.maximum(means, 0.0), n)
 
     def _moment_table(self, k: int, centre: Floats, power: int) -> Floats:

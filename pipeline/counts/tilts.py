@@ -1,7 +1,7 @@
 r"""A private N under a flat prior: the tilt is unknown, and given it the counts are independent.
 
-Where no concentration differs from 1 and N has the prior 1 / (N + 1) or a flat one from 0 on, what N adds to the
-joint weight of the counts is a mixture of tilts,
+Where no concentration differs from 1 and N has the prior 1 / (N + 1), or a flat one from 0 on, what N adds to
+the joint weight of the counts is a mixture of tilts,
 
 .. math::
     g(N) = \pi(N) \frac{N!}{\Gamma(A + N)} \propto \int_0^\infty e^{-s N} h_A(s)\, ds, \quad
@@ -10,10 +10,11 @@ joint weight of the counts is a mixture of tilts,
         \int_0^s (1 - e^{-t})^{A - 2} dt & \pi(N) \propto 1 / (N + 1),
     \end{cases}
 
-so the posterior of the counts is a mixture of rows that are independent given s: no convolution. The trapezoidal
-rule over log s is off by :math:`2 |\Gamma(A + 2 \pi i / \delta)| / \Gamma(A)`, in every g(N) alike. Moments need
-:math:`g(N) / (A + N)` and :math:`g(N) / ((A + N) (A + N + 1))`, which are h with A + 1 and A + 2; and draws are
-those of a tilt, then of every count by itself. The bound of N is left out: ``resolve`` says where that matters.
+so the posterior of the counts is a mixture of rows that are independent given s: no convolution. The
+trapezoidal rule over log s is off by :math:`2 |\Gamma(A + 2 \pi i / \delta)| / \Gamma(A)` or less, in every
+g(N) alike. Moments need :math:`g(N) / (A + N)` and :math:`g(N) / ((A + N) (A + N + 1))`: h with A + 1 and
+A + 2. Draws are those of a tilt, then of every count by itself. The bound of N is left out: ``resolve`` says
+where that matters.
 """
 
 from __future__ import annotations
@@ -160,14 +161,13 @@ def has_tilts(counts: NoisyCounts) -> bool:
 
 
 def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
-    """Sum up the moments of every cell, and tell which cells are so far from the bound of N that they are right.
+    r"""Sum up the moments of every cell, and tell which cells are right: far enough from the bound of N.
 
-    With deviations about a reference r of a probability, and given s independent counts with means m and
-    variances v, :math:`d_k = 1 + c_k` and :math:`D = A + N`,
+    Deviations are taken from a reference r of a probability: given the counts, with :math:`d_k = 1 + c_k` and
+    :math:`D = A + N`,
 
     .. math::
-        E[(p_k - r)^2 \\mid s] = E\\left[ \\frac{(d_k - r D)^2 + (1 - 2 r)(d_k - r D) + r (1 - r) D}{D (D + 1)}
-            \\mid s \\right],
+        E[(p_k - r)^2 \mid c] = \frac{(d_k - r D)^2 + (1 - 2 r) (d_k - r D) + r (1 - r) D}{D (D + 1)},
 
     so nothing cancels even where N is 1e12.
     """
@@ -226,8 +226,8 @@ def _log_flat(total: float, tilt: Floats) -> Floats:
 def _log_reciprocal(total: float, tilt: Floats) -> Floats:
     r"""Log of the integral of (1 - exp(-t))^(A - 2) over 0..s, over Gamma(A - 1).
 
-    The incomplete beta function :math:`B_x(p, 0)`, x = 1 - exp(-s), p = A - 1: by its continued fraction, or in
-    powers of 1 - x where these are small (DLMF 8.17.22 and 8.17.7 with the second parameter 0).
+    The incomplete beta function :math:`B_x(p, 0)`, x = 1 - exp(-s), p = A - 1: by its continued fraction
+    (DLMF 8.17.22), or in powers of 1 - x where these are small.
     """
     from scipy.special import digamma, gammaln  # noqa: PLC0415 - slow to import
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from suffice.pipeline.counts import splitting
-from suffice.pipeline.counts.star import StarCounts, star_posterior
+from suffice.errors import PriorError
+from suffice.pipeline.counts import splitting, sums
+from suffice.pipeline.counts.star import StarCounts, log_chance_of, star_posterior
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
 
 if TYPE_CHECKING:
@@ -172,3 +173,67 @@ def test_counts_far_from_a_known_n_have_a_posterior() -> None:
     )
     even = np.concatenate([np.full(6, 1 / 2), np.full(6, 1 / 3)])
     assert star_posterior(large).mean[0] == pytest.approx(even, rel=1e-6)
+
+
+@pytest.mark.parametrize(("scale", "n"), [(400.0, 10**5), (2e3, 10**5), (1e4, 10**6), (1e5, 10**5)])
+def test_tables_of_zeros_beside_a_known_n_say_nothing(scale: float, n: int) -> None:
+    """All tables of a feature that sum to N are as far from zeros: the posterior is the prior."""
+    star = replace(
+        make_star(Fixed(n), with_classes=False, scale=scale, concentrations=(1.0, 1.0)),
+        features=(np.zeros((1, 2, 2)), np.zeros((1, 2, 3))),
+    )
+    posterior = star_posterior(star)
+    mean = np.concatenate([np.full(6, 1 / 2), np.full(6, 1 / 3)])
+    sd = np.concatenate([np.full(6, math.sqrt(1 / 12)), np.full(6, math.sqrt(1 / 18))])
+    assert posterior.mean[0] == pytest.approx(mean, rel=1e-6)
+    assert posterior.sd[0] == pytest.approx(sd, rel=2e-4)
+    draws = posterior.sample(4000, np.random.default_rng())[:, 0]
+    nats = math.log(2 / FALSE_ALARM)
+    for power, expected in ((1, mean), (2, sd**2 + mean**2)):
+        limit = np.sqrt(2 * (draws**power).var(axis=0) * 1.2 * nats / 4000) + nats / (3 * 4000)
+        assert np.all(np.abs((draws**power).mean(axis=0) - expected) < limit)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.2, 20.0])
+def test_noisy_counts_out_of_reach_of_every_n_are_refused(scale: float) -> None:
+    star = replace(
+        make_star(Fixed(100_000), with_classes=True, scale=scale),
+        classes=np.zeros((1, 2)),
+        features=(np.zeros((1, 2, 2)), np.zeros((1, 2, 3))),
+    )
+    with pytest.raises(PriorError, match="below 1e-300"):
+        star_posterior(star)
+
+
+@pytest.mark.parametrize("entries", [1, 3])
+def test_what_is_out_of_reach_has_next_to_no_chance(entries: int) -> None:
+    scale, distances = 1.3, np.arange(400.0)
+    q = math.exp(-1 / scale)
+    one = (1 - q) / (1 + q) * q**distances * np.where(distances > 0, 2.0, 1.0)
+    law = np.ones(1)
+    for _entry in range(entries):
+        law = np.convolve(law, one)[:400]
+    for distance in (2, 10, 60, 150):
+        chance = math.log(float(np.sum(law[distance:])))
+        bound = float(log_chance_of(np.array([float(distance)]), entries, scale)[0])
+        assert chance <= bound <= min(0.0, 0.9 * chance + 4.0)
+
+
+@pytest.mark.parametrize("n_prior", [Fixed(3000), Reciprocal(10**9), Uniform(0, 10**6)])
+def test_a_coarser_grid_gives_the_same_posterior(n_prior: NPrior, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of a fifteenth of the noise's scale, in cells whose classes may be empty."""
+    star = replace(
+        make_star(n_prior, with_classes=False, scale=60.0, concentrations=(1.0, 1.0)),
+        features=(
+            np.array([[[900.0, 200.0], [1500.0, 500.0]], [[0.0, 0.0], [-50.0, 900.0]]]),
+            np.array(
+                [[[300.0, 400.0, 350.0], [1000.0, 900.0, 150.0]], [[0.0, 0.0, 30.0], [300.0, 90.0, 500.0]]]
+            ),
+        ),
+    )
+    fine = star_posterior(star)
+    monkeypatch.setattr(sums, "MAX_GRID", 2**12)
+    coarse = star_posterior(star)
+    assert np.max(np.abs(coarse.mean - fine.mean) / fine.sd) < 1e-3
+    assert coarse.sd == pytest.approx(fine.sd, rel=2e-3)
+    assert np.max(np.abs(coarse.sd / fine.sd - 1.0)) > 0.0

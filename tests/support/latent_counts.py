@@ -1,0 +1,94 @@
+"""Latent counts small enough to be enumerated, and how far draws may be from their law."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy.special import betainc, gammaln
+
+from suffice.pipeline.counts.noisy import NoisyCounts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.n_prior import NPrior
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+FALSE_ALARM = 1e-8
+"""Of every single statistical comparison; there are fewer than a hundred."""
+PAIRS = [[3.0, 5.0], [-4.0, 2.0], [10.0, -1.0], [-6.0, -7.0], [20.0, 1.0]]
+TRIPLES = [[3.0, 5.0, 2.0], [-4.0, 2.0, 9.0], [-6.0, -7.0, -3.0]]
+DRAWS = 20_000
+
+
+def distance(draws: Floats, enumeration: Enumeration, category: int) -> float:
+    """Kolmogorov's, over fifty points."""
+    order = np.sort(draws)
+    points = order[len(order) // 100 :: len(order) // 50]
+    seen = np.searchsorted(order, points, side="right") / len(order)
+    return float(np.max(np.abs(enumeration.cdf(category, points) - seen)))
+
+
+# Dvoretzky, Kiefer, Wolfowitz: P(distance > t) <= 2 exp(-2 n t^2), for every law and every n.
+LARGEST_DISTANCE = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * DRAWS))
+
+
+def noisy_counts(
+    noisy: list[list[float]],
+    concentration: list[float],
+    scale: float,
+    n_prior: NPrior,
+    observed: list[bool] | None = None,
+) -> NoisyCounts:
+    return NoisyCounts.of(
+        np.array(noisy, dtype=np.float64),
+        observed=np.array(observed if observed is not None else [True] * len(concentration)),
+        scale=scale,
+        concentration=np.array(concentration, dtype=np.float64),
+        n_prior=n_prior,
+    )
+
+
+class Enumeration:
+    """Every vector of counts of one cell, with its probability."""
+
+    def __init__(self, counts: NoisyCounts, cell: int) -> None:
+        low, high = counts.n_prior.support
+        noisy, alpha = counts.noisy[cell], counts.concentration
+        largest = min(high, int(max(0.0, float(np.max(noisy)))) + int(45 * counts.scale) + 10)
+        grid = np.stack(np.meshgrid(*[np.arange(largest + 1.0)] * len(alpha), indexing="ij"), axis=-1)
+        vectors = grid.reshape(-1, len(alpha))
+        n = vectors.sum(axis=1)
+        inside = (n >= low) & (n <= high)
+        self.vectors, self.n, self.alpha = vectors[inside], n[inside], alpha
+        rate = counts.observed / counts.scale
+        log_weight = (
+            counts.n_prior.log_prob(self.n)
+            + gammaln(self.n + 1)
+            - gammaln(self.n + alpha.sum())
+            + np.sum(gammaln(self.vectors + alpha) - gammaln(self.vectors + 1), axis=1)
+            - np.sum(rate * np.abs(noisy - self.vectors), axis=1)
+        )
+        for other, scale in counts.again:
+            log_weight -= np.sum(counts.observed / scale * np.abs(other[cell] - self.vectors), axis=1)
+        weight = np.exp(log_weight - log_weight.max())
+        self.probability = weight / weight.sum()
+
+    def moments(self) -> tuple[Floats, Floats]:
+        own, total = self.alpha + self.vectors, (self.alpha.sum() + self.n)[:, None]
+        mean = self.probability @ (own / total)
+        square = self.probability @ (own * (own + 1) / (total * (total + 1)))
+        return mean, np.sqrt(square - mean**2)
+
+    def cdf(self, category: int, x: Floats) -> Floats:
+        pairs, place = np.unique(
+            np.stack([self.vectors[:, category], self.n], axis=1), axis=0, return_inverse=True
+        )
+        probability: Floats = np.bincount(place.ravel(), self.probability).astype(np.float64)
+        own = self.alpha[category] + pairs[:, 0]
+        rest = self.alpha.sum() + pairs[:, 1] - own
+        cdf: Floats = probability @ betainc(own[:, None], rest[:, None], x)
+        return cdf
