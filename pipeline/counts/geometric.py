@@ -82,6 +82,29 @@ class GeometricRows:
             at_last=self.at_last[cells],
         )
 
+    def distinct(self) -> tuple[GeometricRows, Rows, Floats]:
+        """Rows that differ, which of them every category has, and how many have it: of one cell.
+
+        Several cells are returned as they are: rows of large tables are alike because most combinations are
+        rare, and a cell of few categories is worked out faster beside others.
+        """
+        cells, categories, pieces = self.first.shape
+        if cells > 1:
+            return self, np.arange(categories), np.ones(categories)
+        columns = (self.first, self.slope, self.at_first, self.at_last)
+        lines = np.stack(columns, axis=2).reshape(categories, len(columns) * pieces)
+        _, rows, of_category, times = np.unique(
+            lines, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+        different = GeometricRows(
+            first=self.first[:, rows],
+            length=self.length[:, rows],
+            slope=self.slope[:, rows],
+            at_first=self.at_first[:, rows],
+            at_last=self.at_last[:, rows],
+        )
+        return different, of_category.ravel(), times.astype(np.float64)
+
     def tilted(self, tilt: Floats) -> TiltedRows:
         """All rows at every tilt s (n_cells, n_tilts) of their cell; s > 0."""
         columns = (self.first, self.length, self.slope, self.at_first, self.at_last)
@@ -138,11 +161,14 @@ class TiltedRows:
         mean = np.sum(self.share * means, axis=0)
         return mean, np.sum(self.share * (spread + (means - mean) ** 2), axis=0)
 
-    def sample(self, slots: Rows, rng: np.random.Generator) -> Floats:
-        """Independent counts (n_categories, n_slots); a slot is a tilt of a cell: cell * n_tilts + tilt."""
-        pieces, _, categories, _ = self.top.shape
-        counts = np.empty((categories, len(slots)))
-        for category in range(categories):
+    def sample(self, slots: Rows, of_category: Rows, rng: np.random.Generator) -> Floats:
+        """Independent counts (n_categories, n_slots) from the rows that the categories have.
+
+        A slot is a tilt of a cell: cell * n_tilts + tilt.
+        """
+        pieces = len(self.top)
+        counts = np.empty((len(of_category), len(slots)))
+        for place_of, category in enumerate(of_category):
             # One line for every slot and piece: what a draw needs of it lies close together.
             ends = np.cumsum(self.share[:, :, category], axis=0)
             lines = np.stack(
@@ -160,7 +186,7 @@ class TiltedRows:
                 place = place + after * lines.shape[2]
             before, stretch, scale, top = (line.ravel()[place] for line in lines)
             steps = np.trunc(np.log1p(-np.clip((uniform - before) * stretch, 0.0, 1.0 - 2.0**-53)) * scale)
-            counts[category] = np.maximum(top - steps, 0.0)
+            counts[place_of] = np.maximum(top - steps, 0.0)
         return counts
 
 

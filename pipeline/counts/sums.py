@@ -21,6 +21,8 @@ from suffice.pipeline.counts.weights import NATS, CountWeights, block_step
 from suffice.pipeline.n_prior import Reciprocal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -198,12 +200,11 @@ class CountSums:
             found: Floats = irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link
             return found
 
-        firsts = [moment(k, 1) for k in range(categories)]
         if coarse:
-            n = self._mean_sums(n, posterior, firsts, centres)
+            n = self._mean_sums(n, posterior, lambda k: moment(k, 1) + centres[:, k, None] * posterior)
         total = self.counts.total_concentration + n
         for k in range(categories):
-            first, second = firsts[k], moment(k, 2)
+            first, second = moment(k, 1), moment(k, 2)
             concentration, centre = self.counts.concentration[k], centres[:, k]
             reference = (concentration + centre) / (self.counts.total_concentration + mean_n[:, 0])
             shift = n - mean_n
@@ -217,17 +218,16 @@ class CountSums:
             sd[:, k] = np.sqrt(np.maximum(between, 0.0) + np.maximum(np.sum(within, axis=1), 0.0))
         return mean, sd
 
-    def _mean_sums(self, n: Floats, posterior: Floats, firsts: list[Floats], centres: Floats) -> Floats:
+    def _mean_sums(self, n: Floats, posterior: Floats, first: Callable[[int], Floats]) -> Floats:
         """Mean sums at grid points: the points themselves, but for the first few, where counts begin at 0."""
         near = (n < np.sum(self.base, axis=1)[:, None] + GRADED * self.step[:, None]) & (posterior > 0.0)
         near &= self.step[:, None] > 1.0
         if not np.any(near):
             return n
-        excess = np.sum(firsts, axis=0)
-        means = (
-            np.divide(excess, posterior, out=np.zeros_like(n), where=near) + np.sum(centres, axis=1)[:, None]
-        )
-        return np.where(near, np.maximum(means, 0.0), n)
+        total = np.zeros_like(n)
+        for k in range(self.tables.shape[1]):
+            total += first(k)
+        return np.divide(np.maximum(total, 0.0), posterior, out=n.copy(), where=near)
 
     def _moment_table(self, k: int, centre: Floats, power: int) -> Floats:
         """The rows' moments about a centre, split between grid points like their masses."""

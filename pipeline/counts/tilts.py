@@ -43,6 +43,8 @@ _BEYOND = 35.0
 """Nats that the bound of N has to be away from where N is."""
 _ERROR = np.log(1e-13)
 _BATCH_NUMBERS = 2**17
+_MANY = 200
+"""Categories from which on cells are worked out one by one, equal rows once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +80,9 @@ class TiltMixture:
         result = np.empty((categories, cells, draws))
         for batch in _batches(self.number, categories, max(draws, 1)):
             tilts, log_density = rule.at(self.first[batch], int(np.max(self.number[batch])))
-            rows = self.rows.take(batch).tilted(tilts)
-            weight = log_density[0] + np.sum(rows.log_sum, axis=1)
+            distinct, of_category, times = self.rows.take(batch).distinct()
+            rows = distinct.tilted(tilts)
+            weight = log_density[0] + np.sum(times[:, None] * rows.log_sum, axis=1)
             cumulative = np.cumsum(np.exp(weight - np.max(weight, axis=1, keepdims=True)), axis=1)
             cumulative /= cumulative[:, -1:]
             cell = np.repeat(np.arange(float(len(batch))), draws)
@@ -87,7 +90,7 @@ class TiltMixture:
             slots = np.searchsorted(
                 (cumulative + np.arange(float(len(batch)))[:, None]).ravel(), target, side="right"
             )
-            result[:, batch] = rows.sample(slots, rng).reshape(categories, len(batch), draws)
+            result[:, batch] = rows.sample(slots, of_category, rng).reshape(categories, len(batch), draws)
         return result.transpose(2, 1, 0)
 
     def take(self, cells: Cells) -> TiltMixture:
@@ -146,7 +149,9 @@ class Rule:
         """First nodes and numbers of nodes that matter, from a look at one node in every ``per_unit``."""
         coarse = np.arange(0, len(self.tilt), self.per_unit)
         tilts = np.broadcast_to(self.tilt[coarse], (len(rows.first), len(coarse)))
-        weight = self.log_density[0, coarse] + np.sum(rows.tilted(tilts).log_sum, axis=1)
+        distinct, _, times = rows.distinct()
+        log_sum = distinct.tilted(tilts).log_sum
+        weight = self.log_density[0, coarse] + np.sum(times[:, None] * log_sum, axis=1)
         high = weight >= np.max(weight, axis=1, keepdims=True) - _NATS - slack
         first = np.maximum(np.argmax(high, axis=1) - 1, 0) * self.per_unit
         last = (len(coarse) - np.argmax(high[:, ::-1], axis=1)) * self.per_unit
@@ -182,16 +187,17 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
     rate = sum(1.0 / scale for scale in (counts.scale, *(scale for _, scale in counts.again)))
     for batch in _batches(number, categories):
         tilts, log_density = rule.at(first[batch], int(np.max(number[batch])))
-        rows = all_rows.take(batch).tilted(tilts)
-        log_weight = log_density + np.sum(rows.log_sum, axis=1)
+        distinct, of_category, times = all_rows.take(batch).distinct()
+        rows, times = distinct.tilted(tilts), times[:, None]
+        log_weight = log_density + np.sum(times * rows.log_sum, axis=1)
         top = np.max(log_weight[0], axis=1)
         weight = np.exp(log_weight - top[:, None])
         evidence = np.sum(weight[0], axis=1)
         weight /= evidence[:, None]
         log_evidence[batch] = top + np.log(evidence)
         m, v = rows.moments()
-        own, spread = 1.0 + m, np.sum(v, axis=1)[:, None]
-        total = np.sum(own, axis=1)
+        own, spread = 1.0 + m, np.sum(times * v, axis=1)[:, None]
+        total = np.sum(times * own, axis=1)
         # Bernstein's bound: on the right rows fall at least as fast as an exponential law of this scale.
         scale = _BEYOND / (rate + tilts)
         reach = total + scale + np.sqrt(scale**2 + 2.0 * _BEYOND * spread[:, 0])
@@ -201,8 +207,8 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
         off = own - r * total[:, None]
         shift = np.sum(weight[1][:, None] * off, axis=2)
         square = off**2 + (1.0 - 2.0 * r) * (v + off) + r * r * spread + r * (1.0 - r) * total[:, None]
-        mean[batch] = reference + shift
-        sd[batch] = np.sqrt(np.sum(weight[2][:, None] * square, axis=2) - shift**2)
+        mean[batch] = (reference + shift)[:, of_category]
+        sd[batch] = np.sqrt(np.sum(weight[2][:, None] * square, axis=2) - shift**2)[:, of_category]
     mixture = TiltMixture(
         counts=counts,
         rows=all_rows,
@@ -256,6 +262,6 @@ def _log_reciprocal(total: float, tilt: Floats) -> Floats:
 def _batches(numbers: Cells, categories: int, draws: int = 1) -> Iterator[Cells]:
     """Consecutive cells whose tables fit into the processor's cache together, or nearly."""
     most = int(np.max(numbers, initial=1)) * categories
-    size = max(1, _BATCH_NUMBERS // max(most, draws))
+    size = max(1, _BATCH_NUMBERS // max(most, draws)) if categories < _MANY else 1
     for start in range(0, len(numbers), size):
         yield np.arange(start, min(start + size, len(numbers)))
