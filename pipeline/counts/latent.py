@@ -7,8 +7,9 @@ With noisy counts :math:`y_k = c_k + \mathrm{DLap}(b)`, a Dirichlet prior and a 
         \prod_k \frac{\Gamma(\alpha_k + c_k)}{\Gamma(\alpha_k)\, c_k!} e^{-|y_k - c_k| / b},
     \qquad N = \sum_k c_k, \quad A = \sum_k \alpha_k, \quad p \mid c \sim \mathrm{Dirichlet}(\alpha + c).
 
-Two counts with a known sum are one table; everything else is ``sums``. Why this is exact, where it is
-only nearly so and by how much: docs/decisions/0006-latent-counts-exactly.md.
+Two counts with a known sum are one table; under a flat prior with N private counts are ``tilts``; everything
+else is ``sums``. Why this is exact, where it is only nearly so and by how much:
+docs/decisions/0006-latent-counts-exactly.md.
 """
 
 from __future__ import annotations

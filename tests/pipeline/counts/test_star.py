@@ -205,6 +205,22 @@ def test_noisy_counts_out_of_reach_of_every_n_are_refused(scale: float) -> None:
         star_posterior(star)
 
 
+@pytest.mark.parametrize(
+    ("values", "distance"),
+    [([0.0, 0.0, 0.0], 1.0), ([2.0, 0.0, 0.0], 1.0), ([1.0, -1.0, 0.0], 1.0), ([0.5, 0.0, -0.25], 0.75)],
+)
+def test_how_far_values_are_from_a_known_n(values: list[float], distance: float) -> None:
+    """Short of N, beyond it, and below 0, in units of N: the least that every possible table is away."""
+    scale = 20.0
+    for n in (3000, 9000, 15_000, 30_000):
+        star = replace(
+            make_star(Fixed(n), with_classes=False, scale=scale),
+            features=(n * np.array([[values, [0.0, 0.0, 0.0]]]),),
+        )
+        log_chance = log_chance_of(np.array([distance * n]), 6, scale)
+        assert star.is_out_of_reach() == (log_chance < -300 * math.log(10))
+
+
 @pytest.mark.parametrize("entries", [1, 3])
 def test_what_is_out_of_reach_has_next_to_no_chance(entries: int) -> None:
     scale, distances = 1.3, np.arange(400.0)
@@ -225,15 +241,25 @@ def test_a_coarser_grid_gives_the_same_posterior(n_prior: NPrior, monkeypatch: p
     star = replace(
         make_star(n_prior, with_classes=False, scale=60.0, concentrations=(1.0, 1.0)),
         features=(
-            np.array([[[900.0, 200.0], [1500.0, 500.0]], [[0.0, 0.0], [-50.0, 900.0]]]),
             np.array(
-                [[[300.0, 400.0, 350.0], [1000.0, 900.0, 150.0]], [[0.0, 0.0, 30.0], [300.0, 90.0, 500.0]]]
+                [
+                    [[900.0, 200.0], [1500.0, 500.0]],
+                    [[0.0, 0.0], [-50.0, 900.0]],
+                    [[150.0, 0.0], [0.0, -10.0]],
+                ]
+            ),
+            np.array(
+                [
+                    [[300.0, 400.0, 350.0], [1000.0, 900.0, 150.0]],
+                    [[0.0, 0.0, 30.0], [300.0, 90.0, 500.0]],
+                    [[100.0, 0.0, 40.0], [0.0, 0.0, 0.0]],
+                ]
             ),
         ),
     )
     fine = star_posterior(star)
     monkeypatch.setattr(sums, "MAX_GRID", 2**12)
     coarse = star_posterior(star)
-    assert np.max(np.abs(coarse.mean - fine.mean) / fine.sd) < 1e-3
-    assert coarse.sd == pytest.approx(fine.sd, rel=2e-3)
+    assert np.max(np.abs(coarse.mean - fine.mean) / fine.sd) < 1e-2
+    assert coarse.sd == pytest.approx(fine.sd, rel=3e-2)
     assert np.max(np.abs(coarse.sd / fine.sd - 1.0)) > 0.0
