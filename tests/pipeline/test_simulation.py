@@ -26,7 +26,7 @@ from suffice.pipeline.sums import MomentSums, PowerSums
 from suffice.pipeline.verdict import LEFT_OUT
 from suffice.pipeline.world import World
 from support.audit import designs
-from support.worlds import CONDITIONS, SEVERAL, simulated_world
+from support.worlds import CONDITIONS, SEVERAL, most_clipped, simulated_world
 
 if TYPE_CHECKING:
     from suffice.pipeline.simulation import SimulatedSums
@@ -144,7 +144,7 @@ def test_without_noise_the_conjugate_posterior_is_calibrated(family: str, public
     """Draws, sums, totals and priors fit one another in every family: the plug-in posterior is then exact."""
     world = simulated_world(family, n=40, public_n=public_n, method=PLUG_IN)
     found = simulate(dataclasses.replace(world, scale=1e-3), SIMULATIONS, np.random.default_rng())
-    assert found.clipped_share < 1e-5
+    assert found.clipped_share < most_clipped(SIMULATIONS, 40)
     for ranks in found.clipped:
         assert min(ranks.p_values()) > FALSE_ALARM, ranks
 

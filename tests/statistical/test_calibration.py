@@ -17,7 +17,6 @@ from suffice.pipeline.posterior import PLUG_IN
 from suffice.pipeline.verdict import BINS
 from support.audit import (
     EPSILONS,
-    MOST_CLIPPED,
     ROWS,
     SIMULATIONS,
     TOLERANCE,
@@ -27,7 +26,7 @@ from support.audit import (
     ranks_of,
     within,
 )
-from support.worlds import CONDITIONS, ORIGIN, noise_aware_families
+from support.worlds import CONDITIONS, MOST_CLIPPED, ORIGIN, noise_aware_families
 
 if TYPE_CHECKING:
     from suffice.pipeline.verdict import Ranks

@@ -68,6 +68,12 @@ CONDITIONS: dict[str, tuple[dict[str, Any], str | None]] = {
     "lognormal": ({"lower": "0.0025", "upper": "400"}, "NormalInverseGamma(0.3, 4, 12, 6)"),
 }
 """By family: keys of the statistic's entry, and a prior under which under one record in 10^5 is clipped."""
+MOST_CLIPPED, FEW_CLIPPED = 1e-5, 10
+"""The share of records, and the number of them in a data set of a rare variance, that decide nothing.
+
+Of normal columns 1.3e-7 are clipped on average, but where any is, a few are: of 2 million data sets drawn one
+had a share of 3 %, five one above 0.4 %.
+"""
 
 
 ORIGIN = (
@@ -75,6 +81,11 @@ ORIGIN = (
     "NormalInverseGammaRegression(0.5, 1, 4, 0.3)",
 )
 """Conditions of a regression without an intercept."""
+
+
+def most_clipped(simulations: int, n: int) -> float:
+    """Return the share of clipped records below which clipping decides nothing, of data sets of n rows."""
+    return MOST_CLIPPED + FEW_CLIPPED / (simulations * n)
 
 
 class EndlessWorld(World):
