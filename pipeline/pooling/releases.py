@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     Rows: TypeAlias = NDArray[np.int64]
 
 
+MOST_ON_PLANES = 128
+"""Releases times cells up to which quadrature of a mean and a variance is no matter of many minutes."""
 LARGEST_R_HAT = 1.1
 """Above it pooled chains have not found one law."""
 
@@ -148,16 +150,20 @@ def pooled(
         Where the family cannot be pooled yet, the data hardly agree on one parameter, or chains disagree.
     """
     family = FAMILIES[parts[0].plan.family]
+    is_conjugate = not isinstance(read_prior(prior), Mixture | AnyDensity)
     posterior: Posterior | None
     try:
         if family.latent is not None:
             return _of_one_parameter(parts, prior, n_prior, clipping)
-        if family.prior is NormalInverseGamma:
+        if family.prior is not NormalInverseGamma:
+            posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
+        elif is_conjugate and len(parts) * len(parts[0].values) > MOST_ON_PLANES:
+            posterior = None
+        else:
             return disjoint_moments_posterior(parts, prior=prior, n_prior=n_prior)
-        posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
     except PriorError:
         # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
-        if isinstance(read_prior(prior), Mixture | AnyDensity):
+        if not is_conjugate:
             raise
         posterior = None
     if posterior is None:

@@ -17,7 +17,7 @@ from suffice.pipeline.n_prior import Fixed, NPrior, Uniform
 from suffice.pipeline.planes.densities import Independent, JointDensity
 from suffice.pipeline.planes.law import PlaneLaw
 from suffice.pipeline.pooling.particles import PooledLaw
-from suffice.pipeline.pooling.releases import pooled, seen_again
+from suffice.pipeline.pooling.releases import MOST_ON_PLANES, pooled, seen_again
 from suffice.pipeline.pooling.roll_up import rolled_up
 from suffice.pipeline.priors import NormalInverseGamma
 from support.planes import HALF_RANGE, MEAN, SD, dense, missed, released
@@ -166,6 +166,16 @@ def test_a_conjugate_prior_with_its_mass_at_an_end_is_sampled_and_says_so() -> N
     assert isinstance(weak.law, PooledLaw)
     assert weak.diagnostics["sampler"] == "importance"
     assert joint(parts, CONJUGATE).diagnostics == {}
+
+
+def test_very_many_cells_under_a_conjugate_prior_are_sampled_and_say_so() -> None:
+    """The first of them is that of quadrature within the error of a few hundred draws that count."""
+    parts = of_rows(AGREE, public=True)
+    many = [part.take(np.zeros(MOST_ON_PLANES // 2 + 1, dtype=np.int64)) for part in parts]
+    sampled, exact = joint(many, CONJUGATE), joint(parts, CONJUGATE)
+    assert sampled.diagnostics["sampler"] == "importance"
+    error = exact.sd("mean")[0] * 6 / np.sqrt(sampled.diagnostics["fewest_effective_draws"])
+    assert abs(sampled.mean("mean")[0] - exact.mean("mean")[0]) < error
 
 
 def test_improper_priors_are_refused() -> None:
