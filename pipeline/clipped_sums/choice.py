@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.pipeline.any_prior import any_prior_law
-from suffice.pipeline.clipped_sums.posterior import clipped_law
+from suffice.pipeline.clipped_sums.posterior import LINES, clipped_law
 from suffice.pipeline.densities import Density
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.mixtures import Mixture, mixture_law
@@ -48,6 +48,7 @@ LARGEST_BOUND = 1024
 _FAR = 8.0
 _EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.08, 0.16, 0.28, 0.4])
 _ENDS = np.concatenate([_EDGES, [0.5], 1.0 - _EDGES[::-1]])
+_PLACES = np.linspace(-30.0, 30.0, 8193)
 _LEVELS, _CHANCES = (_ENDS[1:] + _ENDS[:-1]) / 2.0, np.diff(_ENDS)
 
 
@@ -166,8 +167,11 @@ def _matters(statistic: NoisyStatistic, law: LatentSumLaw) -> Mask:
     matters: Mask = ~(np.max(_shifts(statistic, _far(name, mean, sd)), axis=1) <= NEGLIGIBLE * sd)
     near = np.flatnonzero(matters)
     if near.size:
-        values = law.take(near).quantiles(name, _LEVELS.tolist(), 1, np.random.default_rng(0))
-        matters[near] = ~(_shifts(statistic, values) @ _CHANCES <= NEGLIGIBLE * sd[near])
+        # A shift depends on the parameter alone: one table serves all cells.
+        line = LINES[FAMILIES[statistic.plan.family].prior]
+        shift = _shifts(statistic, line.parameter(_PLACES))
+        average = law.take(near).average(lambda place: np.interp(place, _PLACES, shift))
+        matters[near] = ~(average <= NEGLIGIBLE * sd[near])
     return matters
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
 
-_LINES: dict[type[Prior], Line] = {Beta: Line.LOGIT, Gamma: Line.LOGARITHM}
+LINES: dict[type[Prior], Line] = {Beta: Line.LOGIT, Gamma: Line.LOGARITHM}
 _NATS = 50.0
 """How far below its highest density the tails of a conjugate prior end."""
 _FARTHEST_PLACE = 690.0
@@ -90,7 +90,7 @@ def clipped_law(
     """
     statistic = parts[0]
     family = FAMILIES[statistic.plan.family]
-    line = _LINES[family.prior]
+    line = LINES[family.prior]
     (name,) = _nothing_seen(statistic, family.default_prior(statistic.plan.parameters)).parameters
     own = prior_on_line(statistic, prior, line)
     counts = [noisy_counts(part, given) for part, given in zip(parts, n_priors, strict=True)]
