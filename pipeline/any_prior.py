@@ -227,9 +227,7 @@ def references_of(
     for batch in batches(sums):
         # Sums over counts have to be as accurate in the tails; integrals are so as they are.
         nodes = resolve(sums.take(batch), evenly=sums.is_sum)
-        merged = Components.of(
-            nodes, update(nodes.n, nodes.total), len(batch), fineness=fineness, negligible=0.0
-        )
+        merged = Components.of(nodes, update, len(batch), fineness=fineness, negligible=0.0)
         ends = np.searchsorted(merged.cell, np.arange(len(batch) + 1))
         for cell, (start, stop) in enumerate(itertools.pairwise(ends)):
             found.append(

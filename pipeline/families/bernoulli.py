@@ -159,8 +159,9 @@ def latent(
     )
 
     def update(n: Floats, true: Floats) -> Law:
-        counts = np.stack([n - true, true], axis=1)
-        return DirichletLaw(concentration=_concentration(prior) + counts, shown=1)
+        own = prior.concentration1 + true
+        rest = prior.concentration0 + (n - true)
+        return DirichletLaw(concentration=np.stack([rest, own]).T, shown=1)
 
     return sums, update
 

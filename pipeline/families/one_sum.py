@@ -305,7 +305,7 @@ def beta_law(prior: Beta, successes: Floats, failures: Floats) -> Law:
     """Return the law of a probability after these, possibly fractional, successes and failures."""
     from suffice.pipeline.laws import DirichletLaw  # noqa: PLC0415 - consumers only
 
-    concentration = np.stack([prior.concentration0 + failures, prior.concentration1 + successes], axis=1)
+    concentration = np.stack([prior.concentration0 + failures, prior.concentration1 + successes]).T
     return DirichletLaw(concentration=concentration, shown=1)
 
 

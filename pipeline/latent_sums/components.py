@@ -33,6 +33,8 @@ _PER_OCTAVE = 3.0
 _LEVELS = 72
 _PLACES = 2048
 _NEGLIGIBLE = 5e-7
+_KEYS = 2 * _PLACES + 1
+_MOST_NUMBERS = 1 << 21
 _REACH = 12.0
 _HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
@@ -59,40 +61,54 @@ class Components:
 
     @classmethod
     def of(
-        cls, nodes: Nodes, law: Law, cells: int, *, fineness: float = 1.0, negligible: float = _NEGLIGIBLE
+        cls,
+        nodes: Nodes,
+        update: Callable[[Floats, Floats], Law],
+        cells: int,
+        *,
+        fineness: float = 1.0,
+        negligible: float = _NEGLIGIBLE,
     ) -> Self:
-        """Merge the nodes of some cells, whose conjugate laws are given.
+        """Merge the nodes of some cells; `update` gives their conjugate laws.
 
         What merging changes falls with the square of `fineness`; nodes up to the weight `negligible` are
         left out.
         """
-        kept = nodes.weight > negligible
-        cell, weight = nodes.cell[kept], nodes.weight[kept]
-        coordinate = coordinate_of(law)
-        centre, width = coordinate.centre[kept], coordinate.width[kept]
+        kept = np.flatnonzero(nodes.weight > negligible)
+        cell, weight, n, total = (
+            column[kept] for column in (nodes.cell, nodes.weight, nodes.n, nodes.total)
+        )
+        coordinate = coordinate_of(update(n, total))
+        centre, width = coordinate.centre, coordinate.width
         middle = np.bincount(cell, weight * centre, cells)
-        spread = np.sqrt(np.bincount(cell, weight * (centre - middle[cell]) ** 2, cells))
+        away = centre - middle[cell]
+        spread = np.sqrt(np.bincount(cell, weight * away * away, cells))
         narrowest = np.full(cells, np.inf)
         np.minimum.at(narrowest, cell, width)
-        unit = (np.maximum(spread / _PER_SPREAD, narrowest / _PER_WIDTH) / fineness)[cell]
+        unit = np.maximum(spread / _PER_SPREAD, narrowest / _PER_WIDTH) / fineness
         per_octave, levels = _PER_OCTAVE * fineness, int(_LEVELS * fineness)
-        relative = np.log2(np.maximum(width / _PER_WIDTH / fineness / unit, 1.0))
-        level = np.minimum(np.floor(per_octave * relative), levels - 1.0).astype(np.int64)
+        relative = np.maximum(width * (1.0 / (_PER_WIDTH * fineness * unit))[cell], 1.0)
+        level = np.minimum(per_octave * np.log2(relative), levels - 1.0).astype(np.int64)
         # Far out in the tails places grow, so that their number is bounded.
-        place = (centre - middle[cell]) / (unit * np.exp2(level / per_octave))
-        place = place / (1.0 + np.abs(place) / _PLACES)
-        index = np.rint(place).astype(np.int64) + _PLACES
-        key = (cell * levels + level) * (2 * _PLACES + 1) + index
-        used, position = np.unique(key, return_inverse=True)
-        total_weight = np.bincount(position, weight)
-        own = used // ((2 * _PLACES + 1) * levels)
-        centres = np.bincount(position, weight * centre) / total_weight
+        place = away * (1.0 / unit)[cell] * np.exp2(np.arange(levels) / -per_octave)[level]
+        place /= 1.0 + np.abs(place) / _PLACES
+        position, own = _numbered(cell, level, np.rint(place).astype(np.int64), cells)
+        occupied = np.flatnonzero(own >= 0)
+        own = own[occupied]
+
+        def summed(values: Floats) -> Floats:
+            """Over what is merged."""
+            return np.bincount(position, values)[occupied]
+
+        total_weight = summed(weight)
+        shifts = summed(weight * away) / total_weight
+        squares = summed(weight * away * away) / total_weight
         return cls(
             cell=own,
-            n=np.bincount(position, weight * nodes.n[kept]) / total_weight,
-            total=np.bincount(position, weight * nodes.total[kept]) / total_weight,
+            n=summed(weight * n) / total_weight,
+            total=summed(weight * total) / total_weight,
             weight=total_weight / np.bincount(cell, weight, cells)[own],
-            scatter=np.bincount(position, weight * (centre - centres[position]) ** 2) / total_weight,
+            scatter=np.maximum(squares - shifts**2, 0.0),
         )
 
     @classmethod
@@ -158,3 +174,25 @@ class Components:
         return np.stack(
             [coordinate.back(find_quantile(below, low, high, mean, sd, level)) for level in q], axis=1
         )
+
+
+def _numbered(cell: Cells, level: Cells, place: Cells, cells: int) -> tuple[Cells, Cells]:
+    """Numbers of (cell, level, place), ascending; and the cell of every number, -1 where there is none."""
+    keys = []
+    for column in (level, place):
+        least, most = np.full(cells, np.iinfo(np.int64).max), np.full(cells, np.iinfo(np.int64).min)
+        np.minimum.at(least, cell, column)
+        np.maximum.at(most, cell, column)
+        keys.append((least, np.maximum(most - least + 1, 0)))
+    (lowest, heights), (first, spans) = keys
+    sizes = heights * spans
+    if np.sum(sizes) > _MOST_NUMBERS:
+        key = (cell * _KEYS + level) * _KEYS + place + _PLACES
+        used, position = np.unique(key, return_inverse=True)
+        return position, used // _KEYS**2
+    # Where they are few, all that could be are numbered, which takes no sorting.
+    start = np.cumsum(sizes) - sizes - lowest * spans - first
+    position = start[cell] + level * spans[cell] + place
+    own = np.full(int(np.sum(sizes)), -1)
+    own[position] = cell
+    return position, own

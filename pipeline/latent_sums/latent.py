@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.latent_sums.blocks import NATS, Blocks, divide_by_mass, nodes_of
+from suffice.pipeline.latent_sums.blocks import NATS, SLICE, Blocks, divide_by_mass, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BATCH = 512
 """Cells resolved at a time: their numbers fit into a processor's cache."""
+_LEAST = 1e-290
+"""Weight below which a node is none."""
 _PARTS = 16
 _OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
 _SPREAD = np.array([-25.0, 0.0, 25.0])
@@ -63,13 +65,20 @@ def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
     cells = len(sums.first)
     cell, n, weight = rows_of(sums, evenly=evenly)
     blocks = blocks_of(sums, cell, n, weight, evenly=evenly)
+    log_share = np.log(weight) - blocks.top[cell]
     found = []
     for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
-        # Block by block, so that what depends on N alone is worked out once a block.
-        log_weight = sums.log_joint(cell[row], n[row], nodes) - blocks.top[cell[row]][:, None]
-        masses = np.exp(log_weight) * weights * weight[row][:, None]
-        used = masses != 0.0
-        found.append((np.broadcast_to(row[:, None], used.shape)[used], nodes[used], masses[used]))
+        points = nodes.shape[1]
+        for start in range(0, len(row), SLICE):
+            # Block by block, so that what depends on N alone is worked out once a block.
+            part = slice(start, start + SLICE)
+            some = row[part]
+            masses = sums.log_joint(cell[some], n[some], nodes[part])
+            masses += log_share[some][:, None]
+            np.exp(masses, out=masses)
+            masses *= weights[part]
+            used = np.flatnonzero(masses > _LEAST)
+            found.append((np.repeat(some, points)[used], nodes[part].ravel()[used], masses.ravel()[used]))
     row, place, mass = (np.concatenate(column) for column in zip(*found, strict=True))
     own, count = cell[row], n[row]
     evidence = np.bincount(own, mass, cells)

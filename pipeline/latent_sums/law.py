@@ -65,16 +65,15 @@ class LatentSumLaw:
             nodes = resolve(sums.take(batch))
             law = update(nodes.n, nodes.total)
             mean, sd = law.mean(name), law.sd(name)
-            used = nodes.weight > 0.0
-            cell, weight = nodes.cell[used], nodes.weight[used]
-            centre = np.bincount(cell, weight * mean[used], len(batch))
+            cell, weight = nodes.cell, nodes.weight
+            centre = np.bincount(cell, weight * mean, len(batch))
             with np.errstate(invalid="ignore"):
-                squares = sd[used] ** 2 + (mean[used] - centre[cell]) ** 2
+                squares = sd**2 + (mean - centre[cell]) ** 2
             squares[np.isnan(squares)] = np.inf
             means[batch] = centre
             sds[batch] = np.sqrt(np.bincount(cell, weight * squares, len(batch)))
             log_evidence[batch] = nodes.log_evidence
-            merged.append(Components.of(nodes, law, len(batch)))
+            merged.append(Components.of(nodes, update, len(batch)))
         return cls(
             sums=sums,
             update=update,
