@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _MOST_ROUNDS = 60
 _CLOSE, _NEAR = 1e-4, 0.03
+_FEWER = 0.8
+"""Share of the cells below which those that are open are taken alone."""
 
 
 def find_quantile(
@@ -25,6 +27,8 @@ def find_quantile(
     mean: Floats,
     sd: Floats,
     level: float,
+    *,
+    guess: tuple[Floats, Floats] | None = None,
 ) -> Floats:
     """Find where distribution functions of many cells reach a level: normal guesses, then bracketed secants.
 
@@ -38,6 +42,9 @@ def find_quantile(
         Of the laws, about.
     level : float
         Strictly between 0 and 1.
+    guess : (ndarray, ndarray) of shape (n_cells,), optional
+        Better guesses than normal ones, and how far a place moves there about while the level's normal
+        deviate moves by 1.
 
     Returns
     -------
@@ -47,7 +54,8 @@ def find_quantile(
     from scipy.special import ndtri  # noqa: PLC0415 - slow to import
 
     wanted = float(ndtri(level))
-    place = np.clip(mean + sd * wanted, low, high)
+    start, pace = (mean + sd * wanted, sd) if guess is None else guess
+    place = np.clip(start, low, high)
     found = place.copy()
     active, left, right, other, previous = np.arange(len(place)), low, high, place, place
     cdf = below(active)
@@ -56,7 +64,7 @@ def find_quantile(
         left, right = np.where(value < 0.0, place, left), np.where(value < 0.0, right, place)
         if turn == 0:
             usable = np.zeros(len(place), dtype=np.bool_)
-            following = place - np.clip(value, -1.0, 1.0) * sd
+            following = place - np.clip(value, -1.0, 1.0) * pace
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 secant = place - value * (place - other) / (value - previous)
@@ -71,7 +79,7 @@ def find_quantile(
         open_ = (after > _CLOSE * sd) & (right - left > _CLOSE * sd)
         if not np.any(open_):
             break
-        if 2 * np.count_nonzero(open_) < len(active):
+        if np.count_nonzero(open_) < _FEWER * len(active):
             active, cdf = active[open_], below(active[open_])
             left, right, sd, place, other, previous = (
                 column[open_] for column in (left, right, sd, place, other, previous)

@@ -33,6 +33,8 @@ _PER_OCTAVE = 3.0
 _LEVELS = 72
 _PLACES = 2048
 _NEGLIGIBLE = 5e-7
+_ROUGHLY, _NEXT_TO_NOTHING = 0.4, 1e-5
+"""Fineness, and weight that is left out, with which quantiles are looked for at first."""
 _KEYS = 2 * _PLACES + 1
 _MOST_NUMBERS = 1 << 21
 _REACH = 12.0
@@ -62,7 +64,7 @@ class Components:
     @classmethod
     def of(
         cls,
-        nodes: Nodes,
+        nodes: Nodes | Components,
         update: Callable[[Floats, Floats], Law],
         cells: int,
         *,
@@ -154,6 +156,22 @@ class Components:
 
     def quantiles(self, update: Callable[[Floats, Floats], Law], q: Sequence[float], cells: int) -> Floats:
         """Quantiles (n_cells, n_q), by bisection and secants on the distribution function."""
+        # What is merged much coarser takes a fraction of the time, and is right to about a hundredth.
+        rough = Components.of(self, update, cells, fineness=_ROUGHLY, negligible=_NEXT_TO_NOTHING)
+        roughly = rough._places(update, q, cells)
+        paces = [rough._paces(update, place, level) for place, level in zip(roughly, q, strict=True)]
+        places = self._places(update, q, cells, list(zip(roughly, paces, strict=True)))
+        back = coordinate_of(update(self.n[:1], self.total[:1])).back
+        return np.stack([back(place) for place in places], axis=1)
+
+    def _places(
+        self,
+        update: Callable[[Floats, Floats], Law],
+        q: Sequence[float],
+        cells: int,
+        guesses: Sequence[tuple[Floats, Floats]] | None = None,
+    ) -> list[Floats]:
+        """Quantiles on the line, (n_cells,) by level; guesses are those of ``find_quantile``."""
         coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
         first = np.searchsorted(self.cell, np.arange(cells))
         low = np.minimum.reduceat(coordinate.centre - _REACH * coordinate.width, first)
@@ -164,16 +182,28 @@ class Components:
 
         def below(chosen: Cells) -> Callable[[Floats], Floats]:
             """The distribution functions of some cells."""
-            kept = np.isin(self.cell, chosen)
-            law = widened(update(self.n[kept], self.total[kept]), self.scatter[kept])
-            cdf, weight = coordinate_of(law).cdf, self.weight[kept]
-            own = np.searchsorted(chosen, self.cell[kept])
-            first = np.searchsorted(own, np.arange(len(chosen)))
-            return lambda place: np.add.reduceat(weight * cdf(place[own]), first)
+            some = self if len(chosen) == cells else self.take(chosen)
+            own, weight = some.cell, some.weight
+            cdf = coordinate_of(widened(update(some.n, some.total), some.scatter)).cdf
+            start = np.searchsorted(own, np.arange(len(chosen)))
+            return lambda place: np.add.reduceat(weight * cdf(place[own]), start)
 
-        return np.stack(
-            [coordinate.back(find_quantile(below, low, high, mean, sd, level)) for level in q], axis=1
-        )
+        return [
+            find_quantile(
+                below, low, high, mean, sd, level, guess=None if guesses is None else guesses[number]
+            )
+            for number, level in enumerate(q)
+        ]
+
+    def _paces(self, update: Callable[[Floats, Floats], Law], place: Floats, level: float) -> Floats:
+        """How far quantiles at these places move while the level's normal deviate moves by 1."""
+        from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+
+        coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
+        log_density = coordinate.log_density(place[self.cell])
+        density = np.bincount(self.cell, self.weight * np.exp(log_density), len(place))
+        normal = np.exp(-0.5 * ndtri(level) ** 2) / np.sqrt(2.0 * np.pi)
+        return np.asarray(normal / np.maximum(density, 1e-300))
 
 
 def _numbered(cell: Cells, level: Cells, place: Cells, cells: int) -> tuple[Cells, Cells]:
