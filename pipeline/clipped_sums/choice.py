@@ -48,6 +48,8 @@ LARGEST_BOUND = 1024
 _FAR = 8.0
 _EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.08, 0.16, 0.28, 0.4])
 _ENDS = np.concatenate([_EDGES, [0.5], 1.0 - _EDGES[::-1]])
+_OUTERMOST = 0.0005
+"""Share of a posterior's mass on either side that counts as if it were no farther out than the rest."""
 _PLACES = np.linspace(-30.0, 30.0, 8193)
 _LEVELS, _CHANCES = (_ENDS[1:] + _ENDS[:-1]) / 2.0, np.diff(_ENDS)
 
@@ -170,7 +172,7 @@ def _matters(statistic: NoisyStatistic, law: LatentSumLaw) -> Mask:
         # A shift depends on the parameter alone: one table serves all cells.
         line = LINES[FAMILIES[statistic.plan.family].prior]
         shift = _shifts(statistic, line.parameter(_PLACES))
-        average = law.take(near).average(lambda place: np.interp(place, _PLACES, shift))
+        average = law.take(near).average(lambda place: np.interp(place, _PLACES, shift), _OUTERMOST)
         matters[near] = ~(average <= NEGLIGIBLE * sd[near])
     return matters
 

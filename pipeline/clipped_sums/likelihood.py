@@ -273,15 +273,14 @@ def _characteristic(at: Saddle, law: Floats, least: float, period: float) -> tup
     reach = law.shape[1] - 1
     fine = 2 ** int(np.ceil(np.log2(8 * reach + 8)))
     half = np.floor(period / 2.0)
-    if period > fine:
-        with np.errstate(divide="ignore"):
-            log_size = np.log(np.abs(np.fft.rfft(law, fine, axis=1)))
-        last = int(np.flatnonzero(np.any(least * log_size > -_TAIL, axis=0))[-1])
-        end = 2.0 * np.pi * (last + 1) / fine
-        if last == 0:
-            # Within one step of the scan the function falls about as that of a normal law.
-            end = min(end, float(np.sqrt(2.1 * _TAIL / (least * np.min(at.variance) + 1e-300))))
-        half = min(half, np.ceil(end * period / (2.0 * np.pi)))
+    with np.errstate(divide="ignore"):
+        log_size = np.log(np.abs(np.fft.rfft(law, fine, axis=1)))
+    last = int(np.flatnonzero(np.any(least * log_size > -_TAIL, axis=0))[-1])
+    end = 2.0 * np.pi * (last + 1) / fine
+    if last == 0:
+        # Within one step of the scan the function falls about as that of a normal law.
+        end = min(end, float(np.sqrt(2.1 * _TAIL / (least * np.min(at.variance) + 1e-300))))
+    half = min(half, np.ceil(end * period / (2.0 * np.pi)))
     frequency = 2.0 * np.pi / period * np.arange(1.0, half + 1.0)
     turns = np.exp(1j * np.outer(np.arange(reach + 1.0), frequency))
     with np.errstate(divide="ignore"):

@@ -142,27 +142,41 @@ class Components:
         )
 
     def average(
-        self, update: Callable[[Floats, Floats], Law], function: Callable[[Floats], Floats], cells: int
+        self,
+        update: Callable[[Floats, Floats], Law],
+        function: Callable[[Floats], Floats],
+        outermost: float,
+        cells: int,
     ) -> Floats:
-        """Averages (n_cells,) of a function of places on the line, by Gauss and Hermite in every component."""
+        """Averages (n_cells,) of a function of places on the line, by Gauss and Hermite in every component.
+
+        The outermost shares of the mass are moved to quantiles at their ends, that are right to about a
+        hundredth of a standard deviation.
+        """
+        rough = self._roughly(update, cells)
+        left, right = rough._places(update, (outermost, 1.0 - outermost), cells)
         coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
         nodes = _HERMITE_NODES[:, None]
         place = coordinate.centre + coordinate.width * nodes
         # What is nearly normal becomes exactly what it is, and has a mass of 1.
         log_ratio = coordinate.log_density(place) + nodes**2 / 2.0
         ratio = np.exp(log_ratio - np.max(log_ratio, axis=0)) * _HERMITE_WEIGHTS[:, None]
+        place = np.clip(place, left[self.cell], right[self.cell])
         value = np.sum(ratio * function(place), axis=0) / np.sum(ratio, axis=0)
         return np.bincount(self.cell, self.weight * value, cells)
 
     def quantiles(self, update: Callable[[Floats, Floats], Law], q: Sequence[float], cells: int) -> Floats:
         """Quantiles (n_cells, n_q), by bisection and secants on the distribution function."""
-        # What is merged much coarser takes a fraction of the time, and is right to about a hundredth.
-        rough = Components.of(self, update, cells, fineness=_ROUGHLY, negligible=_NEXT_TO_NOTHING)
+        rough = self._roughly(update, cells)
         roughly = rough._places(update, q, cells)
         paces = [rough._paces(update, place, level) for place, level in zip(roughly, q, strict=True)]
         places = self._places(update, q, cells, list(zip(roughly, paces, strict=True)))
         back = coordinate_of(update(self.n[:1], self.total[:1])).back
         return np.stack([back(place) for place in places], axis=1)
+
+    def _roughly(self, update: Callable[[Floats, Floats], Law], cells: int) -> Components:
+        """Merge much coarser: quantiles take a fraction of the time, and are right to about a hundredth."""
+        return Components.of(self, update, cells, fineness=_ROUGHLY, negligible=_NEXT_TO_NOTHING)
 
     def _places(
         self,

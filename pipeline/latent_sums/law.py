@@ -114,11 +114,13 @@ class LatentSumLaw:
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
 
-    def average(self, function: Callable[[Floats], Floats]) -> Floats:
-        """Averages (n_cells,) of a function of places on the line, about as exact as quantiles are."""
-        return np.concatenate(
-            [self.merged.take(batch).average(self.update, function, len(batch)) for batch in batches(self.sums)]
-        )
+    def average(self, function: Callable[[Floats], Floats], outermost: float) -> Floats:
+        """Averages (n_cells,) of a function of places on the line; see ``Components.average``."""
+        averages = [
+            self.merged.take(batch).average(self.update, function, outermost, len(batch))
+            for batch in batches(self.sums)
+        ]
+        return np.concatenate(averages)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
