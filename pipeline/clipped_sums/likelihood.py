@@ -15,7 +15,7 @@ those j are taken at which the power is not negligible: a few dozen where the la
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,7 @@ _STARTS = 64
 _SMALLEST = 2.0**-12
 """Variance of one record below which its size no longer tells grids apart: they differ much in period."""
 _MOST_ELEMENTS = 1 << 15
+_SMALL_PRODUCT, _BLOCK = 50_000, 8
 
 
 def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior: Floats) -> Floats:
@@ -210,14 +211,15 @@ class Grid:
         turns = np.exp(turn * (np.arange(self.starts) * (self.period / self.starts))[:, None])
         at_start = power * turns[place.astype(np.int64)]
         series = np.stack([-rising * twice, falling * twice, first, last], axis=2)
-        from_start = np.matmul(at_start, series).real
+        own_inside = bool(inside.all())
+        from_start = _product(at_start, series[..., :2] if own_inside else series).real
         total = heights[0] * from_start[..., 0] + heights[3] * from_start[..., 1]
         kinks = series[..., 2:]
-        own = np.matmul(power, kinks * np.exp(turn * counts.first)[:, None]).real
+        own = _product(power, kinks * np.exp(turn * counts.first)[:, None]).real
         by_place = [own]
         if counts.second is not None:
             other = counts.reach * self.n - counts.second
-            by_place.append(np.matmul(power * np.exp(turn * other[:, None]), kinks).real)
+            by_place.append(_product(power * np.exp(turn * other[:, None]), kinks).real)
             is_own = counts.first <= other
             at_kinks = (
                 np.where(is_own, by_place[0][..., 0], by_place[1][..., 0]),
@@ -226,7 +228,9 @@ class Grid:
         else:
             at_kinks = (own[..., 0], own[..., 1])
         for kink, value in enumerate(at_kinks):
-            total += heights[kink + 1] * np.where(inside[kink], value, from_start[..., kink + 2])
+            if not own_inside:
+                value = np.where(inside[kink], value, from_start[..., kink + 2])
+            total += heights[kink + 1] * value
         result: Floats = total
         return result
 
@@ -260,7 +264,7 @@ def _margin(law: Floats, mean: Floats, n: float) -> Floats:
     """Chernoff's distances above the mean that n records or fewer exceed once in e^36, (n_rows, 1)."""
     most = law.shape[1] - 1
     tilts = _BOUNDS[_BOUNDS * most < 700.0]
-    moment = law @ np.exp(-np.outer(most - np.arange(most + 1.0), tilts))
+    moment = _product(law, np.exp(-np.outer(most - np.arange(most + 1.0), tilts)))
     with np.errstate(divide="ignore"):
         excess = np.maximum(np.log(moment) + tilts * (most - mean[:, None]), 0.0)
     margin = np.min((_TAIL + n * excess) / tilts, axis=1)
@@ -282,10 +286,22 @@ def _characteristic(at: Saddle, law: Floats, least: float, period: float) -> tup
         end = min(end, float(np.sqrt(2.1 * _TAIL / (least * np.min(at.variance) + 1e-300))))
     half = min(half, np.ceil(end * period / (2.0 * np.pi)))
     frequency = 2.0 * np.pi / period * np.arange(1.0, half + 1.0)
-    turns = np.exp(1j * np.outer(np.arange(reach + 1.0), frequency))
+    value = _product(law, np.exp(1j * np.outer(np.arange(reach + 1.0), frequency)))
     with np.errstate(divide="ignore"):
-        log_power = np.log((law @ turns) * np.exp(-1j * np.outer(at.mean, frequency)))
+        log_power = np.log(value * np.exp(-1j * np.outer(at.mean, frequency)))
     matters = np.flatnonzero(np.any(least * log_power.real > -_TAIL, axis=0))
     kept = int(matters[-1]) + 1 if matters.size else 0
     log_power = log_power[:, :kept]
     return frequency[:kept], np.maximum(log_power.real, -1e4) + 1j * log_power.imag
+
+
+def _product(left: Any, right: Any) -> Any:
+    """Products of matrices in blocks so small that no library starts threads: they take longer to start."""
+    columns = max(1, _SMALL_PRODUCT // (_BLOCK * right.shape[-2]))
+    rows = max(_BLOCK, _SMALL_PRODUCT // (right.shape[-2] * min(columns, right.shape[-1])))
+    product = np.empty((*left.shape[:-1], right.shape[-1]), dtype=np.result_type(left, right))
+    for row in range(0, left.shape[-2], rows):
+        for column in range(0, right.shape[-1], columns):
+            own, some = slice(row, row + rows), slice(column, column + columns)
+            product[..., own, some] = left[..., own, :] @ right[..., some]
+    return product
