@@ -199,7 +199,7 @@ def divide_by_mass(
 def nodes_of(
     blocks: Blocks, *, is_sum: bool, at_integers: bool = False
 ) -> Iterator[tuple[Rows, Floats, Floats]]:
-    """Choose rules: for blocks that share one, their rows, and its nodes and weights (n_blocks, n_nodes)."""
+    """Choose rules: for some blocks that share one, their rows, and its nodes and weights (n_blocks, n_nodes)."""
     chosen = np.full(len(blocks.row), len(FEWER) - 1)
     for place in range(len(FEWER) - 2, -1, -1):
         points = FEWER[place]
@@ -210,13 +210,15 @@ def nodes_of(
             enough |= blocks.length <= points
         chosen[enough] = place
     for place, points in enumerate(FEWER):
-        own = np.flatnonzero(chosen == place)
-        left, right = blocks.left[own], blocks.right[own]
-        if is_sum:
-            nodes, weights = sum_rule(left, right, points, at_integers=at_integers)
-        else:
-            nodes, weights = integral_rule(left, right, points)
-        if own.size:
+        of_rule = np.flatnonzero(chosen == place)
+        most = 4 * SLICE // points
+        for start in range(0, len(of_rule), most):
+            own = of_rule[start : start + most]
+            left, right = blocks.left[own], blocks.right[own]
+            if is_sum:
+                nodes, weights = sum_rule(left, right, points, at_integers=at_integers)
+            else:
+                nodes, weights = integral_rule(left, right, points)
             yield blocks.row[own], nodes, weights
 
 

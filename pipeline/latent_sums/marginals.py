@@ -42,7 +42,7 @@ class Marginal(Protocol):
         """Upper bound of S / N; infinity where there is none."""
 
     def log_prob(self, total: Floats, n: Floats) -> Floats:
-        """Log of p(S | N) inside of the support, N >= 1; arrays broadcast."""
+        """Log of p(S | N) inside of the support, N >= 1; arrays broadcast, and so does what is returned."""
 
     def typical(self, n: Floats) -> Floats:
         """A sum near the highest probability or density: where a search for the mode starts."""
@@ -198,4 +198,6 @@ class NormalNormal:
 
 
 def _rising(concentration: float, count: Floats) -> Floats:
+    if concentration == 1.0:  # nothing, whatever the counts
+        return np.zeros(())
     return log_rising(np.array([concentration]), count)
