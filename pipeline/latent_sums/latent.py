@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BATCH = 256
 """Cells resolved at a time: their numbers fit into a processor's cache."""
-_NATS = 20.0
+_NATS = 22.0
 """The same as ``NATS`` where moments are all that is asked for: they lose about 1e-8 standard deviations."""
 _LEAST = 1e-290
 """Weight below which a node is none."""
