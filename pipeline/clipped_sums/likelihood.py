@@ -211,8 +211,8 @@ class Grid:
         turns = np.exp(turn * (np.arange(self.starts) * (self.period / self.starts))[:, None])
         at_start = power * turns[place.astype(np.int64)]
         series = np.stack([-rising * twice, falling * twice, first, last], axis=2)
-        own_inside = bool(inside.all())
-        from_start = _product(at_start, series[..., :2] if own_inside else series).real
+        all_inside = bool(inside.all())
+        from_start = _product(at_start, series[..., :2] if all_inside else series).real
         total = heights[0] * from_start[..., 0] + heights[3] * from_start[..., 1]
         kinks = series[..., 2:]
         own = _product(power, kinks * np.exp(turn * counts.first)[:, None]).real
@@ -228,9 +228,8 @@ class Grid:
         else:
             at_kinks = (own[..., 0], own[..., 1])
         for kink, value in enumerate(at_kinks):
-            if not own_inside:
-                value = np.where(inside[kink], value, from_start[..., kink + 2])
-            total += heights[kink + 1] * value
+            kept = value if all_inside else np.where(inside[kink], value, from_start[..., kink + 2])
+            total += heights[kink + 1] * kept
         result: Floats = total
         return result
 

@@ -199,7 +199,7 @@ def divide_by_mass(
 def nodes_of(
     blocks: Blocks, *, is_sum: bool, at_integers: bool = False
 ) -> Iterator[tuple[Rows, Floats, Floats]]:
-    """Choose rules: for some blocks that share one, their rows, and its nodes and weights (n_blocks, n_nodes)."""
+    """Choose rules: for some blocks that share one, rows, and nodes and weights, (n_blocks, n_nodes)."""
     chosen = np.full(len(blocks.row), len(FEWER) - 1)
     for place in range(len(FEWER) - 2, -1, -1):
         points = FEWER[place]
@@ -259,9 +259,9 @@ def _divide(
         length, limit = right - left, longest(left)
         least, bound, size = np.empty((3, len(row)))
         for start in range(0, len(row), SLICE):
-            part = slice(start, start + SLICE)
-            places = left[part, None] + (last - left)[part, None] * _QUARTERS
-            least[part], bound[part], size[part] = judge(evaluate(row[part], places), length[part])
+            own = slice(start, start + SLICE)
+            places = left[own, None] + (last - left)[own, None] * _QUARTERS
+            least[own], bound[own], size[own] = judge(evaluate(row[own], places), length[own])
         np.maximum.at(top, group[row], least)
         part = np.minimum(length / limit, 1.0)
         pole = 2.0 * np.arctanh(1.0 / np.sqrt(1.0 + (_RATIO - 1.0) * np.maximum(part, 1e-9)))

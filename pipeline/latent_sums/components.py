@@ -77,9 +77,8 @@ class Components:
         left out.
         """
         kept = np.flatnonzero(nodes.weight > negligible)
-        cell, weight, n, total = (
-            column[kept] for column in (nodes.cell, nodes.weight, nodes.n, nodes.total)
-        )
+        cell: Cells = nodes.cell[kept]
+        weight, n, total = (column[kept] for column in (nodes.weight, nodes.n, nodes.total))
         coordinate = coordinate_of(update(n, total))
         centre, width = coordinate.centre, coordinate.width
         middle = np.bincount(cell, weight * centre, cells)
@@ -100,7 +99,7 @@ class Components:
 
         def summed(values: Floats) -> Floats:
             """Over what is merged."""
-            return np.bincount(position, values)[occupied]
+            return np.bincount(position, values)[occupied].astype(np.float64, copy=False)
 
         total_weight = summed(weight)
         shifts = summed(weight * away) / total_weight
@@ -153,8 +152,8 @@ class Components:
         The outermost shares of the mass are moved to quantiles at their ends, that are right to about a
         hundredth of a standard deviation.
         """
-        rough = self._roughly(update, cells)
-        left, right = rough._places(update, (outermost, 1.0 - outermost), cells)
+        rough = self.coarser(update, cells)
+        left, right = rough.places(update, (outermost, 1.0 - outermost), cells)
         coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
         nodes = _HERMITE_NODES[:, None]
         place = coordinate.centre + coordinate.width * nodes
@@ -163,22 +162,23 @@ class Components:
         ratio = np.exp(log_ratio - np.max(log_ratio, axis=0)) * _HERMITE_WEIGHTS[:, None]
         place = np.clip(place, left[self.cell], right[self.cell])
         value = np.sum(ratio * function(place), axis=0) / np.sum(ratio, axis=0)
-        return np.bincount(self.cell, self.weight * value, cells)
+        average: Floats = np.bincount(self.cell, self.weight * value, cells).astype(np.float64, copy=False)
+        return average
 
     def quantiles(self, update: Callable[[Floats, Floats], Law], q: Sequence[float], cells: int) -> Floats:
         """Quantiles (n_cells, n_q), by bisection and secants on the distribution function."""
-        rough = self._roughly(update, cells)
-        roughly = rough._places(update, q, cells)
-        paces = [rough._paces(update, place, level) for place, level in zip(roughly, q, strict=True)]
-        places = self._places(update, q, cells, list(zip(roughly, paces, strict=True)))
+        rough = self.coarser(update, cells)
+        roughly = rough.places(update, q, cells)
+        paces = [rough.paces(update, place, level) for place, level in zip(roughly, q, strict=True)]
+        places = self.places(update, q, cells, list(zip(roughly, paces, strict=True)))
         back = coordinate_of(update(self.n[:1], self.total[:1])).back
         return np.stack([back(place) for place in places], axis=1)
 
-    def _roughly(self, update: Callable[[Floats, Floats], Law], cells: int) -> Components:
+    def coarser(self, update: Callable[[Floats, Floats], Law], cells: int) -> Components:
         """Merge much coarser: quantiles take a fraction of the time, and are right to about a hundredth."""
         return Components.of(self, update, cells, fineness=_ROUGHLY, negligible=_NEXT_TO_NOTHING)
 
-    def _places(
+    def places(
         self,
         update: Callable[[Floats, Floats], Law],
         q: Sequence[float],
@@ -209,7 +209,7 @@ class Components:
             for number, level in enumerate(q)
         ]
 
-    def _paces(self, update: Callable[[Floats, Floats], Law], place: Floats, level: float) -> Floats:
+    def paces(self, update: Callable[[Floats, Floats], Law], place: Floats, level: float) -> Floats:
         """How far quantiles at these places move while the level's normal deviate moves by 1."""
         from scipy.special import ndtri  # noqa: PLC0415 - slow to import
 
@@ -224,10 +224,10 @@ def _numbered(cell: Cells, level: Cells, place: Cells, cells: int) -> tuple[Cell
     """Numbers of (cell, level, place), ascending; and the cell of every number, -1 where there is none."""
     keys = []
     for column in (level, place):
-        least, most = np.full(cells, np.iinfo(np.int64).max), np.full(cells, np.iinfo(np.int64).min)
+        least, most = np.zeros((2, cells), dtype=np.int64)
         np.minimum.at(least, cell, column)
         np.maximum.at(most, cell, column)
-        keys.append((least, np.maximum(most - least + 1, 0)))
+        keys.append((least, most - least + 1))
     (lowest, heights), (first, spans) = keys
     sizes = heights * spans
     if np.sum(sizes) > _MOST_NUMBERS:
