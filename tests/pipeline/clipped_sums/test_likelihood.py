@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.pipeline.clipped_sums.likelihood import log_product
+from suffice.pipeline.clipped_sums.likelihood import _product, log_product
 from suffice.pipeline.clipped_sums.saddle import NoisyCounts
 from suffice.pipeline.families.clipped_counts import clipped_failures, clipped_poisson
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform
@@ -129,3 +129,14 @@ def test_many_records_have_a_normal_law(n: int) -> None:
     # The skewness of a record moves it by about z^3 / (6 sqrt(n)).
     assert found[1] - found[0] == pytest.approx(-4.5, abs=10.0 / math.sqrt(n))
     assert found[0] == pytest.approx(-math.log(sd * math.sqrt(2 * math.pi) * math.tanh(0.5)), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [((5, 7), (7, 3)), ((40, 31), (31, 900)), ((3, 30, 5000), (3, 5000, 4))]
+)
+def test_products_in_blocks_are_products(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    rng = np.random.default_rng()
+    one, other = rng.random(left), rng.random(right) + 1j * rng.random(right)
+    found = _product(one, other)
+    assert found.dtype == np.complex128
+    assert np.allclose(found, np.einsum("...ij,...jk->...ik", one, other), rtol=1e-12)

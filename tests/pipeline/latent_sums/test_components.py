@@ -1,0 +1,78 @@
+"""Merged laws: averages over them, and their numbers with and without sorting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.inference import noise_aware_posterior
+from suffice.pipeline.latent_sums import components
+from suffice.pipeline.latent_sums.components import Components
+from suffice.pipeline.latent_sums.latent import resolve
+from suffice.pipeline.latent_sums.law import LatentSumLaw
+from support.noisy import noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+NOISY = np.array([[7.0, 2.0], [-40.0, -25.0], [310.0, 95.0], [7e5, 3e5]])
+ALMOST_NONE = 1e-9
+
+
+def law_of(family: str, epsilon: str) -> LatentSumLaw:
+    """The law behind few records and many, and behind values that are impossible without noise."""
+    bounds = {"poisson": {"upper": "9"}, "geometric": {"upper": "9"}}.get(family, {})
+    plan = statistic_plan({"family": family, **bounds}, epsilon=epsilon, public_n=False)
+    law = noise_aware_posterior(noisy_statistic(plan, NOISY), clipping="ignored").law
+    assert isinstance(law, LatentSumLaw)
+    return law
+
+
+def parameters_at(family: str, place: Floats) -> Floats:
+    return np.exp(place) if family == "poisson" else 1.0 / (1.0 + np.exp(-place))
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+@pytest.mark.parametrize("family", ["bernoulli", "poisson", "geometric"])
+def test_averages_over_merged_laws(family: str, epsilon: str) -> None:
+    """Of the parameter itself, and of it where half of the mass is moved to the quartiles."""
+    law = law_of(family, epsilon)
+
+    def parameter(place: Floats) -> Floats:
+        return parameters_at(family, place)
+
+    average = law.average(parameter, ALMOST_NONE)
+    assert np.all(np.abs(average - law.means) < 0.01 * law.sds)
+    levels = np.linspace(0.25, 0.75, 101)
+    inner = law.quantiles(law.name, ((levels[1:] + levels[:-1]) / 2.0).tolist(), 1, np.random.default_rng())
+    ends = law.quantiles(law.name, [0.25, 0.75], 1, np.random.default_rng())
+    expected = inner.mean(axis=1) / 2.0 + ends.mean(axis=1) / 2.0
+    assert np.all(np.abs(law.average(parameter, 0.25) - expected) < 0.01 * law.sds)
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "poisson"])
+def test_numbers_of_what_is_merged_are_the_same_by_sorting(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    law = law_of(family, "0.5")
+    nodes = resolve(law.sums)
+    one = Components.of(nodes, law.update, len(NOISY))
+    monkeypatch.setattr(components, "_MOST_NUMBERS", 0)
+    other = Components.of(nodes, law.update, len(NOISY))
+    assert len(one.cell) > 3 * len(NOISY)
+    for name in ("cell", "n", "total", "weight", "scatter"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert np.bincount(one.cell, one.weight) == pytest.approx(np.ones(len(NOISY)))
+
+
+def test_guesses_do_not_move_quantiles() -> None:
+    """Places found from the normal guess alone agree, far less than the law is wide apart."""
+    law = law_of("geometric", "0.1")
+    levels, cells = (0.001, 0.3, 0.975), len(NOISY)
+    plain = [parameters_at("geometric", place) for place in law.merged.places(law.update, levels, cells)]
+    found = law.merged.quantiles(law.update, levels, cells)
+    assert np.all(np.abs(found - np.stack(plain, axis=1)) < 1e-3 * law.sds[:, None])
