@@ -6,8 +6,9 @@ where
 
 .. math:: E |s(\theta)| \le 0.001 \; \mathrm{sd}(\theta)
 
-over that posterior. Most cells are told eight standard deviations from their means alone: where the shift is
-that small even there, it is so on average. The posterior comes from clipped records itself, and so
+over that posterior, whose outermost 0.05 % on either side count as if they were at their inner ends. Most
+cells are told eight standard deviations from their means alone: where the shift is that small even there, it
+is so on average. The posterior comes from clipped records itself, and so
 understates what was clipped; but where the law at the clipped mean has next to nothing beyond the bound, the
 law that it came from has no more than next to nothing there either.
 """

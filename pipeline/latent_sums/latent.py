@@ -200,6 +200,8 @@ def cut(
 
 
 def batches(sums: NoisySums) -> Iterator[Cells]:
-    """Consecutive cells to be resolved together."""
-    for start in range(0, len(sums.first), BATCH):
-        yield np.arange(start, min(start + BATCH, len(sums.first)))
+    """Consecutive cells to be resolved together; more of them where N is known."""
+    low, high = sums.n_prior.support
+    size = BATCH if low < high else 4 * BATCH
+    for start in range(0, len(sums.first), size):
+        yield np.arange(start, min(start + size, len(sums.first)))

@@ -51,14 +51,14 @@ def test_averages_over_merged_laws(family: str, epsilon: str) -> None:
     inner = law.quantiles(law.name, ((levels[1:] + levels[:-1]) / 2.0).tolist(), 1, np.random.default_rng())
     ends = law.quantiles(law.name, [0.25, 0.75], 1, np.random.default_rng())
     expected = inner.mean(axis=1) / 2.0 + ends.mean(axis=1) / 2.0
-    assert np.all(np.abs(law.average(parameter, 0.25) - expected) < 0.01 * law.sds)
+    assert np.all(np.abs(law.average(parameter, 0.25) - expected) < 0.03 * law.sds)
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "poisson"])
 def test_numbers_of_what_is_merged_are_the_same_by_sorting(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    law = law_of(family, "0.5")
+    law = law_of(family, "0.02")
     nodes = resolve(law.sums)
     one = Components.of(nodes, law.update, len(NOISY))
     monkeypatch.setattr(components, "_MOST_NUMBERS", 0)
