@@ -47,7 +47,7 @@ _MOST_NUMBERS = 256.0
 _STARTS = 64
 _SMALLEST = 2.0**-12
 """Variance of one record below which its size no longer tells grids apart: they differ much in period."""
-_MOST_ELEMENTS = 1 << 15
+_MOST_ELEMENTS = 1 << 16
 _SMALL_PRODUCT, _BLOCK = 50_000, 8
 
 
@@ -200,7 +200,7 @@ class Grid:
         frequency, tilt = self.frequency, self.at.tilt[part, None]
         turn = -1j * frequency
         rising, level, falling = (
-            1.0 / np.expm1(slope - tilt + turn) for slope in (counts.slope, 0.0, -counts.slope)
+            1.0 / _less_one(slope - tilt, frequency) for slope in (counts.slope, 0.0, -counts.slope)
         )
         # A frequency of half a turn is its own mirror image.
         twice = np.where(frequency > np.pi - 1e-9, 1.0, 2.0)
@@ -232,6 +232,14 @@ class Grid:
             total += heights[kink + 1] * kept
         result: Floats = total
         return result
+
+
+def _less_one(log_size: Floats, frequency: Floats) -> Complexes:
+    """Return e^(log_size - i frequency) - 1, right where it is small; the product of both shapes."""
+    result = np.empty(np.broadcast_shapes(log_size.shape, frequency.shape), dtype=np.complex128)
+    result.real = np.expm1(log_size) * np.cos(frequency) - 2.0 * np.sin(frequency / 2.0) ** 2
+    result.imag = -np.exp(log_size) * np.sin(frequency)
+    return result
 
 
 def _powers(log_of: Complexes, n: Floats) -> Complexes:
