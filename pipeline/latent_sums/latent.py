@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 BATCH = 256
 """Cells resolved at a time: their numbers fit into a processor's cache."""
 _NATS = 22.0
-"""The same as ``NATS`` where moments are all that is asked for: they lose about 1e-8 standard deviations."""
+"""The same as ``NATS`` where moments are all that is asked for: means lose some 1e-8 standard deviations,
+these some 1e-6 of themselves where tails are heavy."""
 _LEAST = 1e-290
 """Weight below which a node is none."""
 _PARTS = 16
