@@ -144,23 +144,15 @@ class Components:
         self,
         update: Callable[[Floats, Floats], Law],
         function: Callable[[Floats], Floats],
-        outermost: float,
         cells: int,
     ) -> Floats:
-        """Averages (n_cells,) of a function of places on the line, by Gauss and Hermite in every component.
-
-        The outermost shares of the mass are moved to quantiles at their ends, that are right to about a
-        hundredth of a standard deviation.
-        """
-        rough = self.coarser(update, cells)
-        left, right = rough.places(update, (outermost, 1.0 - outermost), cells)
+        """Averages (n_cells,) of a function of places on the line, by Gauss and Hermite in each component."""
         coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
         nodes = _HERMITE_NODES[:, None]
         place = coordinate.centre + coordinate.width * nodes
         # What is nearly normal becomes exactly what it is, and has a mass of 1.
         log_ratio = coordinate.log_density(place) + nodes**2 / 2.0
         ratio = np.exp(log_ratio - np.max(log_ratio, axis=0)) * _HERMITE_WEIGHTS[:, None]
-        place = np.clip(place, left[self.cell], right[self.cell])
         value = np.sum(ratio * function(place), axis=0) / np.sum(ratio, axis=0)
         average: Floats = np.bincount(self.cell, self.weight * value, cells).astype(np.float64, copy=False)
         return average

@@ -114,11 +114,10 @@ class LatentSumLaw:
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
 
-    def average(self, function: Callable[[Floats], Floats], outermost: float) -> Floats:
+    def average(self, function: Callable[[Floats], Floats]) -> Floats:
         """Averages (n_cells,) of a function of places on the line; see ``Components.average``."""
         averages = [
-            self.merged.take(batch).average(self.update, function, outermost, len(batch))
-            for batch in batches(self.sums)
+            self.merged.take(batch).average(self.update, function, len(batch)) for batch in batches(self.sums)
         ]
         return np.concatenate(averages)
 

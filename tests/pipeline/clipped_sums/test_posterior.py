@@ -195,9 +195,9 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
 def test_far_from_the_mean_no_cell_is_told_otherwise_than_by_its_whole_law(
     epsilon: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Averages of 1 to 11 records a cell, few and many, so that laws are wide and narrow."""
+    """Averages of 1 to 17 in cells of few records and many, so that laws are wide and narrow."""
     plan = statistic_plan({"family": "poisson", "upper": "25"}, epsilon=epsilon, public_n=False)
-    sums = [[n * average, n * (25 - average)] for n in (2, 10, 60, 2000) for average in range(1, 12)]
+    sums = [[n * average, n * (25 - average)] for n in (2, 10, 60, 2000) for average in range(1, 18)]
     statistic = noisy_statistic(plan, np.array(sums, dtype=object))
     prior, n_prior = Gamma(1, 0.2), Uniform(0, 4000)
     _, quickly = choice.law_with_clipping(statistic, prior, n_prior)
