@@ -24,7 +24,7 @@ from suffice.pipeline.planes.law import PlaneLaw
 from suffice.pipeline.planes.on_plane import DensityOnPlane
 from suffice.pipeline.planes.panels import NowhereError, Panels, around, node_weights
 from suffice.pipeline.planes.product import Product
-from suffice.pipeline.planes.rows import LatentRows
+from suffice.pipeline.planes.rows import LatentRows, TooManyError
 from suffice.pipeline.priors import NormalInverseGamma
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _TOLERABLE = 1e-4
 _DEPTHS = (28.0, 70.0, 250.0, 1000.0)
 """Nats of noise that grids cover, until it is enough."""
+_MOST_DENSITIES = 1e8
+"""Of grids deeper than the first: some ten seconds."""
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
 _NOTHING = -26.0
 
@@ -185,7 +187,10 @@ def _noise_aware(
                 deeper = [depth for depth in _DEPTHS if depth > rows[number].depth]
                 if not deeper:
                     raise _too_far_apart(plane, parts)
-                rows[number] = LatentRows.of(own[number], deeper[0])
+                try:
+                    rows[number] = LatentRows.of(own[number], deeper[0], _MOST_DENSITIES)
+                except TooManyError:
+                    raise _too_far_apart(plane, parts) from None
         yield product.panels(surface, fine)
 
 

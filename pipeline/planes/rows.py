@@ -121,6 +121,10 @@ class Slice:
             return np.asarray(top + np.log(np.exp(law - top) @ self.weight), dtype=np.float64)
 
 
+class TooManyError(Exception):
+    """A grid that covers so much of the noise has more densities than there is time for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentRows:
     """The likelihood of one cell.
@@ -139,9 +143,18 @@ class LatentRows:
     depth: float
 
     @classmethod
-    def of(cls, noisy: NoisyMoments, depth: float) -> Self:
-        """Lay out the grids of the one cell of some noisy moments."""
-        grids = [_Grid.of(noisy, low, high, depth) for low, high in _numbers(noisy, depth)]
+    def of(cls, noisy: NoisyMoments, depth: float, room: float = math.inf) -> Self:
+        """Lay out the grids of the one cell of some noisy moments, with room for so many densities.
+
+        Raises
+        ------
+        TooManyError
+            Where there would be more.
+        """
+        grids: list[_Grid] = []
+        for low, high in _numbers(noisy, depth):
+            grids.append(_Grid.of(noisy, low, high, depth, room))
+            room -= grids[-1].taken
         least, _ = noisy.n_prior.support
         empty = -np.inf
         if least == 0:
@@ -155,7 +168,8 @@ class LatentRows:
         return self._sum(self.slices, mean, log_variance, self.log_empty)
 
     def outer(self, mean: Floats, log_variance: Floats) -> Floats:
-        """Log likelihoods of what the noise leaves least of."""
+        """Log likelihoods of what the noise leaves least of; of no rows at all, where that is beyond it."""
+        empty = self.log_empty if self.log_empty < OUTER - self.depth else -np.inf
         slices = []
         for one in self.slices:
             columns = np.any(one.is_outer, axis=0)
@@ -168,7 +182,7 @@ class LatentRows:
                         weight=np.where(one.is_outer, one.weight, 0.0)[:, columns],
                     )
                 )
-        return self._sum(slices, mean, log_variance, -np.inf)
+        return self._sum(slices, mean, log_variance, empty)
 
     def few(self, mean: Floats, log_variance: Floats) -> list[tuple[int, Floats]]:
         """Few numbers of rows, and the log likelihoods of each."""
@@ -227,9 +241,10 @@ class _Grid:
     log_e: Floats
     log_step: float
     log_noise: Floats
+    taken: int
 
     @classmethod
-    def of(cls, noisy: NoisyMoments, low: float, high: float, depth: float) -> Self:
+    def of(cls, noisy: NoisyMoments, low: float, high: float, depth: float, room: float) -> Self:
         n = (low + high) / 2.0
         rows = np.abs(noisy.coefficients * noisy.rate[:, None])
         of_total, of_squares = 1.0 / np.sum(rows, axis=0)[1:]
@@ -261,6 +276,9 @@ class _Grid:
         second = mean**2 + square[:, None]
         top, mass = np.full(second.shape, -np.inf), np.zeros(second.shape)
         numbers, share = _within(low, high, _BESIDE / float(np.max(np.sum(rows, axis=0))))
+        taken = second.size * len(numbers)
+        if taken > room:
+            raise TooManyError
         for number in numbers:
             log_noise = np.full(second.shape, float(noisy.n_prior.log_prob(np.array([number]))[0]))
             for (a, b, c), rate, value in zip(noisy.coefficients, noisy.rate, noisy.values[0], strict=True):
@@ -270,7 +288,14 @@ class _Grid:
             top = highest
         log_noise = top + np.log(mass * share)
         return cls(
-            low=low, high=high, mean=mean, step=step, log_e=log_e, log_step=log_step, log_noise=log_noise
+            low=low,
+            high=high,
+            mean=mean,
+            step=step,
+            log_e=log_e,
+            log_step=log_step,
+            log_noise=log_noise,
+            taken=taken,
         )
 
     def slice(self, top: float, depth: float) -> Slice | None:

@@ -174,6 +174,20 @@ def test_a_prior_far_from_the_data_raises_no_tails(far: str) -> None:
         assert np.max(np.abs(draws - other.mean(name))) < 9.0 * other.sd(name)[0]
 
 
+def test_no_rows_are_no_way_out_where_prior_and_data_are_apart() -> None:
+    """Of 300 rows that scatter fifteen times as much as the prior allows: noise did that."""
+    prior = "Independent(mean=Normal(0, 10), sd=Uniform(0.1, 0.2))"
+    some, certain = (
+        posterior_of(released(300, "5"), prior=prior, n_prior=Uniform(least, 1000)) for least in (0, 1)
+    )
+    for name in NAMES:
+        assert some.mean(name) == pytest.approx(certain.mean(name), rel=1e-4)
+        assert some.sd(name) == pytest.approx(certain.sd(name), rel=1e-3)
+    assert some.sd("mean")[0] < 0.1
+    with pytest.raises(PriorError, match="so far apart"):
+        posterior_of(released(8000, "5"), prior=prior, n_prior=Uniform(0, 20_000))
+
+
 def test_rows_that_are_all_but_impossible_leave_moments() -> None:
     """N is private: with little noise no rows, or one, are out of the question."""
     prior = "Independent(mean=Normal(0, 10), sd=HalfCauchy(2))"
