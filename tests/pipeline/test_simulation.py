@@ -10,6 +10,7 @@ import pytest
 
 from suffice.errors import UsageError
 from suffice.pipeline.calibration import simulate
+from suffice.pipeline.joint_moments import projection
 from suffice.pipeline.posterior import PLUG_IN
 from suffice.pipeline.predictive import Model
 from suffice.pipeline.simulation import (
@@ -140,8 +141,14 @@ def test_simulated_noise_has_its_law() -> None:
     ("family", "public_n"),
     [(name, known) for name in CONDITIONS for known in designs(name)],
 )
-def test_without_noise_the_conjugate_posterior_is_calibrated(family: str, public_n: bool) -> None:
-    """Draws, sums, totals and priors fit one another in every family: the plug-in posterior is then exact."""
+def test_without_noise_the_conjugate_posterior_is_calibrated(
+    family: str, public_n: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Draws, sums, totals and priors fit one another in every family: the plug-in posterior is then exact.
+
+    But for the projection of several columns onto what their bounds allow: those of these worlds have no end.
+    """
+    monkeypatch.setattr(projection, "project", projection.estimate)
     world = simulated_world(family, n=40, public_n=public_n, method=PLUG_IN)
     found = simulate(dataclasses.replace(world, scale=1e-3), SIMULATIONS, np.random.default_rng())
     assert found.clipped_share < most_clipped(SIMULATIONS, 40)

@@ -93,6 +93,7 @@ def test_noise_aware_posteriors_of_tables_cover_nominally(name: str) -> None:
     assert not outliers(ranks, FALSE_ALARM)
 
 
+@pytest.mark.timeout(600)
 def test_believing_in_a_fiftieth_of_the_noise_is_caught() -> None:
     """A control by MCMC, of as many simulations as the test.
 
