@@ -89,7 +89,8 @@ class Line(StrEnum):
         """Parameters at places."""
         if self is Line.LOGARITHM:
             return np.exp(place)
-        return 1.0 / (1.0 + np.exp(-place)) if self is Line.LOGIT else place
+        with np.errstate(over="ignore"):
+            return 1.0 / (1.0 + np.exp(-place)) if self is Line.LOGIT else place
 
     def log_slope(self, place: Floats) -> Floats:
         """Log of the derivative of the parameter."""

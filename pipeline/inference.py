@@ -14,7 +14,7 @@ from suffice.pipeline.mixtures import AnyDensity, Mixture, mixture_law, one_comp
 from suffice.pipeline.n_prior import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.planes.densities import Independent, JointDensity
 from suffice.pipeline.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
-from suffice.pipeline.priors import Dirichlet, NormalInverseGamma, Prior
+from suffice.pipeline.priors import Beta, Dirichlet, Gamma, InverseGamma, NormalInverseGamma, Prior
 from suffice.pipeline.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.release import NoisyStatistic
 
     AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
+
+
+CONCENTRATIONS = (1e-3, 1e9)
+RATES = (1e-40, 1e40)
+"""Of conjugate priors of one parameter, scales too, within which noise-aware posteriors are resolved."""
 
 
 def posterior_of(
@@ -97,6 +102,9 @@ def noise_aware_posterior(
         raise UsageError(message)
     latent_n = n_prior_for(statistic, n_prior)
     chosen = _any_prior_for(statistic, prior)
+    if family.latent is not None:
+        for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
+            _require_range(statistic, component)
     law: Law
     if isinstance(chosen, Independent | JointDensity):
         law = _any_prior_law(statistic, chosen, latent_n)
@@ -246,6 +254,26 @@ def _require_kind(statistic: NoisyStatistic, chosen: Prior) -> None:
         if given not in {1, needed}:
             message = (
                 f"{plan.name} has {needed} categories: Dirichlet needs 1 or {needed} numbers, not {given}"
+            )
+            raise PriorError(message)
+
+
+def _require_range(statistic: NoisyStatistic, chosen: Prior | AnyDensity) -> None:
+    """Refuse a conjugate prior of one parameter whose numbers are so extreme that no quadrature resolves it.
+
+    Raises
+    ------
+    PriorError
+    """
+    if not isinstance(chosen, Beta | Gamma | InverseGamma):
+        return
+    for field in dataclasses.fields(chosen):
+        value = getattr(chosen, field.name)
+        low, high = CONCENTRATIONS if field.name.startswith("concentration") else RATES
+        if not low <= value <= high:
+            message = (
+                f"{statistic.plan.name}: noise-aware posteriors need a {field.name} in {low:g}..{high:g}, "
+                f"and the prior is {chosen}: choose another prior"
             )
             raise PriorError(message)
 

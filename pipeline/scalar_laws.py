@@ -92,10 +92,13 @@ class InverseGammaLaw:
         """Exact quantiles."""
         from scipy.special import gammainccinv  # noqa: PLC0415 - slow to import
 
-        quantiles: Floats = self.scale[:, None] / gammainccinv(self.concentration[:, None], np.asarray(q))
+        gammas = gammainccinv(self.concentration[:, None], np.asarray(q))
+        with np.errstate(divide="ignore", over="ignore"):
+            quantiles: Floats = self.scale[:, None] / gammas
         return quantiles
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Independent draws."""
-        size = (draws, len(self.scale))
-        return {self.name: self.scale / rng.standard_gamma(self.concentration, size)}
+        """Independent draws; infinite beyond the largest number."""
+        gammas = rng.standard_gamma(self.concentration, (draws, len(self.scale)))
+        with np.errstate(divide="ignore", over="ignore"):
+            return {self.name: self.scale / gammas}

@@ -193,7 +193,7 @@ def _other_n(counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats) 
         inner, outer = np.where(far, inner, middle), np.where(far, middle, outer)
     _, one, mean, _ = tilted(probability[rows], inner)
     by_first = np.abs(one) >= np.abs(one - inner * counts.reach)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         found = np.where(by_first, counts.first[rows] / mean, counts.second[rows] / (counts.reach - mean))
     found = np.where(np.isnan(found), n[rows], np.clip(found, counts.low, counts.high))
     is_end = (found == counts.low) | (found == counts.high)

@@ -58,7 +58,7 @@ def coordinate_of(law: Law) -> Coordinate:
         return Coordinate(
             centre=np.log(concentration / rate),
             width=1.0 / np.sqrt(concentration),
-            cdf=lambda place: gamma_cdf(concentration, rate * np.exp(place)),
+            cdf=lambda place: gamma_cdf(concentration, _times_exp(rate, place)),
             log_density=lambda place: _log_gamma(concentration, place - np.log(concentration / rate)),
             back=np.exp,
         )
@@ -67,7 +67,7 @@ def coordinate_of(law: Law) -> Coordinate:
         return Coordinate(
             centre=np.log(scale / concentration),
             width=1.0 / np.sqrt(concentration),
-            cdf=lambda place: 1.0 - gamma_cdf(concentration, scale * np.exp(-place)),
+            cdf=lambda place: 1.0 - gamma_cdf(concentration, _times_exp(scale, -place)),
             log_density=lambda place: _log_gamma(concentration, np.log(scale / concentration) - place),
             back=np.exp,
         )
@@ -78,7 +78,7 @@ def coordinate_of(law: Law) -> Coordinate:
             width=np.sqrt(1.0 / own + 1.0 / rest),
             cdf=lambda place: beta_cdf(own, rest, place),
             log_density=lambda place: _log_beta(own, rest, place),
-            back=lambda place: 1.0 / (1.0 + np.exp(-place)),
+            back=_probability,
         )
     raise TypeError(type(law).__name__)
 
@@ -128,6 +128,17 @@ def _log_beta(own: Floats, rest: Floats, place: Floats) -> Floats:
         return height - below - rest * np.log1p(p * np.expm1(distance))
 
 
+def _times_exp(factor: Floats, place: Floats) -> Floats:
+    """Return a factor times exp(place); infinite beyond the largest number, which is as it should be."""
+    with np.errstate(over="ignore"):
+        return factor * np.exp(place)
+
+
+def _probability(logit: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-logit))
+
+
 def _log_height(concentration: Floats) -> Floats:
     """Return a log a - a - log gamma(a)."""
     from scipy.special import gammaln  # noqa: PLC0415 - slow to import
@@ -158,7 +169,7 @@ def beta_cdf(own: Floats, rest: Floats, logit: Floats) -> Floats:
     """Probability that a beta is below the probability with this logit."""
     from scipy.special import betainc, ndtr  # noqa: PLC0415 - slow to import
 
-    p, q = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
+    p, q = _probability(logit), _probability(-logit)
     a, b = np.maximum(own, _LARGE), np.maximum(rest, _LARGE)
     n = a + b - 1.0
     s, t = a - 0.5, b - 0.5

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,11 @@ from suffice.pipeline.priors import (
     Prior,
     parse_prior,
 )
+from suffice.storage.release_store import open_release
+from support.releases import make_plan, publish
+
+if TYPE_CHECKING:
+    from suffice.pipeline.release import Release
 
 PRIORS: list[Prior] = [
     Beta(1, 1),
@@ -187,3 +193,52 @@ def test_a_bracket_that_is_not_closed_is_told_by_its_place(text: str, message: s
     for parse in (parse_prior, parse_mixture):
         with pytest.raises(PriorError, match=message):
             parse(text)
+
+
+ONE_PARAMETER = {
+    "bernoulli": ("Beta", {"column": "c"}),
+    "geometric": ("Beta", {"column": "s", "upper": 20}),
+    "poisson": ("Gamma", {"column": "s", "upper": 20}),
+    "exponential": ("Gamma", {"column": "d", "upper": 100}),
+    "laplace": ("InverseGamma", {"column": "d", "location": 0, "half_range": 4}),
+}
+
+
+@pytest.fixture(scope="module")
+def one_parameter(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release of families with one parameter, with many, few and seemingly less than no rows."""
+    plan = make_plan(statistics={name: {"family": name, **rest} for name, (_, rest) in ONE_PARAMETER.items()})
+    values = {}
+    for statistic in plan.statistics:
+        one = statistic.partition_total or 1
+        values[statistic.name] = np.array(
+            [[450 * one, 50 * one], [3 * one, 2 * one], [-2 * one, one]], object
+        )
+    return open_release(str(publish(tmp_path_factory.mktemp("store"), plan, values)))
+
+
+@pytest.mark.parametrize("family", ONE_PARAMETER)
+@pytest.mark.parametrize("first", [1e-3, 1e9])
+@pytest.mark.parametrize("end", [0, 1])
+def test_conjugate_priors_work_up_to_the_ends_of_their_range(
+    one_parameter: Release, family: str, first: float, end: int
+) -> None:
+    """No warning, which would be an error, and intervals in order; beyond the ends a refusal names them."""
+    kind, _ = ONE_PARAMETER[family]
+    ends = (1e-3, 1e9) if kind == "Beta" else (1e-40, 1e40)
+    posterior = one_parameter.posterior(family, prior=f"{kind}({first!r}, {ends[end]!r})")
+    (parameter,) = posterior.parameters
+    lower, upper = posterior.credible_interval(parameter).T
+    assert np.all((lower >= 0) & (lower <= upper))
+    assert not np.any(np.isnan(posterior.mean(parameter)))
+    beyond = ends[end] * (0.9, 1.1)[end]
+    for prior in (f"{kind}({first!r}, {beyond!r})", f"Mixture(1, {kind}(1, 1), 1, {kind}(1, {beyond!r}))"):
+        with pytest.raises(PriorError, match=re.escape(f"in {ends[0]:g}..{ends[1]:g}")):
+            one_parameter.posterior(family, prior=prior)
+
+
+def test_an_extreme_concentration_is_refused(one_parameter: Release) -> None:
+    for family, prior in (("bernoulli", "Beta(1e-300, 1e300)"), ("poisson", "Gamma(1e-200, 1e200)")):
+        with pytest.raises(PriorError, match=re.escape("concentration")) as refused:
+            one_parameter.posterior(family, prior=prior)
+        assert "0.001..1e+09" in str(refused.value)
