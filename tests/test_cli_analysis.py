@@ -70,6 +70,41 @@ def test_the_probability_of_a_statement(release: str, suffice: Runner) -> None:
     assert suffice.json(*words[:-1], "mean > 1", status=2)["error"]["exit_status"] == 2
 
 
+def test_every_statement_is_answered(release: str, suffice: Runner) -> None:
+    asked = ("probability > 0.15", "probability < 0.07")
+    words = [word for statement in asked for word in ("--probability", statement)]
+    rows = suffice.json("posterior", release, "cancelled", *words)["probability"]
+    assert [row["statement"] for row in rows] == [asked[0]] * 3 + [asked[1]] * 3
+    assert [round(row["probability"]) for row in rows] == [0, 1, 0, 0, 0, 1]
+
+
+def test_statements_beside_a_comparison_are_about_it(release: str, suffice: Runner, tmp_path: Path) -> None:
+    words = ("posterior", release, "cancelled", "--where", "origin=JFK", "--versus", "origin=LGA")
+    asked = ("difference > 0", "0.1 < difference < 0.2", "ratio < 1", "ratio > 2")
+    statements = [word for statement in asked for word in ("--probability", statement)]
+    rows = suffice.json(*words, *statements)["probability"]
+    assert [(row["statement"], round(row["probability"], 2)) for row in rows] == list(
+        zip(asked, (1, 1, 0, 1), strict=True)
+    )
+    text = suffice.text(*words, *statements)
+    assert all(statement in text for statement in asked)
+    refused = suffice.json(*words, "--probability", "probability > 0", status=2)["error"]["message"]
+    assert "'difference > 0' or 'ratio < 1'" in refused
+    alone = suffice.json(*words[:5], "--probability", "ratio > 1", status=2)["error"]["message"]
+    assert "--versus" in alone
+    for option, name in (("--out", "draws.csv"), ("--card", "card.html"), ("--plot", "plot.svg")):
+        path = tmp_path / name
+        refused = suffice.json(*words, option, str(path), status=2)["error"]["message"]
+        assert f"{option} shows one side of --versus" in refused
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("words", [("--beside", "plug-in"), ("--plot-kind", "forest")])
+def test_what_is_of_a_plot_needs_one(release: str, suffice: Runner, words: tuple[str, str]) -> None:
+    message = suffice.json("posterior", release, "cancelled", *words, status=2)["error"]["message"]
+    assert "are for --plot" in message
+
+
 @pytest.mark.parametrize("kind", ["density", "forest"])
 @pytest.mark.parametrize("ending", ["svg", "png"])
 @pytest.mark.parametrize("statistic", ["cancelled", "carrier"])

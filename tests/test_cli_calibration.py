@@ -88,5 +88,6 @@ def test_a_plan_finds_the_epsilon_of_a_target(place: Place, suffice: Runner) -> 
     assert float(found["epsilon"]) == pytest.approx(4 * float(found["statistic_epsilon"]))
     assert f"epsilon {found['epsilon']}" in suffice.text(*words)
     assert "--n" in suffice.text("plan", spec, *target, status=2)
-    assert "--target" in suffice.text("plan", spec, "--n", "5", status=2)
+    for option in ("--n", "--simulations"):
+        assert "--target" in suffice.text("plan", spec, option, "5", status=2)
     assert suffice.json("plan", spec, "--target", "x", "--n", "5", status=2)["error"]["exit_status"] == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior import Posterior
     from suffice.pipeline.release import Release
 
+    Statement: TypeAlias = tuple[str, str, float | None, float | None]
+
 
 def other_method(
     release: Release, statistic: str, where: Mapping[str, str], method: str | None, terms: Mapping[str, Any]
@@ -56,41 +58,88 @@ def check_versus(where: Mapping[str, str], versus: Sequence[str] | None) -> None
             raise UsageError(message)
 
 
+def check_one_side(versus: Sequence[str] | None, files: Mapping[str, object]) -> None:
+    """Refuse files that would show the cells of --where alone, and nothing of the comparison."""
+    for option, path in files.items():
+        if versus and path is not None:
+            message = (
+                f"{option} shows one side of --versus alone: leave --versus out, and give {option} once with "
+                "--where of each side; draws of the difference are Posterior.difference in Python"
+            )
+            raise UsageError(message)
+
+
+def parse_statements(statements: Sequence[str], *, is_contrast: bool) -> list[Statement]:
+    """Read every --probability; beside --versus each is about the difference or the ratio."""
+    from suffice.pipeline.contrasts import DIFFERENCE, RATIO, parse_statement  # noqa: PLC0415
+
+    read = [(statement, *parse_statement(statement)) for statement in statements]
+    for statement, parameter, _, _ in read:
+        if is_contrast and parameter not in {DIFFERENCE, RATIO}:
+            message = (
+                f"--probability {statement!r}: beside --versus a statement is about the difference or the "
+                "ratio, as 'difference > 0' or 'ratio < 1'; ask about one side without --versus"
+            )
+            raise UsageError(message)
+        if not is_contrast and parameter in {DIFFERENCE, RATIO}:
+            message = f"--probability {statement!r} needs --versus: it says what is compared"
+            raise UsageError(message)
+    return read
+
+
 def comparison(
     first: Posterior,
     second: Posterior,
     versus: Sequence[str],
+    statements: Sequence[Statement],
+    *,
     mass: float,
     draws: int,
     rng: np.random.Generator,
-) -> list[dict[str, Any]]:
-    """Return rows of every parameter's difference between what --where and --versus keep."""
-    from suffice.pipeline.contrasts import DIFFERENCE, contrast_between  # noqa: PLC0415
+) -> dict[str, list[dict[str, Any]]]:
+    """Return rows of every parameter's difference, and of probabilities of it and of the ratio."""
+    from suffice.pipeline.contrasts import DIFFERENCE, contrast_between, tidy_rows  # noqa: PLC0415
 
     keys = parse_pairs("--versus", versus)
     if dict(first.groups) == dict(second.groups):
         message = "--versus names the cells that --where keeps: name others"
         raise UsageError(message)
-    return [
-        row
-        for parameter in first.parameters
-        for row in contrast_between(
-            DIFFERENCE, parameter, first, second, apart_from=set(keys), draws=draws, rng=rng
-        ).rows(mass)
-    ]
+    contrasts = {
+        kind: [
+            contrast_between(kind, parameter, first, second, apart_from=set(keys), draws=draws, rng=rng)
+            for parameter in first.parameters
+        ]
+        for kind in dict.fromkeys([DIFFERENCE, *(kind for _, kind, _, _ in statements)])
+    }
+    answers = {"comparison": [row for each in contrasts[DIFFERENCE] for row in each.rows(mass)]}
+    if statements:
+        answers["probability"] = [
+            {**row, "statement": statement}
+            for statement, kind, above, below in statements
+            for each in contrasts[kind]
+            for row in tidy_rows(
+                each.groups,
+                each.labels,
+                {each.parameter: {"probability": each.probability(above=above, below=below)}},
+                each.components,
+            )
+        ]
+    return answers
 
 
 def probability(
-    posterior: Posterior, statement: str, draws: int, rng: np.random.Generator
+    posterior: Posterior, statements: Sequence[Statement], draws: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Return one row a cell and category with the probability that a statement holds."""
-    from suffice.pipeline.contrasts import parse_statement, tidy_rows  # noqa: PLC0415
+    """Return one row a statement, cell and category with the probability that the statement holds."""
+    from suffice.pipeline.contrasts import tidy_rows  # noqa: PLC0415
 
-    parameter, above, below = parse_statement(statement)
-    shares = posterior.probability(parameter, above=above, below=below, draws=draws, rng=rng)
-    asked = {parameter: {"probability": shares}}
-    rows = tidy_rows(posterior.groups, posterior.label_columns, asked, posterior.components)
-    return [{**row, "statement": statement} for row in rows]
+    answers = []
+    for statement, parameter, above, below in statements:
+        shares = posterior.probability(parameter, above=above, below=below, draws=draws, rng=rng)
+        asked = {parameter: {"probability": shares}}
+        rows = tidy_rows(posterior.groups, posterior.label_columns, asked, posterior.components)
+        answers += [{**row, "statement": statement} for row in rows]
+    return answers
 
 
 def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:

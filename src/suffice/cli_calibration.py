@@ -50,8 +50,8 @@ def plan(
     read = load_spec(spec)
     compiled = compile_plan(read)
     if target is None:
-        if {n, prior, n_prior, seed} != {None}:
-            message = "--n, --prior, --n-prior and --seed are for --target: give that too"
+        if {n, prior, n_prior, simulations, seed} != {None}:
+            message = "--n, --prior, --n-prior, --simulations and --seed are for --target: give that too"
             raise UsageError(message)
         if as_json:
             rendering.print_json(compiled.to_dict())

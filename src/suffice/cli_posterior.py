@@ -27,6 +27,7 @@ from suffice.cli_options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.errors import UsageError
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior import Posterior
@@ -57,8 +58,12 @@ def posterior(
         typer.Option("--versus", metavar="COLUMN=KEY", help="Compare what --where keeps with these cells."),
     ] = None,
     probability: Annotated[
-        str | None,
-        typer.Option("--probability", metavar="STATEMENT", help='As "mean > 10" or "10 < mean < 20".'),
+        list[str] | None,
+        typer.Option(
+            "--probability",
+            metavar="STATEMENT",
+            help='As "mean > 10" or "10 < mean < 20"; of --versus "difference > 0", "ratio < 1"; may repeat.',
+        ),
     ] = None,
     out: DrawsOption = None,
     store: StoreOption = DEFAULT_STORE,
@@ -68,6 +73,10 @@ def posterior(
 ) -> None:
     """Print posterior means and credible intervals under any public prior. Costs no privacy."""
     _check_files(out, plot, plot_kind, card)
+    if plot is None and (plot_kind, beside) != (None, None):
+        message = "--plot-kind and --beside are for --plot: give that too"
+        raise UsageError(message)
+    cli_analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
@@ -77,16 +86,19 @@ def posterior(
     keys = parse_pairs("--where", where)
     cli_analysis.check_versus(keys, versus)
     terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior), "clipping": clipping}
+    statements = cli_analysis.parse_statements(probability or [], is_contrast=bool(versus))
     drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
     rng = np.random.default_rng(seed)
     rows = summarise(drawn_from, mass, draws, rng)
-    answers = {}
+    answers: dict[str, Any] = {}
     if versus:
         other_keys = {**keys, **parse_pairs("--versus", versus)}
         against = opened.posterior(statistic, where=other_keys, method=method, **terms)
-        answers["comparison"] = cli_analysis.comparison(drawn_from, against, versus, mass, draws, rng)
-    if probability is not None:
-        answers["probability"] = cli_analysis.probability(drawn_from, probability, draws, rng)
+        answers.update(
+            cli_analysis.comparison(drawn_from, against, versus, statements, mass=mass, draws=draws, rng=rng)
+        )
+    elif statements:
+        answers["probability"] = cli_analysis.probability(drawn_from, statements, draws, rng)
     if out is not None:
         rendering.write_draws(drawn_from, out, draws, rng)
     if plot is not None:
