@@ -252,8 +252,10 @@ def share_between(draws: Floats, above: float | None, below: float | None) -> Fl
         Where neither is given, or nothing lies between.
     """
     for name, bound in (("above", above), ("below", below)):
-        if bound is not None and (isinstance(bound, bool) or math.isnan(bound)):
-            message = f"{name} must be a number, not {bound!r}"
+        if bound is not None and (
+            isinstance(bound, bool) or not isinstance(bound, Real) or math.isnan(float(bound))
+        ):
+            message = f"{name} must be one number, not {bound!r}"
             raise UsageError(message)
     if above is None and below is None:
         message = "state above, below, or both for what lies between"
@@ -372,6 +374,6 @@ def require_share(name: str, value: float) -> float:
         Where it is none.
     """
     if not isinstance(value, Real) or not 0.0 < value < 1.0:
-        message = f"{name} must lie between 0 and 1, not {value!r}"
+        message = f"{name} must lie between 0 and 1, and be one number, not {value!r}"
         raise UsageError(message)
     return value

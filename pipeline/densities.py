@@ -156,6 +156,12 @@ class Density:
                 "scipy.stats.lognorm(0.5)"
             )
             raise PriorError(message)
+        if any(np.ndim(value) for value in (*given.args, *given.kwds.values())):
+            message = (
+                f"a prior from scipy.stats must be of one number: give {given.dist.name} plain numbers and "
+                "no arrays"
+            )
+            raise PriorError(message)
         lower, upper = (float(end) for end in given.support())
         arguments = [f"{value:g}" for value in given.args]
         arguments += [f"{key}={value:g}" for key, value in given.kwds.items()]

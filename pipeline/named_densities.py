@@ -14,7 +14,16 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.densities import LEVELS, Density
-from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal, Prior, parse_call, parse_prior
+from suffice.pipeline.priors import (
+    CONJUGATE_NAMES,
+    Beta,
+    Gamma,
+    InverseGamma,
+    Normal,
+    Prior,
+    parse_call,
+    parse_prior,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +145,14 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
     if name in NAMES:
         return parse_density(text)
+    known_names = {*CONJUGATE_NAMES, *NAMES, "Independent", "Mixture"}
+    if name and name not in known_names:
+        message = (
+            f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))} with its "
+            "numbers, as in Beta(1, 1). Distributions of scipy.stats and suffice.Density have no text: give "
+            "them in Python"
+        )
+        raise PriorError(message)
     if not isinstance(call, ast.Call) or name != "Independent":
         return parse_prior(text)
     parts = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}

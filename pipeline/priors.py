@@ -222,6 +222,8 @@ _PRIORS: dict[str, type[Prior]] = {
     )
 }
 
+CONJUGATE_NAMES = tuple(_PRIORS)
+
 
 def parse_prior(text: str) -> Prior:
     """Read a prior such as ``Beta(1, 1)`` or ``Gamma(concentration=2, rate=0.5)``.

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors import Prior
     from suffice.pipeline.sensitivity import NeighboringRelation
 
+_KEYS_NAMED = 10
+"""How many known keys the refusal of an unknown one names."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyStatistic:
@@ -154,7 +157,16 @@ class NoisyStatistic:
                     f"other, or leave {column} out and choose among the rows"
                 )
                 raise UsageError(message)
-            keep &= np.array([str(entry) == str(key) for entry in self.groups[column]], dtype=bool)
+            found = np.array([str(entry) == str(key) for entry in self.groups[column]], dtype=bool)
+            if not found.any():
+                known = [str(entry) for entry in dict.fromkeys(self.groups[column])]
+                more = f" and {len(known) - _KEYS_NAMED} more" if len(known) > _KEYS_NAMED else ""
+                message = (
+                    f"no cell of the release has {column}={key}: its keys are "
+                    f"{', '.join(known[:_KEYS_NAMED])}{more}"
+                )
+                raise UsageError(message)
+            keep &= found
         if not keep.any():
             message = "no cell of the release has " + ", ".join(
                 f"{column}={key}" for column, key in where.items()

@@ -99,6 +99,15 @@ def test_statements_beside_a_comparison_are_about_it(release: str, suffice: Runn
         assert not path.exists()
 
 
+def test_an_unknown_key_or_prior_is_answered_with_the_known_ones(release: str, suffice: Runner) -> None:
+    words = ("posterior", release, "cancelled")
+    message = suffice.json(*words, "--where", "origin=BOS", status=2)["error"]["message"]
+    assert "its keys are EWR, JFK, LGA" in message
+    message = suffice.json(*words, "--prior", "Betta(1, 1)", status=2)["error"]["message"]
+    for name in ("Beta", "NormalInverseWishart", "HalfCauchy", "Uniform", "Mixture", "Independent"):
+        assert f" {name}," in message or f" {name} with" in message
+
+
 @pytest.mark.parametrize("words", [("--beside", "plug-in"), ("--plot-kind", "forest")])
 def test_what_is_of_a_plot_needs_one(release: str, suffice: Runner, words: tuple[str, str]) -> None:
     message = suffice.json("posterior", release, "cancelled", *words, status=2)["error"]["message"]
@@ -171,7 +180,7 @@ def test_two_months_compared(suffice: Runner, tmp_path: Path, monkeypatch: pytes
     assert document == suffice.json(*words, "--seed", "3")
     assert "noise alone" in suffice.text(*words)
     same = suffice.json("compare", "flights@2013-01", "flights@2013-01", *words[3:], status=2)["error"]
-    assert "noise" in same["message"]
+    assert "flights@2013-01 are the same release" in same["message"]
 
 
 def test_releases_pooled(suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

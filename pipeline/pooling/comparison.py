@@ -131,6 +131,12 @@ def compare(
     UsageError
         Where the two are of the same or of overlapping data, or their statistics or cells differ.
     """
+    if first.release_id == second.release_id:
+        message = (
+            f"{first.name}@{first.window} and {second.name}@{second.window} are the same release, "
+            f"{first.release_id}: there is nothing to compare; name two"
+        )
+        raise UsageError(message)
     require_agreement(first, second, statistic)
     found, reason = relation_of(first, second, statistic)
     if found is Relation.SAME_DATA:

@@ -135,9 +135,12 @@ def test_comparisons_that_make_no_sense_are_refused() -> None:
         posterior.probability("probability")
     with pytest.raises(UsageError, match="nothing lies"):
         posterior.probability("probability", above=0.5, below=0.5)
-    with pytest.raises(UsageError, match="must be a number"):
+    with pytest.raises(UsageError, match="must be one number"):
         posterior.probability("probability", above=float("nan"))
     wrong: Any
+    for wrong in ([0.1, 0.2], np.array([0.1, 0.2]), "0.1"):
+        with pytest.raises(UsageError, match="above must be one number"):
+            posterior.probability("probability", above=wrong)
     for wrong in ([0.1, 0.9], "0.5", None, 1.0, 0.0, float("nan")):
         with pytest.raises(UsageError, match="q must lie between 0 and 1"):
             posterior.quantile("probability", wrong)

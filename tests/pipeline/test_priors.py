@@ -237,6 +237,11 @@ def test_conjugate_priors_work_up_to_the_ends_of_their_range(
             one_parameter.posterior(family, prior=prior)
 
 
+def test_a_distribution_of_several_numbers_is_refused(one_parameter: Release) -> None:
+    with pytest.raises(PriorError, match="must be of one number: give lognorm plain numbers"):
+        one_parameter.posterior("poisson", prior=stats.lognorm([0.5, 1], scale=2))
+
+
 def test_an_extreme_concentration_is_refused(one_parameter: Release) -> None:
     for family, prior in (("bernoulli", "Beta(1e-300, 1e300)"), ("poisson", "Gamma(1e-200, 1e200)")):
         with pytest.raises(PriorError, match=re.escape("concentration")) as refused:
