@@ -159,11 +159,11 @@ class NoisyStatistic:
                 raise UsageError(message)
             found = np.array([str(entry) == str(key) for entry in self.groups[column]], dtype=bool)
             if not found.any():
-                known = [str(entry) for entry in dict.fromkeys(self.groups[column])]
-                more = f" and {len(known) - _KEYS_NAMED} more" if len(known) > _KEYS_NAMED else ""
+                keys = [str(entry) for entry in dict.fromkeys(self.groups[column])]
+                more = f" and {len(keys) - _KEYS_NAMED} more" if len(keys) > _KEYS_NAMED else ""
                 message = (
                     f"no cell of the release has {column}={key}: its keys are "
-                    f"{', '.join(known[:_KEYS_NAMED])}{more}"
+                    f"{', '.join(keys[:_KEYS_NAMED])}{more}"
                 )
                 raise UsageError(message)
             keep &= found

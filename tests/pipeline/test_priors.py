@@ -195,7 +195,7 @@ def test_a_bracket_that_is_not_closed_is_told_by_its_place(text: str, message: s
             parse(text)
 
 
-ONE_PARAMETER = {
+ONE_PARAMETER: dict[str, tuple[str, dict[str, Any]]] = {
     "bernoulli": ("Beta", {"column": "c"}),
     "geometric": ("Beta", {"column": "s", "upper": 20}),
     "poisson": ("Gamma", {"column": "s", "upper": 20}),
