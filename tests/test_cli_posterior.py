@@ -54,6 +54,20 @@ def test_a_posterior_says_what_it_rests_on(place: Place, suffice: Runner) -> Non
     assert "whole number" in suffice.text("posterior", "flights", "cancelled", "--n-prior", "-4", status=2)
 
 
+def test_a_posterior_says_what_does_not_exist_and_what_was_written(
+    place: Place, suffice: Runner, tmp_path: Path
+) -> None:
+    suffice.json("release", spec_file(place))
+    table = str(tmp_path / "draws.csv")
+    words = ("posterior", "flights", "stops", "--draws", "100")
+    heavy = suffice.text(*words, "--prior", "HalfCauchy(2)", "--out", table)
+    assert "left out do not exist" in heavy
+    assert f"wrote {table}" in heavy
+    plain = suffice.text(*words)
+    assert "do not exist" not in plain
+    assert "wrote" not in plain
+
+
 def test_a_posterior_is_written_as_a_card(place: Place, suffice: Runner, tmp_path: Path) -> None:
     suffice.json("release", spec_file(place))
     page = tmp_path / "card.html"

@@ -146,6 +146,7 @@ def posterior(
     if drawn_from.n_prior is not None:
         print(f"prior of N: {drawn_from.n_prior}")
     print(f"answers that take draws rest on {draws} draws")
+    rendering.print_written(out, plot, card)
 
 
 def _check_files(out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None) -> None:
@@ -166,4 +167,6 @@ def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers:
     if drawn_from.method == "plug-in":
         print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
     rendering.print_rows(rows)
+    if any(row["mean"] is None or row["sd"] is None for row in rows):
+        print("\nmeans and standard deviations that are left out do not exist")
     cli_analysis.print_answers(answers)

@@ -34,6 +34,13 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200) -> None:
         print(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
 
 
+def print_written(*files: Path | None) -> None:
+    """Say which files there are now."""
+    for file in files:
+        if file is not None:
+            print(f"wrote {file}")
+
+
 def print_saturation(statistic: NoisyStatistic) -> None:
     """Say that values stand at an end of their type, and so are no unbiased estimates."""
     if statistic.n_saturated:
