@@ -47,10 +47,7 @@ NEGLIGIBLE = 0.01
 LARGEST_BOUND = 1024
 """Above it the law of one record has too many values to be quick: clipping is not modelled but warned of."""
 _FAR = 8.0
-_EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.08, 0.16, 0.28, 0.4])
-_ENDS = np.concatenate([_EDGES, [0.5], 1.0 - _EDGES[::-1]])
 _PLACES = np.linspace(-30.0, 30.0, 8193)
-_LEVELS, _CHANCES = (_ENDS[1:] + _ENDS[:-1]) / 2.0, np.diff(_ENDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,13 +129,7 @@ def pooled_with_clipping(
     if isinstance(prior, Density) and is_possible:
         return clipped_law(parts, prior, n_priors), np.ones(cells, dtype=bool)
     plain = pooled_grid_law(parts, prior, n_priors)
-    matters = np.zeros(cells, dtype=bool)
-    if is_possible:
-        mean, sd = plain.means, plain.sds
-        values = plain.quantiles(plain.name, _LEVELS.tolist(), 1, np.random.default_rng(0))
-        far = _far(plain.name, mean, sd)
-        matters = ~(np.max(_shifts(parts[0], far), axis=1) <= NEGLIGIBLE * sd)
-        matters &= ~(_shifts(parts[0], values) @ _CHANCES <= NEGLIGIBLE * sd)
+    matters = _matters(parts[0], plain) if is_possible else np.zeros(cells, dtype=bool)
     return _partly(plain, parts, prior, n_priors, matters), matters
 
 
@@ -161,7 +152,7 @@ def _partly(
     return law if matters.all() else PartlyClipped(plain=plain, clipped=law, modelled=matters)
 
 
-def _matters(statistic: NoisyStatistic, law: LatentSumLaw) -> Mask:
+def _matters(statistic: NoisyStatistic, law: LatentSumLaw | GridLaw) -> Mask:
     """Whether the expected shift under a law without clipping is more than negligible, (n_cells,)."""
     (name,) = law.parameters
     mean, sd = law.mean(name), law.sd(name)
@@ -171,7 +162,7 @@ def _matters(statistic: NoisyStatistic, law: LatentSumLaw) -> Mask:
         # A shift depends on the parameter alone: one table serves all cells.
         line = LINES[FAMILIES[statistic.plan.family].prior]
         shift = _shifts(statistic, line.parameter(_PLACES))
-        average = law.take(near).average(lambda place: np.interp(place, _PLACES, shift))
+        average = law.average(lambda place: np.interp(place, _PLACES, shift), near)
         matters[near] = ~(average <= NEGLIGIBLE * sd[near])
     return matters
 

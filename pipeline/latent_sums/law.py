@@ -114,10 +114,11 @@ class LatentSumLaw:
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
 
-    def average(self, function: Callable[[Floats], Floats]) -> Floats:
-        """Averages (n_cells,) of a function of places on the line; see ``Components.average``."""
+    def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
+        """Averages in some cells, ascending, of a function of places on the line; see ``Components``."""
+        some = self.take(cells)
         averages = [
-            self.merged.take(batch).average(self.update, function, len(batch)) for batch in batches(self.sums)
+            some.merged.take(batch).average(some.update, function, len(batch)) for batch in batches(some.sums)
         ]
         return np.concatenate(averages)
 

@@ -20,11 +20,12 @@ from suffice.pipeline.accepted_priors import refused_prior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import interval, noisy_moments, project
 from suffice.pipeline.planes.exact import Exact, exists
+from suffice.pipeline.planes.grids import TooManyError
 from suffice.pipeline.planes.law import PlaneLaw
 from suffice.pipeline.planes.on_plane import DensityOnPlane
 from suffice.pipeline.planes.panels import NowhereError, Panels, around, node_weights
 from suffice.pipeline.planes.product import Product
-from suffice.pipeline.planes.rows import LatentRows, TooManyError
+from suffice.pipeline.planes.rows import LatentRows
 from suffice.pipeline.priors import NormalInverseGamma
 
 if TYPE_CHECKING:

@@ -225,6 +225,8 @@ def table(
     elif out is None:
         rendering.print_rows(rows)
         rendering.print_saturation(chosen)
+    else:
+        rendering.print_written(out)
 
 
 app.command()(cli_posterior.posterior)

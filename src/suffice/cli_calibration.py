@@ -139,6 +139,7 @@ def calibrate(
         rendering.print_json({**found.to_dict(), "seed": seed})
     else:
         print(found)
+        rendering.print_written(plot)
 
 
 def _check_simulation(simulations: int | None, seed: int | None) -> None:

@@ -120,3 +120,4 @@ def pool(
         print(f"{relation.replace('_', ' ')}: {', '.join(names)}")
     print(f"prior: {posterior.prior}")
     print(f"prior of N: {posterior.n_prior}")
+    rendering.print_written(out)

@@ -166,6 +166,9 @@ def test_a_conjugate_prior_with_its_mass_at_an_end_is_sampled_and_says_so() -> N
     assert isinstance(weak.law, PooledLaw)
     assert weak.diagnostics["sampler"] == "importance"
     assert joint(parts, CONJUGATE).diagnostics == {}
+    # A mixture is not: what is wrong with it is said, and not what importance sampling does not take.
+    with pytest.raises(PriorError, match="its integral does not converge"):
+        joint(parts, Mixture(1, NormalInverseGamma(0, 1e-4, 0.05, 0.05), 1, CONJUGATE))
 
 
 def test_very_many_cells_under_a_conjugate_prior_are_sampled_and_say_so() -> None:
