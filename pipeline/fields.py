@@ -20,7 +20,6 @@ from suffice.pipeline.domains import (
     duplicate,
     period_labels,
 )
-from suffice.pipeline.lattice import FEWEST_BITS, MOST_BITS
 from suffice.pipeline.numbers import format_number, parse_decimal, parse_epsilon
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
@@ -30,6 +29,8 @@ _LARGEST_BOUND = Fraction(10) ** 150
 """Squares of a bounded column must stay finite in float64."""
 LARGEST_COUNT = 10**9
 """Lattice values are 32-bit integers."""
+FEWEST_BITS = 2
+MOST_BITS = 24
 RESERVED = frozenset(
     [
         "component",

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEFAULT_BITS = 16
-FEWEST_BITS, MOST_BITS = 2, 24
 
 
 def require_interval(lower: Fraction, upper: Fraction) -> None:
