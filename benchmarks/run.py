@@ -34,7 +34,7 @@ from workloads import (
     run_polars,
 )
 
-from suffice.pipeline.cluster import open_cluster
+from suffice.pipeline.reduce.cluster import open_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

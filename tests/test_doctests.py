@@ -14,7 +14,7 @@ import pytest
 import suffice
 
 # Alembic's environment runs migrations when it is imported; it has no examples.
-NOT_IMPORTED = "suffice.storage.migrations."
+NOT_IMPORTED = "suffice.storage.ledger.sql.migrations."
 
 
 def modules_with_examples() -> list[str]:

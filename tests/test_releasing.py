@@ -24,7 +24,7 @@ from suffice.errors import (
     WrongStoreError,
 )
 from suffice.releasing import carry_out
-from suffice.storage.ledger import open_ledger
+from suffice.storage.ledger.opening import open_ledger
 from support.making import ORIGINS, Place, flights, make_place
 
 
@@ -235,7 +235,7 @@ def test_a_missing_engine_is_named_before_anything_is_charged(place: Place, pack
     words = ["release", str(place.write_spec()), "--store", place.store, "--ledger", place.ledger]
     script = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        f"from suffice.cli import main; main([*{words!r}, '--json'])"
+        f"from suffice.cli.app import main; main([*{words!r}, '--json'])"
     )
     finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert finished.returncode == 1, finished.stderr

@@ -16,13 +16,13 @@ from suffice.errors import (
     ChargeSpentError,
     StageFailedError,
 )
-from suffice.storage.manifest import compose_manifest
-from suffice.storage.release_store import open_store
-from suffice.storage.sql_ledger import SqlLedger
+from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+from suffice.storage.releases.manifest import compose_manifest
+from suffice.storage.releases.release_store import open_store
 from support.making import Place, make_place
 
 if TYPE_CHECKING:
-    from suffice.storage.ledger import Charge
+    from suffice.storage.ledger.charge import Charge
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_failure_after_drawing_began_is_spent_and_fenced(
         raise RuntimeError("secret 4242")
 
     if stage == "drawing":
-        monkeypatch.setattr("suffice.pipeline.mechanism.privatize", fail)
+        monkeypatch.setattr("suffice.pipeline.mechanism.mechanism.privatize", fail)
     else:
         monkeypatch.setattr("suffice.releasing.compose_manifest", fail)
     with pytest.raises(StageFailedError) as caught:
@@ -105,7 +105,7 @@ def test_what_was_staged_is_published_by_the_next_run(place: Place, monkeypatch:
     def fail(*_args: object, **_kwargs: object) -> None:
         raise OSError("the store is away")
 
-    monkeypatch.setattr("suffice.storage.release_store.ReleaseStore.put_manifest", fail)
+    monkeypatch.setattr("suffice.storage.releases.release_store.ReleaseStore.put_manifest", fail)
     with pytest.raises(StageFailedError, match="again publishes it"):
         place.run()
     staged = place.charge()
@@ -128,7 +128,7 @@ def test_a_tombstone_where_staged_bytes_belong_spends_the_charge(
     def fail(*_args: object, **_kwargs: object) -> None:
         raise OSError("the store is away")
 
-    monkeypatch.setattr("suffice.storage.release_store.ReleaseStore.put_manifest", fail)
+    monkeypatch.setattr("suffice.storage.releases.release_store.ReleaseStore.put_manifest", fail)
     with pytest.raises(StageFailedError):
         place.run()
     staged = place.charge()
@@ -164,7 +164,7 @@ def test_an_interrupt_while_reading_returns_the_epsilon(place: Place) -> None:
     script = f"""
 import os, signal, sys
 from suffice import cli
-import suffice.pipeline.reduce as reduce
+import suffice.pipeline.reduce.tree as reduce
 original = reduce.exact_sums
 def interrupted(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGTERM)

@@ -10,7 +10,7 @@ import pytest
 
 import suffice
 from suffice.releasing import carry_out
-from suffice.storage.verify import verify_release
+from suffice.storage.operations.verify_release import verify_release
 from support.making import make_place
 
 if TYPE_CHECKING:

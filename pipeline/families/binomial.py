@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.families.one_sum import (
+from suffice.pipeline.declaration.fields import Count
+from suffice.pipeline.distributions.conjugate_priors import Beta
+from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
     beta_law,
@@ -19,16 +21,14 @@ from suffice.pipeline.families.one_sum import (
     one_sum_family,
     success_log_likelihood,
 )
-from suffice.pipeline.fields import Count
-from suffice.pipeline.priors import Beta
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Law:
 
 def marginal(prior: Beta, parameters: Parameters) -> Marginal:
     """Return the beta binomial law of the successes among all trials."""
-    from suffice.pipeline.latent_sums.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
 
     return BetaBinomial(
         concentration1=prior.concentration1,

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from suffice.pipeline.families.one_sum import (
+from suffice.pipeline.declaration.fields import Positive
+from suffice.pipeline.distributions.conjugate_priors import Gamma
+from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
     bounds,
@@ -19,19 +21,17 @@ from suffice.pipeline.families.one_sum import (
     one_sum_family,
     rate_log_likelihood,
 )
-from suffice.pipeline.families.outside import gamma_rate_outside
-from suffice.pipeline.fields import Positive
-from suffice.pipeline.priors import Gamma
+from suffice.pipeline.statistics.beyond_bounds import gamma_rate_outside
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.families.outside import Outside
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 

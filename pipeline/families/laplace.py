@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.one_sum import (
+from suffice.pipeline.declaration.fields import Bound, Positive
+from suffice.pipeline.distributions.conjugate_priors import InverseGamma
+from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
     bounds,
@@ -21,20 +23,18 @@ from suffice.pipeline.families.one_sum import (
     inverse_gamma_law,
     one_sum_family,
 )
-from suffice.pipeline.families.outside import gamma_scale_outside
-from suffice.pipeline.fields import Bound, Positive
-from suffice.pipeline.lattice import require_interval
-from suffice.pipeline.priors import InverseGamma
-from suffice.pipeline.transforms import Shape, Transform
+from suffice.pipeline.statistics.beyond_bounds import gamma_scale_outside
+from suffice.pipeline.statistics.lattice import require_interval
+from suffice.pipeline.statistics.transforms import Shape, Transform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.families.outside import Outside
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 

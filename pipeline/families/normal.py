@@ -9,32 +9,41 @@ Sensitivity in `sensitivity.md`: partition-of-unity, the quadratic Bernstein bas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity, combination
-from suffice.pipeline.families.outside import normal_outside
-from suffice.pipeline.fields import Bound, ColumnSpec, LatticeBits, MomentWeight, Nulls, NullsField
-from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser, require_interval
-from suffice.pipeline.priors import NormalInverseGamma
-from suffice.pipeline.sensitivity import Design, minimal_moments
-from suffice.pipeline.simulation import power_sums
-from suffice.pipeline.sums import LatticeColumn, PowerSums
+from suffice.pipeline.declaration.fields import (
+    Bound,
+    ColumnSpec,
+    LatticeBits,
+    MomentWeight,
+    Nulls,
+    NullsField,
+)
+from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.statistics.beyond_bounds import normal_outside
+from suffice.pipeline.statistics.block import Block, Parameters, Quantity, combination
+from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
+from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums
+from suffice.pipeline.statistics.moment_columns import first_moment
+from suffice.pipeline.statistics.normal_sums import NormalSums
+from suffice.pipeline.statistics.sensitivity import Design, minimal_moments
+from suffice.pipeline.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.outside import Outside
-    from suffice.pipeline.latent_moments.noisy import NoisyMoments
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.simulation import SimulatedSums
-    from suffice.pipeline.transforms import Transform
+    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.statistics.transforms import Transform
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,13 +73,6 @@ def require_weight(weight: Fraction | None, bits: int) -> None:
     if weight is not None and weight > 1 << bits:
         message = f"moment_weight is at most 2^lattice_bits = {1 << bits}"
         raise ValueError(message)
-
-
-def first_moment(steps: int, weight: Fraction, value: str = "X") -> str:
-    """Return the name of the component of a weighted first moment."""
-    shift = (steps / weight).numerator.bit_length() - steps.bit_length()
-    exponent = f"(m{shift:+d})" if shift else "m"
-    return f"2^{exponent} sum({value})"
 
 
 def measure(spec: NormalSpec, transform: Transform | None = None) -> PowerSums:
@@ -148,25 +150,6 @@ def default_prior(parameters: Parameters) -> NormalInverseGamma:
     return NormalInverseGamma((lower + upper) / 2, 1, 3, (upper - lower) ** 2 / 8)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NormalSums:
-    """Projected sums of a normal statistic, of z = (x - centre) / half_range.
-
-    Attributes
-    ----------
-    n, total, total_of_squares : ndarray of shape (n_cells,), float64
-        Rows, sum of z, sum of z^2; all zero where the noisy n is not positive.
-    centre, half_range : float
-        In the column's unit.
-    """
-
-    n: Floats
-    total: Floats
-    total_of_squares: Floats
-    centre: float
-    half_range: float
-
-
 def project(statistic: NoisyStatistic) -> NormalSums:
     """Return N, sum and sum of squares in half ranges: n >= 0, |t| <= n, t^2 / n <= q <= n."""
     lower = statistic.plan.parameters.lower or Fraction(0)
@@ -202,7 +185,7 @@ def project(statistic: NoisyStatistic) -> NormalSums:
 
 def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
     """Update the prior with projected sums; see ``NormalInverseGammaLaw.updated``."""
-    from suffice.pipeline.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
 
     return NormalInverseGammaLaw.updated(prior, project(statistic))
 
@@ -216,7 +199,7 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     matters for few ``lattice_bits`` and is taken into account. Columns that vary by less than a step do not
     follow the model.
     """
-    from suffice.pipeline.latent_moments.noisy import (  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.normal.noisy_moments import (  # noqa: PLC0415 - consumers only
         BERNSTEIN,
         MOMENTS,
         NoisyMoments,
@@ -253,8 +236,8 @@ def noise_aware(
     names: tuple[str, str] = ("mean", "variance"),
 ) -> Law:
     """Return the exact posterior: N and both sums are latent, N with its own prior."""
-    from suffice.pipeline.latent_moments.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.laws import MomentLaw  # noqa: PLC0415
+    from suffice.pipeline.engines.normal.distribution import MomentLaw  # noqa: PLC0415
+    from suffice.pipeline.engines.normal.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
 
     centre, half_range = interval(statistic.plan.parameters)
     posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))

@@ -6,14 +6,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.domains import Every, next_period, period_start
-from suffice.pipeline.spec import ALL
+from suffice.pipeline.declaration.domains import Every, next_period, period_start
+from suffice.pipeline.spec.spec import ALL
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
-    from suffice.pipeline.release import Release
+    from suffice.pipeline.pooling.release import Release
 
 
 class Relation(StrEnum):

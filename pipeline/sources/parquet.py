@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.plan import measures
+from suffice.pipeline.spec.plan import measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from suffice.pipeline.spec import Spec
+    from suffice.pipeline.spec.spec import Spec
 
 _TASK_VALUES = 8_000_000
 """Values (rows times columns) that make a task: some 0.1 s of one processor, against 2 ms to schedule it."""

@@ -41,11 +41,11 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("suffice.numpyro", "numpyro") from None
 
-from suffice.pipeline.likelihoods import observed
+from suffice.pipeline.numpyro_likelihoods import observed
 
 if TYPE_CHECKING:
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 
 def observe(

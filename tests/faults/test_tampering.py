@@ -18,17 +18,17 @@ import pytest
 
 from suffice.errors import LedgerCorruptError, ReleaseCorruptError, SignatureError
 from suffice.releasing import carry_out
-from suffice.storage import canonical_json
-from suffice.storage.chain import Entry, Head, check_chain, public_entry
-from suffice.storage.keys import new_keys
-from suffice.storage.ledger import create_ledger, open_ledger
-from suffice.storage.manifest import checksum
-from suffice.storage.parquet import encode_statistic
-from suffice.storage.release_store import open_release, open_store
-from suffice.storage.replay import replay
-from suffice.storage.signing import Signer, load_signer
-from suffice.storage.verify import verify_release
-from suffice.storage.verify_ledger import compare_with_store
+from suffice.storage.ledger.chain import Entry, Head, check_chain, public_entry
+from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.ledger.replay import replay
+from suffice.storage.operations.verify_ledger import compare_with_store
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.releases.manifest import checksum
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import open_release, open_store
+from suffice.storage.signatures import canonical_json
+from suffice.storage.signatures.keys import new_keys
+from suffice.storage.signatures.signing import Signer, load_signer
 from support.making import make_place
 from support.paid import Books, copy_database, open_books, pay, restore_database, steps
 from support.releases import flip_bit, make_plan, publish, some_values

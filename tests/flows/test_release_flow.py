@@ -17,7 +17,7 @@ import pytest
 
 import suffice
 from suffice.flows.embedded import embedded_environment, run_embedded
-from suffice.storage.ledger import open_ledger
+from suffice.storage.ledger.opening import open_ledger
 from support.making import Place, flights, make_place, mapping
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice import releasing
-from suffice.pipeline.spec import load_spec
+from suffice.pipeline.spec.spec import load_spec
 from suffice.releasing import carry_out
-from suffice.storage import canonical_json
-from suffice.storage.keys import new_keys
-from suffice.storage.ledger import open_ledger
-from suffice.storage.manifest import checksum, compose_manifest
-from suffice.storage.parquet import encode_statistic
-from suffice.storage.release_store import open_store
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.releases.manifest import checksum, compose_manifest
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import open_store
+from suffice.storage.signatures import canonical_json
+from suffice.storage.signatures.keys import new_keys
 from support.making import flights, make_place, mapping, write_parts
 from support.paid import copy_database
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.special import bdtr, bdtrc, chdtrc
 
-from suffice.pipeline.posterior import PLUG_IN
-from suffice.pipeline.verdict import BINS
+from suffice.pipeline.calibration.result import BINS
+from suffice.pipeline.posterior.posterior import PLUG_IN
 from support.audit import (
     EPSILONS,
     ROWS,
@@ -29,7 +29,7 @@ from support.audit import (
 from support.worlds import CONDITIONS, MOST_CLIPPED, ORIGIN, noise_aware_families
 
 if TYPE_CHECKING:
-    from suffice.pipeline.verdict import Ranks
+    from suffice.pipeline.calibration.result import Ranks
 
 BY_MCMC = noise_aware_families(by_mcmc=True)
 FAMILIES = [*noise_aware_families(), *BY_MCMC]

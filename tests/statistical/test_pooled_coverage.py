@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
+from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
 from suffice.pipeline.families import FAMILIES as FAMILIES_BY_NAME
-from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
-from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.pooling.releases import pooled, seen_again
-from suffice.pipeline.priors import NormalInverseGamma
+from suffice.pipeline.pooling.pool import pooled, seen_again
+from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 from support.worlds import noise_aware_families, simulated_world
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Ranks: TypeAlias = NDArray[np.int64]
     Floats: TypeAlias = NDArray[np.float64]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice.pipeline.plan import compile_plan
+from suffice.pipeline.spec.plan import compile_plan
 from support.making import make_place
 from support.noise_law import accepts, sample_size
 

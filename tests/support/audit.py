@@ -17,17 +17,17 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from suffice.pipeline.calibration import simulate
+from suffice.pipeline.calibration.calibrate import simulate
+from suffice.pipeline.calibration.result import LEFT_OUT
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.n_prior import Fixed
-from suffice.pipeline.posterior import NOISE_AWARE
-from suffice.pipeline.verdict import LEFT_OUT
+from suffice.pipeline.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.priors.record_count import Fixed
 from support.worlds import most_clipped, noise_aware_families, simulated_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from suffice.pipeline.verdict import Ranks
+    from suffice.pipeline.calibration.result import Ranks
 
 SIMULATIONS = 4000
 ROWS = (20, 100, 1000, 10_000)

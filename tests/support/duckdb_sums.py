@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from suffice.pipeline.domains import Domain, DomainKind, period_start
-from suffice.pipeline.plan import measures
-from suffice.pipeline.sums import (
+from suffice.pipeline.declaration.domains import Domain, DomainKind, period_start
+from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.statistics.measure import (
     CodeColumn,
     CodeCounts,
     MomentSums,
@@ -20,15 +20,15 @@ from suffice.pipeline.sums import (
     TableCounts,
     TransitionCounts,
 )
-from suffice.pipeline.transforms import Shape
+from suffice.pipeline.statistics.transforms import Shape
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.spec import Spec
-    from suffice.pipeline.transforms import Transform
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.statistics.transforms import Transform
 
 
 def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dict[str, NDArray[Any]]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import betainc, gammaln
 
-from suffice.pipeline.counts.noisy import NoisyCounts
+from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.priors.record_count import NPrior
 
     Floats: TypeAlias = NDArray[np.float64]
 

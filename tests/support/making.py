@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.pipeline.spec import Spec, load_spec
+from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.releasing import Outcome, carry_out
-from suffice.storage.ledger import Account, Charge, create_ledger, open_ledger
+from suffice.storage.ledger.opening import create_ledger, open_ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.charge import Charge
 
 ORIGINS = ["EWR", "JFK", "LGA"]
 

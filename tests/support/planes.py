@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy import stats
 
+from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
 from suffice.pipeline.families.normal import noisy_moments
-from suffice.pipeline.priors import NormalInverseGamma
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice import cli
+from suffice.cli import app
 from support.making import mapping
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Runner:
     def text(self, *words: str, status: int = 0) -> str:
         """Run a command that ends with a status, and return what it printed."""
         with pytest.raises(SystemExit) as caught:
-            cli.main(words)
+            app.main(words)
         captured = self.capsys.readouterr()
         assert caught.value.code == status, captured
         return captured.out if status == 0 else captured.out + captured.err
@@ -31,7 +31,7 @@ class Runner:
     def json(self, *words: str, status: int = 0) -> Any:
         """Run a command that ends with a status, and return its one document."""
         with pytest.raises(SystemExit) as caught:
-            cli.main([*words, "--json"])
+            app.main([*words, "--json"])
         captured = self.capsys.readouterr()
         assert caught.value.code == status, captured
         assert captured.err == ""

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.calibration.simulated_release import World, world_of
+from suffice.pipeline.declaration.fields import canonical
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.contract import Parameters
-from suffice.pipeline.fields import canonical
-from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.plan import compile_plan
-from suffice.pipeline.posterior import NOISE_AWARE
-from suffice.pipeline.simulation import SimulatedSums
-from suffice.pipeline.spec import load_spec
-from suffice.pipeline.world import World, world_of
+from suffice.pipeline.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.statistics.block import Parameters
+from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 from support.noisy import COLUMNLESS, NO_NULLS, noisy_statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.priors.record_count import NPrior
 
 SEVERAL = {"multivariate_normal", "linear_regression"}
 """Families of several bounded columns."""

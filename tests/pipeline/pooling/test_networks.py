@@ -11,21 +11,22 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from suffice.pipeline.counts.network import posterior
-from suffice.pipeline.counts.network.posterior import NoisyTables
-from suffice.pipeline.inference import noise_aware_posterior
-from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.pooling.networks import pooled_network_law
-from suffice.pipeline.pooling.releases import pooled
-from suffice.pipeline.structure import CountTable, Variable
+from suffice.pipeline.engines.network import posterior
+from suffice.pipeline.engines.network.pooled import pooled_network_law
+from suffice.pipeline.engines.network.posterior import NoisyTables
+from suffice.pipeline.pooling.pool import pooled
+from suffice.pipeline.pooling.roll_up import roll_up
+from suffice.pipeline.posterior.infer import noise_aware_posterior
+from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.statistics.count_table import CountTable, Variable
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.pooling.tables import PooledTablesLaw
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.engines.pooled.multinomial import PooledTablesLaw
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
     Tables: TypeAlias = tuple[list[list[int]], float, NPrior]
@@ -152,7 +153,7 @@ def test_a_roll_up_with_hardly_any_noise_is_the_update_with_the_sums() -> None:
     """Three regions of 300, 60 and 600 rows: the probabilities are those of all 960."""
     nodes = {"a": UNION, "b": {**UNION, "parents": ["a"]}, "c": {**UNION, "parents": ["b"]}}
     region = np.array([10, 20, 4, 6, 5, 15, 3, 6, 12, 9])
-    rolled = network(nodes, [(times * region).tolist() for times in (10, 2, 20)], "60").roll_up("region")
+    rolled = roll_up(network(nodes, [(times * region).tolist() for times in (10, 2, 20)], "60"), "region")
     found = rolled.posterior()
     counts = 32 * region.reshape(-1, 2)
     expected = ((1 + counts) / (2 + counts.sum(axis=1, keepdims=True))).ravel()

@@ -11,17 +11,17 @@ import pytest
 from scipy import stats
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.contract import Parameters
-from suffice.pipeline.inference import noise_aware_posterior
-from suffice.pipeline.pooling.releases import seen_again
+from suffice.pipeline.pooling.pool import seen_again
+from suffice.pipeline.posterior.infer import noise_aware_posterior
+from suffice.pipeline.statistics.block import Parameters
 from support.worlds import simulated_world
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.world import World
+    from suffice.pipeline.calibration.simulated_release import World
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from suffice.pipeline.sources.parquet import open_source, read_batches, read_sch
 from support.hostile import categorical, make_spec, normal
 
 if TYPE_CHECKING:
-    from suffice.pipeline.spec import Spec
+    from suffice.pipeline.spec.spec import Spec
 
 CANARY = "CANARY-7d1f"
 
