@@ -216,7 +216,7 @@ def decode(directory: Path) -> int:
     paths = sorted(directory.glob("*.parquet"))
     groups = [(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)]
     with ThreadPoolExecutor(n_threads()) as pool:
-        return sum(pool.map(lambda place: read(*place), groups))
+        return sum(pool.map(lambda workspace: read(*workspace), groups))
 
 
 def _centre_and_half(column: str) -> tuple[float, float]:

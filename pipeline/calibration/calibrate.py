@@ -1,10 +1,10 @@
 """Simulation-based calibration: whether 95 % intervals of a release's posteriors hold 95 % of the truths.
 
 For every simulation the parameters are drawn from their prior and a private N from its own, a data set from
-the model, its sums are clipped and rounded as the release's were, and noise of the release's law is added.
-The posterior of these is then sampled as a user samples it; that of the same records without clipping ignores
-it. Where model and posterior fit, the rank of the truth among ``DRAWS`` independent draws is uniform on
-``0..DRAWS``, whatever the problem.
+the model, its sums are clipped and rounded as the release's were, and noise of the release's distribution is
+added. The posterior of these is then sampled as a user samples it; that of the same records without clipping
+ignores it. Where model and posterior fit, the rank of the truth among ``DRAWS`` independent draws is uniform
+on ``0..DRAWS``, whatever the problem.
 
 References
 ----------
@@ -21,7 +21,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.pipeline.calibration.result import DRAWS, Calibration, Ranks
-from suffice.pipeline.calibration.simulated_release import require_drawable, require_positive, world_of
+from suffice.pipeline.calibration.simulated_release import (
+    generative_model_of,
+    require_drawable,
+    require_positive,
+)
 from suffice.pipeline.posterior.infer import posterior_of, require_way_of_clipping
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, generator
 from suffice.pipeline.statistics.measure import MomentSums
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.calibration.simulated_release import World
+    from suffice.pipeline.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
@@ -124,18 +128,20 @@ def calibrate(
         require_positive("simulations", simulations)
     chosen = release.statistic(statistic).where(where)
     require_way_of_clipping(clipping)
-    world = world_of(chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior)
-    world = dataclasses.replace(world, clipping=clipping)
+    generative_model = generative_model_of(
+        chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior
+    )
+    generative_model = dataclasses.replace(generative_model, clipping=clipping)
     if simulations is None:
-        simulations = SLOW_SIMULATIONS if world.is_slow else SIMULATIONS
-    simulated = simulate(world, simulations, generator(rng), progress)
+        simulations = SLOW_SIMULATIONS if generative_model.is_slow else SIMULATIONS
+    simulated = simulate(generative_model, simulations, generator(rng), progress)
     return Calibration(
         statistic=statistic,
-        family=world.plan.family,
+        family=generative_model.plan.family,
         method=method,
-        prior=str(world.prior),
-        n_prior=str(world.n_prior),
-        epsilon=world.plan.epsilon,
+        prior=str(generative_model.prior),
+        n_prior=str(generative_model.n_prior),
+        epsilon=generative_model.plan.epsilon,
         simulations=simulations,
         false_alarm=FALSE_ALARM,
         clipped_share=simulated.clipped_share,
@@ -145,13 +151,16 @@ def calibrate(
 
 
 def simulate(
-    world: World, simulations: int, rng: np.random.Generator, progress: Progress | None = None
+    generative_model: GenerativeModel,
+    simulations: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
 ) -> Simulated:
     """Draw data sets and their noisy sums, and rank each truth among draws of its posterior.
 
     Parameters
     ----------
-    world : World
+    generative model : GenerativeModel
     simulations : int, > 0
     rng : numpy.random.Generator
     progress : callable, optional
@@ -162,27 +171,29 @@ def simulate(
     UsageError
         Where more than ``MOST_RECORDS`` records would have to be drawn.
     """
-    sizes = world.sizes(simulations, rng)
-    batch = _batch(world)
+    sizes = generative_model.sizes(simulations, rng)
+    batch = _batch(generative_model)
     n_records = sum(sizes.tolist())
-    require_drawable(world, n_records)
+    require_drawable(generative_model, n_records)
     names: tuple[tuple[str, str | None], ...] = ()
     parts: list[tuple[Counts, Counts]] = []
     n_clipped = 0
     for start in range(0, simulations, batch):
         size = sizes[start : start + batch]
-        truth = world.truth(len(size), rng)
-        sums = world.sums(truth, size, rng)
-        noise = discrete_laplace(world.scale, (len(size), len(world.plan.components)), rng)
+        truth = generative_model.truth(len(size), rng)
+        sums = generative_model.sums(truth, size, rng)
+        noise = discrete_laplace(
+            generative_model.scale, (len(size), len(generative_model.plan.components)), rng
+        )
         seed = int(rng.integers(2**63))  # one for both, so that clipping is all that differs
-        names, clipped = _ranks(world, truth, sums.clipped, noise, np.random.default_rng(seed))
+        names, clipped = _ranks(generative_model, truth, sums.clipped, noise, np.random.default_rng(seed))
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
-        if world.family.clipped_record is not None:
+        if generative_model.family.clipped_record is not None:
             # Their posteriors differ also where nothing was clipped: that might have been.
             differs |= np.any(differs)
         if np.any(differs):
-            free = dataclasses.replace(world, clipping=IGNORED)
+            free = dataclasses.replace(generative_model, clipping=IGNORED)
             _, unclipped[differs] = _ranks(
                 free, truth[differs], sums.unclipped[differs], noise[differs], np.random.default_rng(seed)
             )
@@ -203,11 +214,15 @@ def simulate(
     return Simulated(clipped=with_clipping, unclipped=without, clipped_share=n_clipped / max(n_records, 1))
 
 
-def _batch(world: World) -> int:
+def _batch(generative_model: GenerativeModel) -> int:
     """Return how many posteriors are worked out at once."""
-    if not world.is_slow:
+    if not generative_model.is_slow:
         return _BATCH
-    return _CHAINS_BATCH if isinstance(world.family.measure(world.entry), MomentSums) else _SLOW_BATCH
+    return (
+        _CHAINS_BATCH
+        if isinstance(generative_model.family.measure(generative_model.entry), MomentSums)
+        else _SLOW_BATCH
+    )
 
 
 def _names(posterior: Posterior) -> tuple[tuple[str, str | None], ...]:
@@ -222,7 +237,7 @@ def _names(posterior: Posterior) -> tuple[tuple[str, str | None], ...]:
 
 
 def _ranks(
-    world: World,
+    generative_model: GenerativeModel,
     truth: Floats,
     sums: NDArray[np.object_],
     noise: Counts,
@@ -230,11 +245,11 @@ def _ranks(
 ) -> tuple[tuple[tuple[str, str | None], ...], Counts]:
     """Names of the parameters, and the truths' ranks among posterior draws, (n_simulations, n_parameters)."""
     posterior = posterior_of(
-        world.noisy(sums, noise),
-        method=world.method,
-        prior=world.prior,
-        n_prior=world.believed_n_prior,
-        clipping=world.clipping,
+        generative_model.noisy(sums, noise),
+        method=generative_model.method,
+        prior=generative_model.prior,
+        n_prior=generative_model.believed_n_prior,
+        clipping=generative_model.clipping,
     )
     drawn = posterior.sample(DRAWS, rng)
     names = _names(posterior)

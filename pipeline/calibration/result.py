@@ -1,4 +1,4 @@
-"""What a calibration found: ranks, coverage, and a verdict whose rate of false alarms is stated."""
+"""What a calibration found: ranks, coverage, and a conclusion whose rate of false alarms is stated."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Ranks:
 
     @property
     def rank_p_value(self) -> float:
-        """Chance of a histogram at least as uneven, by the chi-square law that it has in the limit."""
+        """Chance of a histogram at least as uneven, by its chi-square distribution in the limit."""
         from scipy.special import chdtrc  # noqa: PLC0415 - slow to import
 
         return float(chdtrc(BINS - 1, self.chi_square))
@@ -104,7 +104,7 @@ class Calibration:
     clipped_share : float
         The share of simulated records that were clipped.
     clipped, unclipped : tuple of Ranks
-        With clipping as in the release, which the verdict rests on, and of the same records without.
+        With clipping as in the release, which the conclusion rests on, and of the same records without.
     """
 
     statistic: str
@@ -120,7 +120,7 @@ class Calibration:
     unclipped: tuple[Ranks, ...] = field(repr=False)
 
     @property
-    def verdict(self) -> str:
+    def conclusion(self) -> str:
         """``calibrated``, ``calibrated but for clipping`` (it fails with clipping alone), or neither."""
         if self._holds(self.clipped):
             return CALIBRATED
@@ -173,7 +173,7 @@ class Calibration:
             "draws": DRAWS,
             "false_alarm": self.false_alarm,
             "clipped_share": self.clipped_share,
-            "verdict": self.verdict,
+            "conclusion": self.conclusion,
             "passing": {f"coverage_{mass * 100:.0f}": self.passing(mass) for mass in LEFT_OUT},
             "rows": [
                 {**row, "histogram": histogram}
@@ -200,12 +200,12 @@ class Calibration:
 
     @property
     def explanation(self) -> str:
-        """The verdict in words: how sure it is, and what clipping has to do with it."""
+        """The conclusion in words: how sure it is, and what clipping has to do with it."""
         share = f"{100 * self.clipped_share:.3g} % of the simulated records are clipped"
         alarm = f"a calibrated posterior is called otherwise at most {self.false_alarm:g} of the time"
-        if self.verdict == CALIBRATED:
+        if self.conclusion == CALIBRATED:
             reason = share
-        elif self.verdict == CLIPPING:
+        elif self.conclusion == CLIPPING:
             reason = f"{share}, and without clipping the same simulations pass: wider bounds would help"
         elif self.clipped_share > 0.0:
             reason = f"{share}; without clipping the same simulations fail as well"
@@ -213,7 +213,7 @@ class Calibration:
             reason = "no record is clipped: clipping has no part in it"
         low, high = self.passing(0.95)
         unseen = f"95 % intervals pass that cover {100 * low:.1f} to {100 * high:.1f} %"
-        return f"{self.verdict}: {reason} ({alarm}; {unseen})"
+        return f"{self.conclusion}: {reason} ({alarm}; {unseen})"
 
 
 def _coverage_p_values(covered: NDArray[np.int64], simulations: int, mass: float) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The world of a released statistic: how its data, sums and noise come about, for simulations."""
+"""The generative model of a released statistic: how its data, sums and noise come about, for simulations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_RECORDS = 10**10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class GenerativeModel:
     """How data sets and their noisy sums come about, and how their posteriors are computed.
 
     Attributes
@@ -126,14 +126,14 @@ class World:
         )
 
 
-def world_of(
+def generative_model_of(
     statistic: NoisyStatistic,
     entry: Mapping[str, Any],
     method: str = NOISE_AWARE,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
-) -> World:
-    """Return the world of a released statistic, from its plan and its entry in the canonical plan.
+) -> GenerativeModel:
+    """Return the generative model of a released statistic, from its plan and its entry in the canonical plan.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def world_of(
     )
     # The posterior of a real cell: what is wrong with the method or the prior is said before any simulation.
     posterior = posterior_of(cell, method=method, prior=prior, n_prior=believed)
-    return World(
+    return GenerativeModel(
         entry=spec,
         plan=plan,
         scale=plan.scale,
@@ -172,7 +172,7 @@ def world_of(
     )
 
 
-def require_drawable(world: World, n_records: int) -> None:
+def require_drawable(generative_model: GenerativeModel, n_records: int) -> None:
     """Refuse more than ``MOST_RECORDS`` records, unless they are drawn as counts.
 
     Raises
@@ -180,7 +180,9 @@ def require_drawable(world: World, n_records: int) -> None:
     UsageError
         Naming the ways out.
     """
-    if n_records > MOST_RECORDS and not isinstance(world.family.measure(world.entry), CodeCounts):
+    if n_records > MOST_RECORDS and not isinstance(
+        generative_model.family.measure(generative_model.entry), CodeCounts
+    ):
         message = (
             f"{n_records} records would have to be drawn, more than {MOST_RECORDS}: ask for fewer "
             "simulations or fewer records each"

@@ -13,7 +13,7 @@ import numpy as np
 
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.exact_sums import LIMB_BITS, Table, normalise, zero_table
-from suffice.pipeline.chunk.row_readers import NO_PLACE
+from suffice.pipeline.chunk.row_readers import NO_POSITION
 from suffice.pipeline.statistics.measure import CodeCounts, PowerSums, TableCounts, TransitionCounts
 
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ class TransitionAccumulator:
         units : ndarray of int32, shape (n_rows,)
             Rows of one unit have one number.
         order : ndarray of int64, shape (n_rows,)
-            Places in the order; `NO_PLACE` where there is none.
+            Places in the order; `NO_POSITION` where there is none.
         cells, codes : ndarray of int32, shape (n_rows,)
             Cells, and codes of the column, -1 where there is none.
         """
         # proof: first-transitions
-        chosen = np.flatnonzero((order != NO_PLACE) & (codes >= 0))
+        chosen = np.flatnonzero((order != NO_POSITION) & (codes >= 0))
         units, order, cells, codes = units[chosen], order[chosen], cells[chosen], codes[chosen]
         rows = np.lexsort((cells, codes, order, units)).astype(np.int32)
         n_codes = self.measure.of.n_codes

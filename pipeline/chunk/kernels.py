@@ -153,8 +153,8 @@ def count_transitions(
 ) -> None:
     """Count steps between consecutive `rows` of a unit and a cell, among the first `most` of each unit."""
     no_cell, steps = np.uint32(table.shape[0] - 1), 0
-    for place in range(1, len(rows)):
-        before, row = rows[place - 1], rows[place]
+    for position in range(1, len(rows)):
+        before, row = rows[position - 1], rows[position]
         steps = steps + 1 if units[before] == units[row] else 0
         if 0 < steps <= most and cells[before] == cells[row]:
             cell = min(np.uint32(cells[row]), no_cell)
@@ -313,10 +313,10 @@ def gather_by_cell(
             complete &= lattice[column, row] != NOTHING
         if complete:
             starts[cells[row]] -= 1
-            place = starts[cells[row]]
-            out[place, 0] = 1.0
+            position = starts[cells[row]]
+            out[position, 0] = 1.0
             for column in range(n_columns):
-                out[place, 1 + column] = lattice[column, row]
+                out[position, 1 + column] = lattice[column, row]
 
 
 @compiled(_input(types.int32), _input(types.int32), _table(types.int64))

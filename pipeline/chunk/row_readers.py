@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Codes: TypeAlias = NDArray[np.int32]
 
 
-NO_PLACE = -(2**63)
+NO_POSITION = -(2**63)
 """The place of nulls in a unit's order, before all others."""
 
 
@@ -96,19 +96,19 @@ class OrderReader:
         elif pa.types.is_boolean(kind):
             column = pc.cast(column, pa.uint8())
         if pa.types.is_null(kind) or column.null_count == len(column):
-            return np.full(len(column), NO_PLACE, np.int64)
+            return np.full(len(column), NO_POSITION, np.int64)
         if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            places = _ordered_bits(pc.cast(column, pa.float64(), safe=False))
+            positions = _ordered_bits(pc.cast(column, pa.float64(), safe=False))
         elif kind == pa.uint64():
-            places = _above_no_place((fixed_width(column) ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64))
+            positions = _above_no_position((fixed_width(column) ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64))
         else:
-            places = _above_no_place(fixed_width(column).astype(np.int64))
+            positions = _above_no_position(fixed_width(column).astype(np.int64))
         if column.null_count:
-            places[pc.is_null(column).to_numpy(zero_copy_only=False)] = NO_PLACE
-        return places
+            positions[pc.is_null(column).to_numpy(zero_copy_only=False)] = NO_POSITION
+        return positions
 
 
-def _above_no_place(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _above_no_position(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return integers one higher, so that the lowest is no null; the two highest share a place."""
     return values + (values < np.iinfo(np.int64).max)
 
@@ -117,7 +117,7 @@ def _ordered_bits(column: pa.Array) -> NDArray[np.int64]:
     """Return float64 numbers as integers of the same order; NaN counts as null, minus zero as zero."""
     values = fixed_width(column) + 0.0
     bits = values.view(np.int64)
-    return np.where(np.isnan(values), NO_PLACE, np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
+    return np.where(np.isnan(values), NO_POSITION, np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
 
 
 def column_reader(of: ReadColumn) -> CodeReader | LatticeReader:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Records = NDArray[np.uint64]
 
-_place = (types.int64, types.int64, types.int64)
+_position = (types.int64, types.int64, types.int64)
 _1 = np.uint64(1)
 
 
@@ -26,7 +26,7 @@ def pack_units(units: Records, chosen: NDArray[np.int32], records: Records) -> N
         records[row, 1] = units[chosen[row], 1]
 
 
-@compiled(read_only(types.int32), read_only(types.int32), *_place, writable(types.uint64, 2))
+@compiled(read_only(types.int32), read_only(types.int32), *_position, writable(types.uint64, 2))
 def pack(
     values: NDArray[np.int32], chosen: NDArray[np.int32], word: int, shift: int, lowest: int, records: Records
 ) -> None:
@@ -41,7 +41,7 @@ def pack(
             records[row, word] |= np.uint64(number) << left
 
 
-@compiled(read_only(types.uint64, 2), *_place, types.int64, types.int64, writable(types.int32))
+@compiled(read_only(types.uint64, 2), *_position, types.int64, types.int64, writable(types.int32))
 def unpack(
     records: Records, word: int, shift: int, bits: int, lowest: int, nothing: int, out: NDArray[np.int32]
 ) -> None:

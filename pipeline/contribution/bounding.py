@@ -115,7 +115,7 @@ def first_rows(records: Records, max_rows: int, key: UnitKey) -> Records:
 def number_units(records: Records, key: UnitKey) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return each row's unit as a number, and the number of rows by unit; both of shape (n_rows,)."""
     numbers, counts = np.empty(len(records), np.int32), np.zeros(len(records), np.int32)
-    siphash.number_units(records, *key.places, _slots(len(records)), numbers, counts)
+    siphash.number_units(records, *key.positions, _slots(len(records)), numbers, counts)
     return numbers, counts
 
 

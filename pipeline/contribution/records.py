@@ -89,7 +89,7 @@ class RecordLayout:
                 numbers[of] = (0, of.n_codes - 1, -1)
             else:
                 numbers[of] = (of.quantiser.lowest, of.quantiser.highest, NOTHING)
-        orders = {column: _UNIT_WORDS + place for place, column in enumerate(job.orders)}
+        orders = {column: _UNIT_WORDS + position for position, column in enumerate(job.orders)}
         widths = {of: (highest - lowest + 1).bit_length() for of, (lowest, highest, _) in numbers.items()}
         fields: dict[ReadColumn | str, Field] = {}
         word, shift = _UNIT_WORDS + len(orders), 0
@@ -226,7 +226,7 @@ def divide(
     part = np.zeros(len(units), np.int32)
     if enters is not None:
         part[~enters] = -1
-    siphash.assign_parts(units, *key.places, parts.start, len(parts), n_total, finely, part)
+    siphash.assign_parts(units, *key.positions, parts.start, len(parts), n_total, finely, part)
     order, ends = np.empty(len(units), np.int32), np.zeros(len(parts) + 1, np.int64)
     siphash.sort_by_part(part, ends, order)
     return order[: ends[-1]], ends

@@ -92,10 +92,10 @@ def hash_texts(offsets: NDArray[np.int64], data: NDArray[np.uint8], key0: int, k
         v0, v1, v2, v3 = _begin(key0, key1)
         v = (v0, v1 ^ _EE, v2, v3)
         whole = length - length % 8
-        for place in range(start, start + whole, 8):
+        for position in range(start, start + whole, 8):
             word = np.uint64(0)
             for byte in range(8):
-                word |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
+                word |= np.uint64(data[position + byte]) << np.uint64(8 * byte)
             v = _absorb(v, word)
         word = np.uint64(length & 0xFF) << np.uint64(56)
         for byte in range(length - whole):
@@ -108,7 +108,7 @@ def hash_texts(offsets: NDArray[np.int64], data: NDArray[np.uint8], key0: int, k
 
 
 @numba.njit(error_model="numpy", inline="always")
-def _place(first: Any, second: Any, key0: Any, key1: Any) -> Any:
+def _position(first: Any, second: Any, key0: Any, key1: Any) -> Any:
     """Spread units over 64 bits. What it gives decides where rows are handled, never which are kept."""
     z = ((first ^ key0) * _MULTIPLIER) ^ (second + key1)
     z = (z ^ (z >> _29)) * _OTHER_MULTIPLIER
@@ -134,7 +134,7 @@ def assign_parts(
     """
     total = np.uint64(n_total)
     for row in range(len(words)):
-        spread = _place(words[row, 0], words[row, 1], key0, key1)
+        spread = _position(words[row, 0], words[row, 1], key0, key1)
         half = spread & _LOW_HALF if finely else spread >> _32
         part = np.int64((half * total) >> _32) - first
         out[row] = part if (out[row] >= 0) & (part >= 0) & (part < n_parts) else -1
@@ -194,7 +194,7 @@ def number_units(
     mask, n_units = np.uint64(len(slots) - 1), 0
     for row in range(len(words)):
         first, second = words[row, 0], words[row, 1]
-        slot = _place(first, second, key0, key1) & mask
+        slot = _position(first, second, key0, key1) & mask
         while True:
             unit = slots[slot]
             if unit < 0:
@@ -213,9 +213,9 @@ def number_units(
 def settle_ties(words: Words, hashes: Words, order: NDArray[np.int64]) -> None:
     """Put rows of equal hashes, side by side in `order`, into the order of their words."""
     width = words.shape[1]
-    for place in range(1, len(order)):
-        row = order[place]
-        at = place
+    for position in range(1, len(order)):
+        row = order[position]
+        at = position
         while at > 0:
             before = order[at - 1]
             if hashes[before] != hashes[row]:
@@ -285,8 +285,8 @@ def take_first(
     kept: NDArray[np.bool_],
 ) -> None:
     """Keep the first `most` rows of each unit in `order`; `taken` is all 0 before."""
-    for place in range(len(order)):
-        row = order[place]
+    for position in range(len(order)):
+        row = order[position]
         unit = numbers[row]
         kept[row] = taken[unit] < most
         taken[unit] += 1

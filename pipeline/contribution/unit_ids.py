@@ -162,23 +162,23 @@ def _write_whole_decimals(wide: Words, words: Words) -> None:
     for row in range(len(wide)):
         is_negative = wide[row, 3] >> np.uint64(63) == 1
         carry = np.uint64(1)
-        for place in range(8):
-            limb = (wide[row, place >> 1] >> (half if place & 1 else np.uint64(0))) & low
+        for position in range(8):
+            limb = (wide[row, position >> 1] >> (half if position & 1 else np.uint64(0))) & low
             if is_negative:
                 limb = (limb ^ low) + carry
                 carry = limb >> half
-            limbs[place] = limb & low
+            limbs[position] = limb & low
         is_whole = True
         for division in range(5):  # by 10^9 four times, and by 10^2
             divisor = np.uint64(10**9) if division < 4 else np.uint64(100)
             rest = np.uint64(0)
-            for place in range(7, -1, -1):
-                dividend = (rest << half) | limbs[place]
-                limbs[place] = dividend // divisor
+            for position in range(7, -1, -1):
+                dividend = (rest << half) | limbs[position]
+                limbs[position] = dividend // divisor
                 rest = dividend % divisor
             is_whole &= rest == 0
-        for place in range(2, 8):
-            is_whole &= limbs[place] == 0
+        for position in range(2, 8):
+            is_whole &= limbs[position] == 0
         number = (limbs[1] << half) | limbs[0]
         if is_whole and (not is_negative or number <= _2_63):
             words[row, 0] = ~number + np.uint64(1) if is_negative else number

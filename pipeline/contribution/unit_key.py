@@ -13,12 +13,12 @@ class UnitKey:
 
     Parameters
     ----------
-    texts, places, ranks : (int, int)
+    texts, positions, ranks : (int, int)
         Three independent keys of 128 bits.
     """
 
     texts: tuple[int, int] = field(repr=False)
-    places: tuple[int, int] = field(repr=False)
+    positions: tuple[int, int] = field(repr=False)
     ranks: tuple[int, int] = field(repr=False)
 
     @classmethod
@@ -26,7 +26,7 @@ class UnitKey:
         """Return the keys in 48 bytes."""
         numbers = [int.from_bytes(secret[start : start + 8], "little") for start in range(0, 48, 8)]
         return cls(
-            texts=(numbers[0], numbers[1]), places=(numbers[2], numbers[3]), ranks=(numbers[4], numbers[5])
+            texts=(numbers[0], numbers[1]), positions=(numbers[2], numbers[3]), ranks=(numbers[4], numbers[5])
         )
 
     @classmethod

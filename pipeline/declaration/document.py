@@ -40,7 +40,7 @@ class Document:
         self.origin = origin
         self._lines = lines
 
-    def place(self, path: Path) -> str:
+    def location(self, path: Path) -> str:
         """Name a place: file, line where known, and the path of keys."""
         line = next(
             (self._lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self._lines), None
@@ -64,8 +64,8 @@ def read_yaml(text: str, origin: str) -> Document:
         content = reader.read(events)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = f"{origin}:{mark.line + 1}" if mark else origin
-        raise SpecError(place, f"this is not valid YAML: {error.problem}") from None
+        location = f"{origin}:{mark.line + 1}" if mark else origin
+        raise SpecError(location, f"this is not valid YAML: {error.problem}") from None
     except yaml.YAMLError:
         raise SpecError(origin, "this is not valid YAML: it holds a character YAML does not allow") from None
     return Document(content, origin, reader.lines)
@@ -96,8 +96,8 @@ class _YamlReader:
         return content
 
     def _refuse(self, event: yaml.Event, path: Path, rule: str, hint: str = "") -> NoReturn:
-        place = f"{self.origin}:{_line(event)}"
-        raise SpecError(f"{place}: {'.'.join(map(str, path))}" if path else place, rule, hint)
+        location = f"{self.origin}:{_line(event)}"
+        raise SpecError(f"{location}: {'.'.join(map(str, path))}" if path else location, rule, hint)
 
     def _node(self, event: yaml.Event, events: Iterator[yaml.Event], path: Path) -> Any:
         self.lines[path] = _line(event)
@@ -179,7 +179,7 @@ def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: PLR0911
         return "true" if value else "false"
     if isinstance(value, str):
         if any("\ud800" <= character <= "\udfff" for character in value):
-            raise SpecError(Document(None, origin, {}).place(path), "a lone surrogate is no text")
+            raise SpecError(Document(None, origin, {}).location(path), "a lone surrogate is no text")
         return str(value)
     if isinstance(value, int | Decimal):
         return str(value)
@@ -191,9 +191,9 @@ def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: PLR0911
         return {str(key): _as_text(entry, origin, (*path, str(key))) for key, entry in value.items()}
     if isinstance(value, list | tuple | range):
         return [_as_text(entry, origin, (*path, index)) for index, entry in enumerate(value)]
-    place = Document(None, origin, {}).place(path)
+    location = Document(None, origin, {}).location(path)
     raise SpecError(
-        place, "the value is missing" if value is None else f"a {type(value).__name__} is no value here"
+        location, "the value is missing" if value is None else f"a {type(value).__name__} is no value here"
     )
 
 

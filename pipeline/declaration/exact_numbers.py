@@ -67,10 +67,10 @@ def format_number(number: Fraction | int) -> str:
         fives += 1
     if rest != 1:
         return f"{number.numerator}/{number.denominator}"
-    places = max(twos, fives)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    locations = max(twos, fives)
+    digits = str(abs(number.numerator) * 10**locations // number.denominator).rjust(locations + 1, "0")
     sign = "-" if number < 0 else ""
-    return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+    return sign + (f"{digits[:-locations]}.{digits[-locations:]}" if locations else digits)
 
 
 def parse_epsilon(text: str) -> Fraction:

@@ -1,6 +1,6 @@
 """Cut the ranges of many one-dimensional weights into blocks in which a quadrature rule is accurate.
 
-A block is judged by its log weight at five places. It is left out where not even the parabola through them
+A block is judged by its log weight at five positions. It is left out where not even the parabola through them
 comes near the most of its group, and halved until it is smooth enough. Blocks must begin and end at kinks.
 
 ``divide`` asks for the same smoothness everywhere. ``divide_by_mass`` is for averages over groups: the less
@@ -106,13 +106,13 @@ def divide(
     Parameters
     ----------
     evaluate : callable
-        Rows (n_blocks,) and places (n_blocks, 5) -> log weights, finite.
+        Rows (n_blocks,) and positions (n_blocks, 5) -> log weights, finite.
     row, left, right : ndarray of shape (n_blocks,)
         Where to begin; ``right`` is excluded where the weight is summed.
     group : ndarray of shape (n_rows,), int64
         The group that a row is of: 0, 1, ...
     is_sum : bool
-        Whether places are integers, so that blocks of up to ``POINTS`` are summed one by one.
+        Whether positions are integers, so that blocks of up to ``POINTS`` are summed one by one.
     most_rise : float
         Nats that a block may span.
     longest : callable
@@ -201,16 +201,16 @@ def nodes_of(
 ) -> Iterator[tuple[Rows, Floats, Floats]]:
     """Choose rules: for some blocks that share one, rows, and nodes and weights, (n_blocks, n_nodes)."""
     chosen = np.full(len(blocks.row), len(FEWER) - 1)
-    for place in range(len(FEWER) - 2, -1, -1):
-        points = FEWER[place]
+    for position in range(len(FEWER) - 2, -1, -1):
+        points = FEWER[position]
         enough = _is_enough(points, blocks, at_integers=at_integers)
         if points < _DENSE:
             enough &= blocks.depth > _SPARSE
         if is_sum:
             enough |= blocks.length <= points
-        chosen[enough] = place
-    for place, points in enumerate(FEWER):
-        of_rule = np.flatnonzero(chosen == place)
+        chosen[enough] = position
+    for position, points in enumerate(FEWER):
+        of_rule = np.flatnonzero(chosen == position)
         most = 4 * SLICE // points
         for start in range(0, len(of_rule), most):
             own = of_rule[start : start + most]
@@ -245,8 +245,8 @@ def _divide(
 ) -> Blocks:
     """Divide blocks until they fit.
 
-    `judge` takes values at five places and lengths, and returns what a group has at least, what it can have
-    at most in this block, and the block's size.
+    `judge` takes values at five positions and lengths, and returns what a group has at least, what it can
+    have at most in this block, and the block's size.
     """
     top = np.full(int(np.max(group, initial=-1)) + 1, -np.inf)
     found: list[Blocks] = []
@@ -260,8 +260,8 @@ def _divide(
         least, bound, size = np.empty((3, len(row)))
         for start in range(0, len(row), SLICE):
             own = slice(start, start + SLICE)
-            places = left[own, None] + (last - left)[own, None] * _QUARTERS
-            least[own], bound[own], size[own] = judge(evaluate(row[own], places), length[own])
+            positions = left[own, None] + (last - left)[own, None] * _QUARTERS
+            least[own], bound[own], size[own] = judge(evaluate(row[own], positions), length[own])
         np.maximum.at(top, group[row], least)
         part = np.minimum(length / limit, 1.0)
         pole = 2.0 * np.arctanh(1.0 / np.sqrt(1.0 + (_RATIO - 1.0) * np.maximum(part, 1e-9)))
@@ -292,7 +292,7 @@ def _divide(
 
 
 def _shape(value: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Judge blocks by their values at five places, (n_blocks, 5).
+    """Judge blocks by their values at five positions, (n_blocks, 5).
 
     Returns
     -------
@@ -324,7 +324,7 @@ def divide_line(
     Parameters
     ----------
     evaluate : callable
-        Places -> log weights, finite, of the same shape.
+        Positions -> log weights, finite, of the same shape.
     edges : ndarray of shape (n_blocks + 1,), float64
     most_rise : float
         As in ``divide``.
@@ -337,7 +337,7 @@ def divide_line(
         The highest log weight seen.
     """
     _, left, right, top = divide(
-        lambda _row, place: evaluate(place),
+        lambda _row, position: evaluate(position),
         np.zeros(len(edges) - 1, dtype=np.int64),
         edges[:-1],
         edges[1:],

@@ -256,8 +256,8 @@ def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries
     try:
         call = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        place = f"at character {error.offset} of {text.strip()!r}" if error.offset else f"in {text!r}"
-        message = f"prior: {error.msg} {place}: {way_out}"
+        position = f"at character {error.offset} of {text.strip()!r}" if error.offset else f"in {text!r}"
+        message = f"prior: {error.msg} {position}: {way_out}"
         raise PriorError(message) from None
     except (ValueError, MemoryError, RecursionError):
         call = None

@@ -1,6 +1,6 @@
-"""Joint laws of the probabilities of count tables: one distribution for every block of entries."""
+"""Joint distributions of the probabilities of count tables: one distribution for every block of entries."""
 
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def block_starts(tables: Sequence[CountTable]) -> Starts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockDirichletLaw:
+class BlockDirichlet:
     """Independent Dirichlet distributions side by side.
 
     Attributes
@@ -97,7 +97,7 @@ def sample_blocks(concentration: Floats, starts: Starts, rng: np.random.Generato
 
 
 class Piece(Protocol):
-    """Some of a statistic's probabilities, independent of the others: a law of their own."""
+    """Some of a statistic's probabilities, independent of the others: a distribution of their own."""
 
     @property
     def mean(self) -> Floats:
@@ -112,7 +112,7 @@ class Piece(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PiecesLaw:
+class PiecewiseTables:
     """Probabilities behind latent counts, piece by piece.
 
     Attributes
@@ -155,10 +155,10 @@ class PiecesLaw:
         )
 
     def _joined(self, parts: Sequence[Floats]) -> Floats:
-        size = sum(len(places) for _, _, places in self.pieces)
+        size = sum(len(positions) for _, _, positions in self.pieces)
         result = np.empty((*parts[0].shape[:-1], size))
-        for part, (_, taken, places) in zip(parts, self.pieces, strict=True):
-            result[..., places] = part[..., taken]
+        for part, (_, taken, positions) in zip(parts, self.pieces, strict=True):
+            result[..., positions] = part[..., taken]
         return result
 
 

@@ -41,12 +41,12 @@ class Line(StrEnum):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Places beyond which the parameter's numbers would overflow or be rounded to an end."""
+        """Positions beyond which the parameter's numbers would overflow or be rounded to an end."""
         ends = {Line.LOGARITHM: (-_FARTHEST, _FARTHEST), Line.LOGIT: (-_FARTHEST, _NEAREST_ONE)}
         return ends.get(self, (-_LARGEST_MEAN, _LARGEST_MEAN))
 
-    def place(self, parameter: Floats) -> Floats:
-        """Places of parameters; infinite at the ends of the domain."""
+    def position(self, parameter: Floats) -> Floats:
+        """Positions of parameters; infinite at the ends of the domain."""
         with np.errstate(divide="ignore"):
             if self is Line.LOGARITHM:
                 return np.log(parameter)
@@ -54,17 +54,17 @@ class Line(StrEnum):
                 return np.log(parameter) - np.log1p(-parameter)
         return parameter
 
-    def parameter(self, place: Floats) -> Floats:
-        """Parameters at places."""
+    def parameter(self, position: Floats) -> Floats:
+        """Parameters at positions."""
         if self is Line.LOGARITHM:
-            return np.exp(place)
+            return np.exp(position)
         with np.errstate(over="ignore"):
-            return 1.0 / (1.0 + np.exp(-place)) if self is Line.LOGIT else place
+            return 1.0 / (1.0 + np.exp(-position)) if self is Line.LOGIT else position
 
-    def log_slope(self, place: Floats) -> Floats:
+    def log_slope(self, position: Floats) -> Floats:
         """Log of the derivative of the parameter."""
         if self is Line.LOGARITHM:
-            return place
+            return position
         if self is Line.LOGIT:
-            return -np.abs(place) - 2.0 * np.log1p(np.exp(-np.abs(place)))
-        return np.zeros_like(place)
+            return -np.abs(position) - 2.0 * np.log1p(np.exp(-np.abs(position)))
+        return np.zeros_like(position)

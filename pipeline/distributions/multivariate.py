@@ -1,6 +1,6 @@
-"""Conjugate laws of several parameters over many cells; the interface of `pipeline/distributions/laws.py`."""
+"""Conjugate distributions of several parameters over many cells."""
 
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BLOCK_NUMBERS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalInverseWishartLaw:
+class NormalInverseWishartDistribution:
     """Means, variances and covariances of several columns.
 
     Means have Student's t for a marginal, variances an inverse gamma; quantiles of covariances are those of
@@ -147,7 +147,7 @@ class NormalInverseWishartLaw:
         return freedom
 
     def at(self, cells: slice | NDArray[np.int64]) -> Self:
-        """Return the law of some cells."""
+        """Return the distribution of some cells."""
         return dataclasses.replace(
             self,
             loc=self.loc[cells],
@@ -161,7 +161,7 @@ class NormalInverseWishartLaw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionLaw:
+class RegressionDistribution:
     """Coefficients, the intercept where there is one, and the variance of the residuals.
 
     Coefficients have Student's t for a marginal, the variance an inverse gamma.
@@ -261,7 +261,7 @@ class RegressionLaw:
         return {"coefficient": slopes, "intercept": coefficient[..., -1], "variance": variance}
 
     def at(self, cells: slice | NDArray[np.int64]) -> Self:
-        """Return the law of some cells."""
+        """Return the distribution of some cells."""
         return dataclasses.replace(
             self,
             loc=self.loc[cells],

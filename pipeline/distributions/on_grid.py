@@ -1,6 +1,6 @@
-"""Laws of one parameter whose density is known at the nodes of a quadrature rule, cell by cell."""
+"""Distributions of one parameter whose density is known at the nodes of a quadrature rule, cell by cell."""
 
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridLaw:
-    """Made by ``GridLaw.of``.
+class GriddedDistribution:
+    """Made by ``GriddedDistribution.of``.
 
     Attributes
     ----------
     name : str
         The parameter's.
     line : Line
-        Where knots are places.
+        Where knots are positions.
     means, sds : ndarray of shape (n_cells,), float64
         Infinite where the prior's tails leave none; a mean of both signs is NaN then.
-    place, below : ndarray of shape (n_knots,), float64
+    position, below : ndarray of shape (n_knots,), float64
         Knots cell by cell, and the distribution function there plus the number of the cell.
     """
 
@@ -47,13 +47,13 @@ class GridLaw:
     line: Line
     means: Floats
     sds: Floats
-    place: Floats
+    position: Floats
     below: Floats
 
     @classmethod
     def of(cls, name: str, line: Line, cells: Iterable[Cell]) -> Self:
         """Integrate in every cell: panels from left to right, and the log density but for a constant."""
-        means, sds, place, below = [], [], [], []
+        means, sds, position, below = [], [], [], []
         for cell, (left, right, log_density) in enumerate(cells):
             nodes, weights = integral_rule(left, right)
             log_value = log_density(nodes.ravel()).reshape(nodes.shape)
@@ -70,14 +70,14 @@ class GridLaw:
             starts = np.concatenate([[0.0], ends[:-1, -1]])
             function = np.concatenate([starts[:, None], ends], axis=1) / ends[-1, -1]
             share = np.linspace(0.0, 1.0, _KNOTS + 1)
-            place.append((left[kept, None] + (right - left)[kept, None] * share).ravel())
+            position.append((left[kept, None] + (right - left)[kept, None] * share).ravel())
             below.append(cell + np.minimum(function, 1.0).ravel())
         return cls(
             name=name,
             line=line,
             means=np.array(means),
             sds=np.array(sds),
-            place=np.concatenate(place),
+            position=np.concatenate(position),
             below=np.concatenate(below),
         )
 
@@ -99,9 +99,9 @@ class GridLaw:
         return self._inverse(np.broadcast_to(np.asarray(q), (len(self.means), len(q))).T).T
 
     def average(self, function: Callable[[Floats], Floats], cells: NDArray[np.int64]) -> Floats:
-        """Averages in some cells of a function of places on the line, taken between knots."""
+        """Averages in some cells of a function of positions on the line, taken between knots."""
         mass = np.diff(self.below)
-        value = function((self.place[1:] + self.place[:-1]) / 2.0)
+        value = function((self.position[1:] + self.position[:-1]) / 2.0)
         # Between the last knot of a cell and the first of the next there is none.
         averages = np.bincount(self.below[:-1].astype(np.int64), mass * value, len(self.means))
         return np.asarray(averages[cells], dtype=np.float64)
@@ -116,8 +116,8 @@ class GridLaw:
         after = np.clip(np.searchsorted(self.below, wanted, side="right"), 1, len(self.below) - 1)
         low, high = self.below[after - 1], self.below[after]
         share = np.divide(wanted - low, high - low, out=np.zeros_like(wanted), where=high > low)
-        start = self.place[after - 1]
-        return self.line.parameter(start + share * (self.place[after] - start))
+        start = self.position[after - 1]
+        return self.line.parameter(start + share * (self.position[after] - start))
 
 
 def _moments(line: Line, nodes: Floats, share: Floats, log_value: Floats) -> tuple[float, float]:
@@ -138,19 +138,19 @@ def _converges(line: Line, nodes: Floats, log_value: Floats, degree: float, end:
     """Whether the integral of a power of the parameter falls towards an end where numbers end."""
     if not np.isinf(line.domain[end]):
         return True
-    places, values = nodes[end, [0, -1]], log_value[end, [0, -1]]
+    positions, values = nodes[end, [0, -1]], log_value[end, [0, -1]]
     near, far = (0, 1) if end else (1, 0)
-    if abs(places[far]) < 0.5 * abs(line.ends[end]) or values[far] == -np.inf:
+    if abs(positions[far]) < 0.5 * abs(line.ends[end]) or values[far] == -np.inf:
         return True
-    size = np.log(np.abs(line.parameter(places))) * degree
+    size = np.log(np.abs(line.parameter(positions))) * degree
     if line.domain[0] < 0.0:
-        size += np.log(np.abs(places))
+        size += np.log(np.abs(positions))
     return bool((values + size)[far] < (values + size)[near])
 
 
 @cache
 def _cumulative() -> Floats:
-    """Integrals from -1 to evenly spaced places of the polynomials that are 1 at one node of the rule."""
+    """Integrals from -1 to evenly spaced positions of the polynomials that are 1 at one node of the rule."""
     nodes, _ = np.polynomial.legendre.leggauss(POINTS)
     ends = np.linspace(-1.0, 1.0, _KNOTS + 1)
     inner, weights = integral_rule(np.full(_KNOTS + 1, -1.0), ends)

@@ -1,8 +1,8 @@
 r"""Quadrature over one block of a smooth weight, for integrals and for sums over integers.
 
 Blocks of up to so many integers as a rule has nodes are summed one by one. A longer one takes the Gauss rule
-of the discrete uniform law, exact to degree ``2 points - 1``, where the weight is smooth between integers; or
-that many of the integers themselves, exact to degree ``points - 1``, where it is not.
+of the discrete uniform distribution, exact to degree ``2 points - 1``, where the weight is smooth between
+integers; or that many of the integers themselves, exact to degree ``points - 1``, where it is not.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def _rule_at_integers(length: Floats, points: int) -> tuple[Floats, Floats]:
     gauss, _ = legendre.leggauss(points)
     nodes = np.rint(length[:, None] / 2.0 * (1.0 + gauss) - 0.5)
     half = points // 2
-    for place in range(1, half):  # near the ends they may coincide
-        nodes[:, place] = np.maximum(nodes[:, place], nodes[:, place - 1] + 1.0)
+    for position in range(1, half):  # near the ends they may coincide
+        nodes[:, position] = np.maximum(nodes[:, position], nodes[:, position - 1] + 1.0)
     nodes[:, points - half :] = length[:, None] - 1.0 - nodes[:, :half][:, ::-1]
     exact_nodes, exact_weights = sum_rule(np.zeros_like(length), length, points)
     unit = 2.0 / length[:, None]
@@ -161,8 +161,8 @@ def _gauss_table(points: int) -> tuple[Floats, Floats]:
     degree = np.arange(1.0, points)
     square = degree**2 * (lengths[:, None] ** 2 - degree**2) / (4.0 * (4.0 * degree**2 - 1.0))
     matrix = np.zeros((len(lengths), points, points))
-    place = np.arange(points - 1)
-    matrix[:, place, place + 1] = matrix[:, place + 1, place] = np.sqrt(square)
+    position = np.arange(points - 1)
+    matrix[:, position, position + 1] = matrix[:, position + 1, position] = np.sqrt(square)
     values, vectors = np.linalg.eigh(matrix)
     nodes[points + 1 :] = values + (lengths[:, None] - 1.0) / 2.0
     weights[points + 1 :] = lengths[:, None] * vectors[:, 0, :] ** 2

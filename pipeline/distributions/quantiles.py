@@ -1,4 +1,4 @@
-"""Quantiles of many laws at once, from their distribution functions."""
+"""Quantiles of many distributions at once, from their distribution functions."""
 
 from __future__ import annotations
 
@@ -35,53 +35,53 @@ def find_quantile(
     Parameters
     ----------
     below : callable
-        Indices of some cells, ascending -> their distribution functions: a place each -> probabilities.
+        Indices of some cells, ascending -> their distribution functions: a position each -> probabilities.
     low, high : ndarray of shape (n_cells,)
-        Places between which the quantiles are.
+        Positions between which the quantiles are.
     mean, sd : ndarray of shape (n_cells,)
-        Of the laws, about.
+        Of the distributions, about.
     level : float
         Strictly between 0 and 1.
     guess : (ndarray, ndarray) of shape (n_cells,), optional
-        Better guesses than normal ones, and how far a place moves there about while the level's normal
+        Better guesses than normal ones, and how far a position moves there about while the level's normal
         deviate moves by 1.
 
     Returns
     -------
     ndarray of shape (n_cells,)
-        Places that are right to 1e-4 of ``sd``.
+        Positions that are right to 1e-4 of ``sd``.
     """
     from scipy.special import ndtri  # noqa: PLC0415 - slow to import
 
     wanted = float(ndtri(level))
     start, pace = (mean + sd * wanted, sd) if guess is None else guess
-    place = np.clip(start, low, high)
-    found = place.copy()
-    active, left, right, other, previous = np.arange(len(place)), low, high, place, place
+    position = np.clip(start, low, high)
+    found = position.copy()
+    active, left, right, other, previous = np.arange(len(position)), low, high, position, position
     cdf = below(active)
     for turn in range(_MOST_ROUNDS):
-        value = np.asarray(ndtri(np.clip(cdf(place), 1e-15, 1.0 - 1e-15))) - wanted
-        left, right = np.where(value < 0.0, place, left), np.where(value < 0.0, right, place)
+        value = np.asarray(ndtri(np.clip(cdf(position), 1e-15, 1.0 - 1e-15))) - wanted
+        left, right = np.where(value < 0.0, position, left), np.where(value < 0.0, right, position)
         if turn == 0:
-            usable = np.zeros(len(place), dtype=np.bool_)
-            following = place - np.clip(value, -1.0, 1.0) * pace
+            usable = np.zeros(len(position), dtype=np.bool_)
+            following = position - np.clip(value, -1.0, 1.0) * pace
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
-                secant = place - value * (place - other) / (value - previous)
+                secant = position - value * (position - other) / (value - previous)
             usable = (secant > left) & (secant < right) & (turn % 4 != 3)
             following = np.where(usable, secant, (left + right) / 2.0)
-        step = np.abs(np.clip(following, left, right) - place)
+        step = np.abs(np.clip(following, left, right) - position)
         # The error after a secant is about the product of the last two.
         close = usable & (step < _NEAR * sd)
-        after = np.where(close, step * np.minimum(np.abs(place - other) / sd, 1.0), step)
-        other, previous, place = place, value, np.clip(following, left, right)
-        found[active] = place
+        after = np.where(close, step * np.minimum(np.abs(position - other) / sd, 1.0), step)
+        other, previous, position = position, value, np.clip(following, left, right)
+        found[active] = position
         open_ = (after > _CLOSE * sd) & (right - left > _CLOSE * sd)
         if not np.any(open_):
             break
         if np.count_nonzero(open_) < _FEWER * len(active):
             active, cdf = active[open_], below(active[open_])
-            left, right, sd, place, other, previous = (
-                column[open_] for column in (left, right, sd, place, other, previous)
+            left, right, sd, position, other, previous = (
+                column[open_] for column in (left, right, sd, position, other, previous)
             )
     return found

@@ -1,6 +1,6 @@
-"""Laws of one real parameter over many cells, beside the gamma of `laws.py`; the same interface."""
+"""Distributions of one real parameter over many cells, beside the gamma of `conjugate.py`."""
 
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalLaw:
+class NormalDistribution:
     """Normal distributions of a mean.
 
     Attributes
@@ -57,7 +57,7 @@ class NormalLaw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InverseGammaLaw:
+class InverseGammaDistribution:
     """Inverse gamma distributions of one parameter.
 
     Attributes

@@ -60,7 +60,7 @@ class Scaling:
         return np.asarray(solved, dtype=np.float64)
 
     def to_half_ranges(self, loc: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """Return a normal law's mean and its precision beside the residual variance in half ranges."""
+        """Return a normal mean and its precision beside the residual variance in half ranges."""
         scaled = self.matrix.T @ precision @ self.matrix / self.outcome**2
         return self.coefficients_in_half_ranges(loc), (scaled + scaled.T) / 2.0
 

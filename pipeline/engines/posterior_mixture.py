@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.laws import Law
-from suffice.pipeline.engines.normal.distribution import MomentLaw
+from suffice.pipeline.distributions.conjugate import Distribution
+from suffice.pipeline.engines.normal.distribution import MomentsDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class LawWithEvidence(Law, Protocol):
-    """A law that says how probable the release is under its prior."""
+class DistributionWithEvidence(Distribution, Protocol):
+    """A distribution that says how probable the release is under its prior."""
 
     @property
     def log_evidence(self) -> Floats:
@@ -32,42 +32,46 @@ class LawWithEvidence(Law, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureLaw:
-    """Components' posteriors, weighted; made by ``mixture_law``.
+class PosteriorMixture:
+    """Components' posteriors, weighted; made by ``mixture_distribution``.
 
     Attributes
     ----------
-    laws : tuple of Law
+    distributions : tuple of Distribution
         The components' posteriors.
     share : ndarray of shape (n_laws, n_cells), float64
         Their posterior probabilities.
     """
 
-    laws: tuple[Law, ...]
+    distributions: tuple[Distribution, ...]
     share: Floats
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        return self.laws[0].parameters
+        return self.distributions[0].parameters
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        means = np.stack([law.mean(parameter) for law in self.laws])
+        means = np.stack([distribution.mean(parameter) for distribution in self.distributions])
         return self._average(means)
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        means = np.stack([law.mean(parameter) for law in self.laws])
-        sds = np.stack([law.sd(parameter) for law in self.laws])
+        means = np.stack([distribution.mean(parameter) for distribution in self.distributions])
+        sds = np.stack([distribution.sd(parameter) for distribution in self.distributions])
         with np.errstate(invalid="ignore"):
             squares = sds**2 + (means - self._average(means)) ** 2
         return np.sqrt(self._average(np.where(np.isnan(squares), np.inf, squares)))
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles: from integrals for normal and lognormal statistics, of independent draws elsewhere."""
-        moments = [law for law in self.laws if isinstance(law, MomentLaw)]
-        if len(moments) == len(self.laws):
+        moments = [
+            distribution
+            for distribution in self.distributions
+            if isinstance(distribution, MomentsDistribution)
+        ]
+        if len(moments) == len(self.distributions):
             return moments[0].quantiles_among(moments[1:], self.share, parameter, q)
         return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
 
@@ -75,7 +79,7 @@ class MixtureLaw:
         """Independent joint draws."""
         ends = np.cumsum(self.share, axis=0)
         chosen = np.sum(rng.random((draws, ends.shape[1])) > ends[:-1, None], axis=0)
-        parts = [law.sample(draws, rng) for law in self.laws]
+        parts = [distribution.sample(draws, rng) for distribution in self.distributions]
         result = {}
         for parameter in self.parameters:
             drawn = np.stack([part[parameter] for part in parts])
@@ -91,23 +95,27 @@ class MixtureLaw:
         return average
 
 
-def mixture_law(prior: Mixture, laws: Sequence[Law]) -> MixtureLaw:
+def mixture_distribution(prior: Mixture, distributions: Sequence[Distribution]) -> PosteriorMixture:
     """Weigh the components' posteriors by prior weight and evidence.
 
     Raises
     ------
     PriorError
-        Where the family's law does not say its evidence.
+        Where the family's distribution does not say its evidence.
     """
-    known = [law for law in laws if isinstance(law, LawWithEvidence)]
-    if len(known) < len(laws):
+    known = [
+        distribution for distribution in distributions if isinstance(distribution, DistributionWithEvidence)
+    ]
+    if len(known) < len(distributions):
         message = "this family takes no mixture of priors yet: give one of its components"
         raise PriorError(message)
-    return weighed(prior, laws, [law.log_evidence for law in known])
+    return weighed(prior, distributions, [distribution.log_evidence for distribution in known])
 
 
-def weighed(prior: Mixture, laws: Sequence[Law], log_evidence: Sequence[Floats]) -> MixtureLaw:
+def weighed(
+    prior: Mixture, distributions: Sequence[Distribution], log_evidence: Sequence[Floats]
+) -> PosteriorMixture:
     """Weigh the components' posteriors by prior weight and the given evidence, each (n_cells,)."""
     log_share = np.log(np.array(prior.weights))[:, None] + np.stack(log_evidence)
     share = np.exp(log_share - np.max(log_share, axis=0))
-    return MixtureLaw(laws=tuple(laws), share=share / np.sum(share, axis=0))
+    return PosteriorMixture(distributions=tuple(distributions), share=share / np.sum(share, axis=0))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.count_table import CountTable
@@ -121,42 +121,48 @@ def project(statistic: NoisyStatistic) -> Floats:
     )
 
 
-def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     """Update the prior of each node given its parents, of projected counts."""
-    return counted_tables.plug_in_law(statistic.plan.parameters.tables, prior, project(statistic))
+    return counted_tables.plug_in_distribution(statistic.plan.parameters.tables, prior, project(statistic))
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the posterior given the tables of each part: exact where that is one family, else by MCMC."""
-    from suffice.pipeline.engines.network.decomposition import network_law  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.network.decomposition import network_distribution  # noqa: PLC0415 - consumers only
 
     released = statistic.plan.parameters.tables
-    return network_law(
+    return network_distribution(
         released,
         counted_tables.tables_of(statistic),
         counted_tables.concentrations(prior, released),
         scale=statistic.plan.scale,
         n_prior=n_prior,
-        again=[(counted_tables.tables_of(look), look.plan.scale) for look in statistic.again],
+        further=[
+            (counted_tables.tables_of(observation), observation.plan.scale)
+            for observation in statistic.further
+        ],
     )
 
 
-def disjoint(statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_priors: Sequence[NPrior]) -> Law:
+def disjoint(
+    statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_priors: Sequence[NPrior]
+) -> Distribution:
     """Return the posterior of probabilities that data sets share, each with latent tables of its own."""
-    from suffice.pipeline.engines.network.pooled import pooled_network_law  # noqa: PLC0415
+    from suffice.pipeline.engines.network.pooled import pooled_network_distribution  # noqa: PLC0415
     from suffice.pipeline.engines.network.posterior import NoisyTables  # noqa: PLC0415 - consumers only
 
     released = statistics[0].plan.parameters.tables
     data_sets = [
         NoisyTables(
-            looks=tuple(
-                (counted_tables.tables_of(look), look.plan.scale) for look in (statistic, *statistic.again)
+            observations=tuple(
+                (counted_tables.tables_of(observation), observation.plan.scale)
+                for observation in (statistic, *statistic.further)
             ),
             n_prior=n_prior,
         )
         for statistic, n_prior in zip(statistics, n_priors, strict=True)
     ]
-    return pooled_network_law(released, data_sets, counted_tables.concentrations(prior, released))
+    return pooled_network_distribution(released, data_sets, counted_tables.concentrations(prior, released))
 
 
 def by_mcmc(constants: Parameters) -> bool:

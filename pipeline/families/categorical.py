@@ -25,7 +25,7 @@ from suffice.pipeline.statistics.simulated_sums import code_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.families.shared.counted_tables import VariableSpec
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -136,11 +136,13 @@ def project(statistic: NoisyStatistic) -> Floats:
     return project_simplex(values, float(statistic.known_n))
 
 
-def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     r"""Update the prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
-    from suffice.pipeline.distributions.laws import DirichletLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415 - consumers only
 
-    return DirichletLaw(concentration=_concentration(statistic, prior) + project(statistic), shown=None)
+    return DirichletDistribution(
+        concentration=_concentration(statistic, prior) + project(statistic), shown=None
+    )
 
 
 def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
@@ -151,22 +153,25 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
     return likelihood
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts are latent, N with its own prior."""
-    from suffice.pipeline.engines.multinomial.distribution import CountLaw  # noqa: PLC0415
+    from suffice.pipeline.engines.multinomial.distribution import CountsDistribution  # noqa: PLC0415
     from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts  # noqa: PLC0415
     from suffice.pipeline.engines.multinomial.posterior import count_posterior  # noqa: PLC0415 - consumers only
 
-    first, *again = ((look.values.astype(np.float64), look.plan.scale) for look in statistic.looks)
+    first, *further = (
+        (observation.values.astype(np.float64), observation.plan.scale)
+        for observation in statistic.observations
+    )
     counts = NoisyCounts.of(
         first[0],
         observed=np.ones(len(statistic.plan.components), dtype=bool),
         scale=first[1],
         concentration=_concentration(statistic, prior),
         n_prior=n_prior,
-        again=tuple(again),
+        further=tuple(further),
     )
-    return CountLaw(posterior=count_posterior(counts))
+    return CountsDistribution(posterior=count_posterior(counts))
 
 
 def truth(prior: Dirichlet, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:

@@ -16,7 +16,7 @@ from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
     bounds,
-    gamma_law,
+    gamma_distribution,
     gamma_marginal,
     one_sum_family,
     rate_log_likelihood,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -61,13 +61,13 @@ def default_prior(parameters: Parameters) -> Gamma:
     return Gamma(1, bounds(parameters)[1] / (2 * float(parameters.constants["shape"])))
 
 
-def update(prior: Gamma, sums: OneSum, parameters: Parameters) -> Law:
+def update(prior: Gamma, sums: OneSum, parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + k n, b + \text{total})`."""
-    return gamma_law(prior, sums, shape=float(parameters.constants["shape"]))
+    return gamma_distribution(prior, sums, shape=float(parameters.constants["shape"]))
 
 
 def marginal(prior: Gamma, parameters: Parameters) -> Marginal:
-    """Return the law of the total, a scaled beta prime."""
+    """Return the distribution of the total, a scaled beta prime."""
     return gamma_marginal(prior.concentration, prior.rate, shape=float(parameters.constants["shape"]))
 
 

@@ -20,7 +20,7 @@ from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     bounds,
     gamma_marginal,
-    inverse_gamma_law,
+    inverse_gamma_distribution,
     one_sum_family,
 )
 from suffice.pipeline.statistics.beyond_bounds import gamma_scale_outside
@@ -30,7 +30,7 @@ from suffice.pipeline.statistics.transforms import Shape, Transform
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -65,13 +65,13 @@ def default_prior(parameters: Parameters) -> InverseGamma:
     return InverseGamma(3, bounds(parameters)[1] / 2)
 
 
-def update(prior: InverseGamma, sums: OneSum, _parameters: Parameters) -> Law:
+def update(prior: InverseGamma, sums: OneSum, _parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{InverseGamma}(a + n, s + \text{total})`."""
-    return inverse_gamma_law(prior, sums, share=1.0, name="scale")
+    return inverse_gamma_distribution(prior, sums, share=1.0, name="scale")
 
 
 def marginal(prior: InverseGamma, _parameters: Parameters) -> Marginal:
-    """Return the law of the total, a scaled beta prime: one over the scale has a gamma prior."""
+    """Return the distribution of the total, a scaled beta prime: one over the scale has a gamma prior."""
     return gamma_marginal(prior.concentration, prior.scale)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -113,15 +113,17 @@ def default_prior(parameters: Parameters) -> NormalInverseGammaRegression:
     )
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseGammaRegression) -> Law:
-    """Update the prior with projected moments; see ``RegressionLaw.updated``."""
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGammaRegression) -> Distribution:
+    """Update the prior with projected moments; see ``RegressionDistribution.updated``."""
     from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
-    from suffice.pipeline.distributions.multivariate import RegressionLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.multivariate import RegressionDistribution  # noqa: PLC0415 - consumers only
 
-    return RegressionLaw.updated(prior, project(statistic), statistic.plan.parameters)
+    return RegressionDistribution.updated(prior, project(statistic), statistic.plan.parameters)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGammaRegression, n_prior: NPrior) -> Law:
+def noise_aware(
+    statistic: NoisyStatistic, prior: NormalInverseGammaRegression, n_prior: NPrior
+) -> Distribution:
     """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior.
 
     The predictors' rows are modelled as normal with the default prior of a multivariate normal statistic;
@@ -132,7 +134,7 @@ def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGammaRegression, 
 
 def disjoint(
     statistics: Sequence[NoisyStatistic], prior: NormalInverseGammaRegression, n_priors: Sequence[NPrior]
-) -> Law:
+) -> Distribution:
     """Return the posterior of one regression in several data sets, whose predictors are distributed apart."""
     from suffice.pipeline.engines.multivariate.posterior import regression_posterior  # noqa: PLC0415 - consumers only
 

@@ -31,7 +31,7 @@ from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transf
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.block import Block, Parameters
@@ -100,14 +100,14 @@ def parameters(spec: LognormalSpec) -> Parameters:
     return normal.parameters(of_logarithms(spec))
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distribution:
     """Update the prior of the logarithm's mean and variance with projected sums."""
-    from suffice.pipeline.distributions.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribution  # noqa: PLC0415 - consumers only
 
-    return NormalInverseGammaLaw.updated(prior, normal.project(statistic), NAMES)
+    return NormalInverseGammaDistribution.updated(prior, normal.project(statistic), NAMES)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> Distribution:
     """Return the exact posterior of the logarithm's mean and variance: N and both sums are latent."""
     return normal.noise_aware(statistic, prior, n_prior, NAMES)
 

@@ -27,7 +27,7 @@ from suffice.pipeline.statistics.simulated_sums import transition_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
@@ -92,21 +92,21 @@ def project(statistic: NoisyStatistic) -> Floats:
     return np.maximum(statistic.values.astype(np.float64), 0.0)
 
 
-def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     """Update the prior of the next state given each state, of projected counts."""
-    return counted_tables.plug_in_law(statistic.plan.parameters.tables, prior, project(statistic))
+    return counted_tables.plug_in_distribution(statistic.plan.parameters.tables, prior, project(statistic))
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior of the next state given each state, all counts being latent.
 
     N is the number of transitions. How often each state is left has a flat prior over the states; that a
     state is entered about as often as it is left is not used.
     """
-    from suffice.pipeline.distributions.dirichlet_blocks import PiecesLaw  # noqa: PLC0415
+    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables  # noqa: PLC0415
     from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
+        ClassObservation,
         StarCounts,
-        StarSight,
         star_posterior,
     )
 
@@ -120,14 +120,18 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
             class_concentration=np.ones(counts.shape[1]),
             feature_concentrations=tuple(counted_tables.concentrations(prior, released)),
             n_prior=n_prior,
-            again=tuple(
-                StarSight(classes=None, features=tuple(counted_tables.tables_of(look)), scale=look.plan.scale)
-                for look in statistic.again
+            further=tuple(
+                ClassObservation(
+                    classes=None,
+                    features=tuple(counted_tables.tables_of(observation)),
+                    scale=observation.plan.scale,
+                )
+                for observation in statistic.further
             ),
         )
     )
-    places = np.arange(released[0].size)
-    return PiecesLaw(pieces=((posterior, counts.shape[1] + places, places),))
+    positions = np.arange(released[0].size)
+    return PiecewiseTables(pieces=((posterior, counts.shape[1] + positions, positions),))
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -95,23 +95,23 @@ def prior_of_columns(columns: Sequence[ColumnBounds]) -> NormalInverseWishart:
     )
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseWishart) -> Law:
-    """Update the prior with projected moments; see ``NormalInverseWishartLaw.updated``."""
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseWishart) -> Distribution:
+    """Update the prior with projected moments; see ``NormalInverseWishartDistribution.updated``."""
     from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
-    from suffice.pipeline.distributions.multivariate import NormalInverseWishartLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.multivariate import NormalInverseWishartDistribution  # noqa: PLC0415 - consumers only
 
     names = tuple(column.name for column in statistic.plan.parameters.columns)
-    return NormalInverseWishartLaw.updated(prior, project(statistic), names)
+    return NormalInverseWishartDistribution.updated(prior, project(statistic), names)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> Distribution:
     """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior."""
     return disjoint((statistic,), prior, (n_prior,))
 
 
 def disjoint(
     statistics: Sequence[NoisyStatistic], prior: NormalInverseWishart, n_priors: Sequence[NPrior]
-) -> Law:
+) -> Distribution:
     """Return the posterior of one mean and covariance of several data sets, by MCMC over their moments."""
     from suffice.pipeline.engines.multivariate.posterior import normal_posterior  # noqa: PLC0415 - consumers only
 

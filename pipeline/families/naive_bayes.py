@@ -30,7 +30,7 @@ from suffice.pipeline.statistics.simulated_sums import table_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.families.shared.counted_tables import VariableSpec
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -146,18 +146,18 @@ def project(statistic: NoisyStatistic) -> Floats:
     return np.concatenate([classes, *(row.reshape(len(classes), -1) for row in rows)], axis=1)
 
 
-def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     """Update the priors of the class and of each feature given the class, of projected counts."""
     estimated = estimated_tables(statistic.plan.parameters)
-    return counted_tables.plug_in_law(estimated, prior, project(statistic))
+    return counted_tables.plug_in_distribution(estimated, prior, project(statistic))
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
-    from suffice.pipeline.distributions.dirichlet_blocks import PiecesLaw  # noqa: PLC0415
+    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables  # noqa: PLC0415
     from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
+        ClassObservation,
         StarCounts,
-        StarSight,
         star_posterior,
     )
 
@@ -170,14 +170,18 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
             class_concentration=of_class[0],
             feature_concentrations=tuple(of_features),
             n_prior=n_prior,
-            again=tuple(
-                StarSight(classes=None, features=tuple(counted_tables.tables_of(look)), scale=look.plan.scale)
-                for look in statistic.again
+            further=tuple(
+                ClassObservation(
+                    classes=None,
+                    features=tuple(counted_tables.tables_of(observation)),
+                    scale=observation.plan.scale,
+                )
+                for observation in statistic.further
             ),
         )
     )
     everything = np.arange(posterior.mean.shape[1])
-    return PiecesLaw(pieces=((posterior, everything, everything),))
+    return PiecewiseTables(pieces=((posterior, everything, everything),))
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:

@@ -14,7 +14,7 @@ from suffice.pipeline.distributions.conjugate_priors import Beta
 from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
-    beta_law,
+    beta_distribution,
     bounds,
     failures_before,
     one_sum_family,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -61,13 +61,13 @@ def default_prior(_parameters: Parameters) -> Beta:
     return Beta(1, 1)
 
 
-def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Law:
+def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Beta}(a + r n, b + \text{total})`, of the probability of success."""
-    return beta_law(prior, float(parameters.constants["successes"]) * sums.n, sums.total)
+    return beta_distribution(prior, float(parameters.constants["successes"]) * sums.n, sums.total)
 
 
 def marginal(prior: Beta, parameters: Parameters) -> Marginal:
-    """Return the beta negative binomial law of the failures."""
+    """Return the beta negative binomial distribution of the failures."""
     from suffice.pipeline.engines.one_sum.marginals import BetaNegativeBinomial  # noqa: PLC0415 - consumers only
 
     return BetaNegativeBinomial(

@@ -37,7 +37,7 @@ from suffice.pipeline.statistics.simulated_sums import power_sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -183,15 +183,15 @@ def project(statistic: NoisyStatistic) -> NormalSums:
     )
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
-    """Update the prior with projected sums; see ``NormalInverseGammaLaw.updated``."""
-    from suffice.pipeline.distributions.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distribution:
+    """Update the prior with projected sums; see ``NormalInverseGammaDistribution.updated``."""
+    from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribution  # noqa: PLC0415 - consumers only
 
-    return NormalInverseGammaLaw.updated(prior, project(statistic))
+    return NormalInverseGammaDistribution.updated(prior, project(statistic))
 
 
 def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> NoisyMoments:
-    r"""Return the raw noisy sums in half ranges, with the law of their noise and the prior.
+    r"""Return the raw noisy sums in half ranges, with the distribution of their noise and the prior.
 
     The noise is discrete, but on a lattice so fine that it is taken for continuous: with M = 4, the coarsest,
     its scale is still above three steps at an epsilon of 20. The sums are those of rounded values: where the
@@ -210,17 +210,19 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     coefficients = np.array(MOMENTS if minimal else BERNSTEIN)
     coefficients[:, 0] += coefficients[:, 2] / (12.0 * steps**2)
     values, rate = [], []
-    for look in statistic.looks:
-        weight = look.plan.moment_weight or DEFAULT_WEIGHT
+    for observation in statistic.observations:
+        weight = observation.plan.moment_weight or DEFAULT_WEIGHT
         units = (int(steps**2 / weight), steps**2) if minimal else (4 * steps**2,) * 3
-        values.append([[value / unit for value, unit in zip(row, units, strict=True)] for row in look.values])
-        rate += [unit / look.plan.scale for unit in units]
+        values.append(
+            [[value / unit for value, unit in zip(row, units, strict=True)] for row in observation.values]
+        )
+        rate += [unit / observation.plan.scale for unit in units]
     centre, half_range = interval(statistic.plan.parameters)
     return NoisyMoments(
         values=np.concatenate(values, axis=1, dtype=np.float64),
-        coefficients=np.tile(coefficients, (len(statistic.looks), 1)),
+        coefficients=np.tile(coefficients, (len(statistic.observations), 1)),
         rate=np.array(rate),
-        looks=len(statistic.looks),
+        observations=len(statistic.observations),
         loc=(prior.loc - centre) / half_range,
         precision=float(prior.precision),
         concentration=float(prior.concentration),
@@ -234,14 +236,14 @@ def noise_aware(
     prior: NormalInverseGamma,
     n_prior: NPrior,
     names: tuple[str, str] = ("mean", "variance"),
-) -> Law:
+) -> Distribution:
     """Return the exact posterior: N and both sums are latent, N with its own prior."""
-    from suffice.pipeline.engines.normal.distribution import MomentLaw  # noqa: PLC0415
+    from suffice.pipeline.engines.normal.distribution import MomentsDistribution  # noqa: PLC0415
     from suffice.pipeline.engines.normal.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
 
     centre, half_range = interval(statistic.plan.parameters)
     posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))
-    return MomentLaw(posterior=posterior, centre=centre, half_range=half_range, names=names)
+    return MomentsDistribution(posterior=posterior, centre=centre, half_range=half_range, names=names)
 
 
 def interval(parameters: Parameters) -> tuple[float, float]:

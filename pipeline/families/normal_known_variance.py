@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.block import Parameters
@@ -68,23 +68,25 @@ def default_prior(parameters: Parameters) -> Normal:
     return Normal((lower + upper) / 2, (upper - lower) / 4)
 
 
-def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Law:
-    r"""Return the normal law of the mean.
+def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Distribution:
+    r"""Return the normal distribution of the mean.
 
     .. math::
         \mathrm{Normal}\Bigl(\frac{v m_0 / s_0^2 + \text{total}}{v / s_0^2 + n},
             \sqrt{v / (v / s_0^2 + n)}\Bigr)
     """
-    from suffice.pipeline.distributions.scalar import NormalLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.scalar import NormalDistribution  # noqa: PLC0415 - consumers only
 
     variance = float(parameters.constants["variance"])
     prior_rows = variance / prior.scale / prior.scale
     rows = prior_rows + sums.n
-    return NormalLaw(loc=(prior_rows * prior.loc + sums.total) / rows, scale=np.sqrt(variance / rows))
+    return NormalDistribution(
+        loc=(prior_rows * prior.loc + sums.total) / rows, scale=np.sqrt(variance / rows)
+    )
 
 
 def marginal(prior: Normal, parameters: Parameters) -> Marginal:
-    """Return the normal law of the total."""
+    """Return the normal distribution of the total."""
     from suffice.pipeline.engines.one_sum.marginals import NormalNormal  # noqa: PLC0415 - consumers only
 
     variance = float(parameters.constants["variance"])

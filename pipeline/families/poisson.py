@@ -20,7 +20,7 @@ from suffice.pipeline.statistics.clipped_counts import clipped_poisson
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -45,15 +45,15 @@ def default_prior(parameters: Parameters) -> Gamma:
     return Gamma(1, 2 / bounds(parameters)[1])
 
 
-def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
+def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + \text{total}, b + n)`."""
-    from suffice.pipeline.distributions.laws import GammaLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.conjugate import GammaDistribution  # noqa: PLC0415 - consumers only
 
-    return GammaLaw(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
+    return GammaDistribution(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
 
 
 def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
-    """Return the negative binomial law of the total."""
+    """Return the negative binomial distribution of the total."""
     from suffice.pipeline.engines.one_sum.marginals import GammaPoisson  # noqa: PLC0415 - consumers only
 
     return GammaPoisson(concentration=prior.concentration, rate=prior.rate)

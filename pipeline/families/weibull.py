@@ -20,7 +20,7 @@ from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
     bounds,
-    gamma_law,
+    gamma_distribution,
     gamma_marginal,
     one_sum_family,
     rate_log_likelihood,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -71,13 +71,13 @@ def default_prior(parameters: Parameters) -> Gamma:
     return Gamma(1, bounds(parameters)[1] / 2)
 
 
-def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
+def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + n, b + \text{total})`."""
-    return gamma_law(prior, sums)
+    return gamma_distribution(prior, sums)
 
 
 def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
-    """Return the law of the total, a scaled beta prime."""
+    """Return the distribution of the total, a scaled beta prime."""
     return gamma_marginal(prior.concentration, prior.rate)
 
 

@@ -205,11 +205,11 @@ def _rows(
     """Weights of every category's counts, and the windows that they are over."""
     rows, windows = [], []
     for category, rate in enumerate(rates):
-        seen = values[:, category]
-        window = Window(np.clip(seen, 0.0, most)[None], half)
+        observation = values[:, category]
+        window = Window(np.clip(observation, 0.0, most)[None], half)
         counts = window.counts()
         log_p = jnp.log(jnp.maximum(probability[:, category], _LEAST))[:, None]
-        log_weight = counts * log_p - gammaln(counts + 1.0) - rate * np.abs(counts - seen[:, None])
+        log_weight = counts * log_p - gammaln(counts + 1.0) - rate * np.abs(counts - observation[:, None])
         rows.append(Masses(window.first, log_weight))
         windows.append(window)
     return rows, windows
@@ -235,8 +235,8 @@ def _convolved(left: Masses, right: Masses, window: Window) -> Masses:
     width = right.log.shape[1]
     first = np.maximum(window.first, left.first + right.first)
     shifted = left.between(first - right.first - (width - 1), window.size + width - 1)
-    place = np.arange(window.size)[:, None] - np.arange(width) + (width - 1)
-    return Masses(first, logsumexp(shifted[:, place] + right.log[:, None, :], axis=2))
+    position = np.arange(window.size)[:, None] - np.arange(width) + (width - 1)
+    return Masses(first, logsumexp(shifted[:, position] + right.log[:, None, :], axis=2))
 
 
 def _entries(statistic: NoisyStatistic, probability: Any, entries: int) -> Any:

@@ -29,7 +29,7 @@ _LEAST_SPREAD = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Observed:
     """What was released of N rows of d columns, in half ranges, and what it suggests.
 
     Attributes

@@ -35,47 +35,47 @@ def one_sum(statistic: NoisyStatistic, prior: NPrior, parameters: Terms) -> Any:
     # What is seen, in T's unit above `lower` a record: S, and width N - S where N is private.
     if plan.design is Design.MINIMAL:
         totals, noise_sd = statistic.quantity("total")
-        seen = (totals - lower * statistic.known_n)[:, None]
+        observed = (totals - lower * statistic.known_n)[:, None]
         scale = plan.scale * noise_sd / plan.component_noise_sd
-        n, log_pi = window_of_n(np.full(len(seen), float(statistic.known_n)), 0, prior)
+        n, log_pi = window_of_n(np.full(len(observed), float(statistic.known_n)), 0, prior)
     else:
         step = width / float(plan.partition_total or 1)
-        seen, scale = statistic.values.astype(np.float64) * step, plan.scale * step
+        observed, scale = statistic.values.astype(np.float64) * step, plan.scale * step
         reach = math.ceil(2.0 * NATS * scale / width)
-        n, log_pi = window_of_n(np.sum(seen, axis=1) / width, reach, prior)
-    cells = len(seen)
+        n, log_pi = window_of_n(np.sum(observed, axis=1) / width, reach, prior)
+    cells = len(observed)
     terms = {name: jnp.broadcast_to(value, (cells,))[:, None, None] for name, value in parameters.items()}
-    along = _over_counts if plan.family in COUNT_LAWS else _along_continuum
-    given_n = along(statistic, terms, n, seen, scale, width)
+    along = _over_counts if plan.family in COUNT_DISTRIBUTIONS else _along_continuum
+    given_n = along(statistic, terms, n, observed, scale, width)
     return logsumexp(given_n + log_pi, axis=1)
 
 
-def _noise(seen: Any, scale: float, width: float, n: Any, total: Any) -> Any:
+def _noise(observed: Any, scale: float, width: float, n: Any, total: Any) -> Any:
     """Log density of the noise at totals (n_cells, n_n, n_totals), but for a constant."""
-    log_noise = -jnp.abs(seen[:, 0, None, None] - total) / scale
-    if seen.shape[1] == 2:
-        log_noise -= jnp.abs(seen[:, 1, None, None] - (width * n[:, :, None] - total)) / scale
+    log_noise = -jnp.abs(observed[:, 0, None, None] - total) / scale
+    if observed.shape[1] == 2:
+        log_noise -= jnp.abs(observed[:, 1, None, None] - (width * n[:, :, None] - total)) / scale
     return log_noise
 
 
 def _over_counts(
-    statistic: NoisyStatistic, terms: Terms, n: Any, seen: Any, scale: float, width: float
+    statistic: NoisyStatistic, terms: Terms, n: Any, observed: Any, scale: float, width: float
 ) -> Any:
     """Log p(y | N), (n_cells, n_n), of an integer total: a sum over all that the noise allows."""
     half = math.ceil(NATS * scale)
     require_terms(n.size * (2 * half + 1))
-    first = np.maximum(0.0, np.rint(seen[:, :1]) - half)
+    first = np.maximum(0.0, np.rint(observed[:, :1]) - half)
     total = (first + np.arange(2.0 * half + 1.0))[:, None, :]
-    law = COUNT_LAWS[statistic.plan.family]
+    distribution = COUNT_DISTRIBUTIONS[statistic.plan.family]
     constants = {name: float(value) for name, value in statistic.plan.parameters.constants.items()}
     records = n[:, :, None]
-    log_law = law(terms, total, np.maximum(records, 1.0), {**constants, "upper": width})
-    log_law = jnp.where(records > 0.0, log_law, jnp.where(total == 0.0, 0.0, -jnp.inf))
-    return logsumexp(log_law + _noise(seen, scale, width, n, total), axis=2)
+    log_distribution = distribution(terms, total, np.maximum(records, 1.0), {**constants, "upper": width})
+    log_distribution = jnp.where(records > 0.0, log_distribution, jnp.where(total == 0.0, 0.0, -jnp.inf))
+    return logsumexp(log_distribution + _noise(observed, scale, width, n, total), axis=2)
 
 
 def _along_continuum(
-    statistic: NoisyStatistic, terms: Terms, n: Any, seen: Any, scale: float, width: float
+    statistic: NoisyStatistic, terms: Terms, n: Any, observed: Any, scale: float, width: float
 ) -> Any:
     """Log p(y | N), (n_cells, n_n), of a continuous total: an integral between the kinks of the noise."""
     nodes, weights = _tanh_sinh()
@@ -84,10 +84,10 @@ def _along_continuum(
     constants = {name: float(value) for name, value in parameters.constants.items()}
     records = np.maximum(n, 1.0)[:, :, None]
     lower = float(parameters.lower or 0)
-    log_density, first, last = SUM_LAWS[statistic.plan.family](terms, records, constants, lower)
-    kinks = [jnp.broadcast_to(seen[:, 0, None, None], records.shape)]
-    if seen.shape[1] == 2:
-        kinks.append(width * n[:, :, None] - seen[:, 1, None, None])
+    log_density, first, last = SUM_DISTRIBUTIONS[statistic.plan.family](terms, records, constants, lower)
+    kinks = [jnp.broadcast_to(observed[:, 0, None, None], records.shape)]
+    if observed.shape[1] == 2:
+        kinks.append(width * n[:, :, None] - observed[:, 1, None, None])
     inner = jnp.sort(jnp.clip(jnp.concatenate(kinks, axis=2), first, last), axis=2)
     edges = jnp.concatenate([first, inner, last], axis=2)
     parts = []
@@ -97,10 +97,10 @@ def _along_continuum(
         # Distances from both ends, so that neither is rounded away.
         total = jnp.where(nodes < 0.5, start + span * nodes, end - span * (1.0 - nodes))
         log_weight = jnp.log(weights) + jnp.log(jnp.maximum(span, 1e-300))
-        value = log_density(total) + _noise(seen, scale, width, n, total) + log_weight
+        value = log_density(total) + _noise(observed, scale, width, n, total) + log_weight
         parts.append(jnp.where(span > 0.0, value, -jnp.inf))
     integral = logsumexp(jnp.concatenate(parts, axis=2), axis=2)
-    nothing = _noise(seen, scale, width, n, jnp.zeros((1, 1, 1)))[:, :, 0]
+    nothing = _noise(observed, scale, width, n, jnp.zeros((1, 1, 1)))[:, :, 0]
     return jnp.where(n > 0.0, integral, nothing)
 
 
@@ -116,9 +116,9 @@ def _tanh_sinh() -> tuple[Any, Any]:
 def _binomial(terms: Terms, total: Any, n: Any, constants: Mapping[str, float]) -> Any:
     trials, p = n * constants["upper"], terms["probability"]
     left = np.maximum(trials - total, 0.0)
-    log_law = gammaln(trials + 1.0) - gammaln(total + 1.0) - gammaln(left + 1.0)
-    log_law = log_law + total * jnp.log(p) + left * jnp.log1p(-p)
-    return jnp.where(total <= trials, log_law, -jnp.inf)
+    log_distribution = gammaln(trials + 1.0) - gammaln(total + 1.0) - gammaln(left + 1.0)
+    log_distribution = log_distribution + total * jnp.log(p) + left * jnp.log1p(-p)
+    return jnp.where(total <= trials, log_distribution, -jnp.inf)
 
 
 def _poisson(terms: Terms, total: Any, n: Any, _constants: Mapping[str, float]) -> Any:
@@ -128,14 +128,14 @@ def _poisson(terms: Terms, total: Any, n: Any, _constants: Mapping[str, float]) 
 
 def _negative_binomial(terms: Terms, total: Any, n: Any, constants: Mapping[str, float]) -> Any:
     successes, p = n * constants.get("successes", 1.0), terms["probability"]
-    log_law = gammaln(total + successes) - gammaln(successes) - gammaln(total + 1.0)
-    return log_law + successes * jnp.log(p) + total * jnp.log1p(-p)
+    log_distribution = gammaln(total + successes) - gammaln(successes) - gammaln(total + 1.0)
+    return log_distribution + successes * jnp.log(p) + total * jnp.log1p(-p)
 
 
 def _gamma_of(shape: str | float, rate: Callable[[Terms], Any]) -> Callable[..., Any]:
-    """Return the law of a sum of gammas: of this shape a record, a number or a constant's name."""
+    """Return the distribution of a sum of gammas: of this shape a record, a number or a constant's name."""
 
-    def law(terms: Terms, n: Any, constants: Mapping[str, float], _lower: float) -> Any:
+    def distribution(terms: Terms, n: Any, constants: Mapping[str, float], _lower: float) -> Any:
         a = n * (constants[shape] if isinstance(shape, str) else shape)
         r = rate(terms) + jnp.zeros_like(n)
         mean, sd = a / r, jnp.sqrt(a) / r
@@ -146,7 +146,7 @@ def _gamma_of(shape: str | float, rate: Callable[[Terms], Any]) -> Callable[...,
 
         return log_density, jnp.maximum(mean - 12.0 * sd, 0.0), mean + 12.0 * sd + NATS / r
 
-    return law
+    return distribution
 
 
 def _normal(terms: Terms, n: Any, constants: Mapping[str, float], lower: float) -> Any:
@@ -159,15 +159,15 @@ def _normal(terms: Terms, n: Any, constants: Mapping[str, float], lower: float) 
     return log_density, mean - 12.0 * sd, mean + 12.0 * sd
 
 
-COUNT_LAWS: dict[str, Callable[..., Any]] = {
+COUNT_DISTRIBUTIONS: dict[str, Callable[..., Any]] = {
     "binomial": _binomial,
     "poisson": _poisson,
     "geometric": _negative_binomial,
     "negative_binomial": _negative_binomial,
 }
-"""Log laws of integer totals given N >= 1."""
+"""Log distributions of integer totals given N >= 1."""
 
-SUM_LAWS: dict[str, Callable[..., Any]] = {
+SUM_DISTRIBUTIONS: dict[str, Callable[..., Any]] = {
     "exponential": _gamma_of(1.0, lambda terms: terms["rate"]),
     "gamma": _gamma_of("shape", lambda terms: terms["rate"]),
     "weibull": _gamma_of(1.0, lambda terms: terms["rate"]),

@@ -1,7 +1,7 @@
 r"""Likelihoods behind noisy first and second moments: N summed, means and scatter latent.
 
 In half ranges about the middle of the bounds, N normal rows of d columns have mean m and mean scatter
-:math:`E = L L^T`. With :math:`\Sigma = C C^T` the law of
+:math:`E = L L^T`. With :math:`\Sigma = C C^T` the distribution of
 
 .. math:: g = C^{-1} (m - \mu), \qquad X = C^{-1} L
 
@@ -39,7 +39,7 @@ from scipy.special import gammaln, multigammaln
 from suffice.pipeline.distributions.scaling import Scaling
 from suffice.pipeline.engines.multivariate.posterior import normal_evidence
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
-from suffice.pipeline.numpyro_likelihoods.moment_noise import Seen
+from suffice.pipeline.numpyro_likelihoods.moment_noise import Observed
 from suffice.pipeline.statistics.moment_columns import is_linear, lattice_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def normal(statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, An
     mean, variance = (jnp.broadcast_to(value, (cells,)) for value in parameters.values())
     centred = (mean[:, None] - (lower + upper) / 2.0) / half_range
     root = jnp.sqrt(variance)[:, None, None] / half_range
-    return _rows_of(Seen.of(statistic, prior), centred, root, latent)
+    return _rows_of(Observed.of(statistic, prior), centred, root, latent)
 
 
 def multivariate_normal(
@@ -101,7 +101,7 @@ def multivariate_normal(
     mean = jnp.broadcast_to(parameters["mean"], shape)
     covariance = jnp.broadcast_to(parameters["covariance"], (*shape, shape[1]))
     root = jnp.linalg.cholesky(covariance) / half_range[:, None]
-    return _rows_of(Seen.of(statistic, prior), (mean - centre) / half_range, root, latent)
+    return _rows_of(Observed.of(statistic, prior), (mean - centre) / half_range, root, latent)
 
 
 def linear_regression(
@@ -112,76 +112,78 @@ def linear_regression(
     The predictors' rows are normal; their mean and covariance have the default prior of a multivariate
     normal statistic and are integrated out, as in the posterior.
     """
-    seen = Seen.of(statistic, prior)
+    observed = Observed.of(statistic, prior)
     constants = statistic.plan.parameters
-    scaling, cells, last = Scaling.of(constants), len(statistic.values), seen.size - 1
+    scaling, cells, last = Scaling.of(constants), len(statistic.values), observed.size - 1
     beta = jnp.broadcast_to(parameters["coefficient"], (cells, last))
-    if seen.linear:
+    if observed.linear:
         intercept = jnp.broadcast_to(parameters["intercept"], (cells,))
         beta = jnp.concatenate([beta, intercept[:, None]], axis=1)
     beta = (beta - scaling.shift) @ np.linalg.inv(scaling.matrix).T
     sd = jnp.sqrt(jnp.broadcast_to(parameters["variance"], (cells,)))[:, None] / scaling.outcome
     coordinates = Coordinates(latent)
-    mean_x, root_x, log_law = _predictors(statistic, seen, coordinates)
-    noise = seen.spread_noise
+    mean_x, root_x, log_distribution = _predictors(statistic, observed, coordinates)
+    noise = observed.spread_noise
     mean_y = jnp.zeros((cells, 0))
-    if seen.linear:
+    if observed.linear:
         fitted = beta[:, -1:] + jnp.sum(beta[:, :last] * mean_x, axis=1, keepdims=True)
         g = coordinates.take(
-            (seen.mean[:, last:] - fitted) / sd, seen.mean_noise[:, last:] / sd, seen.rows**-0.5
+            (observed.mean[:, last:] - fitted) / sd, observed.mean_noise[:, last:] / sd, observed.rows**-0.5
         )
         mean_y = fitted + sd * g
-        log_law += _log_normal(seen.n, g)
+        log_distribution += _log_normal(observed.n, g)
     fitted = jnp.einsum("cj,cjk->ck", beta[:, :last], root_x)
     below = coordinates.take(
-        (seen.root[:, last, :last] - fitted) / sd,
+        (observed.root[:, last, :last] - fitted) / sd,
         noise[:, last, :last] / (jnp.einsum("cii->ci", root_x) * sd),
-        seen.rows**-0.5,
+        observed.rows**-0.5,
     )
     log_x = coordinates.take(
-        jnp.log(seen.root[:, last, last:] / sd),
+        jnp.log(observed.root[:, last, last:] / sd),
         noise[:, last, last:] / (2.0 * sd**2),
-        (2.0 * seen.rows) ** -0.5,
+        (2.0 * observed.rows) ** -0.5,
     )
-    log_law += _log_normal(seen.n, below)
-    log_law += _log_chi(seen.n, seen.free - last, log_x)
+    log_distribution += _log_normal(observed.n, below)
+    log_distribution += _log_chi(observed.n, observed.free - last, log_x)
     row = jnp.concatenate([fitted + sd * below, sd * jnp.exp(log_x)], axis=1)
     root = jnp.concatenate([jnp.pad(root_x, ((0, 0), (0, 0), (0, 1))), row[:, None, :]], axis=1)
-    mean = jnp.concatenate([mean_x, mean_y], axis=1) if seen.linear else jnp.zeros((cells, seen.size))
-    return _summed(seen, log_law + seen.log_noise(mean, root), coordinates)
+    mean = jnp.concatenate([mean_x, mean_y], axis=1) if observed.linear else jnp.zeros((cells, observed.size))
+    return _summed(observed, log_distribution + observed.log_noise(mean, root), coordinates)
 
 
-def _rows_of(seen: Seen, mean: Any, root: Any, latent: Any) -> Any:
+def _rows_of(observed: Observed, mean: Any, root: Any, latent: Any) -> Any:
     """Log weight of latent numbers, of normal rows with this mean (n_cells, d) and root of the covariance."""
-    size, coordinates = seen.size, Coordinates(latent)
+    size, coordinates = observed.size, Coordinates(latent)
     scale = jnp.einsum("cii->ci", root)
-    away = solve_triangular(root, (seen.mean - mean)[:, :, None], lower=True)[:, :, 0]
-    g = coordinates.take(away, seen.mean_noise / scale, seen.rows**-0.5)
+    away = solve_triangular(root, (observed.mean - mean)[:, :, None], lower=True)[:, :, 0]
+    g = coordinates.take(away, observed.mean_noise / scale, observed.rows**-0.5)
     weight_of_mean = coordinates.log_weight[:, None]
-    nearest = solve_triangular(root, seen.root, lower=True)
-    noise = seen.spread_noise / (scale[:, :, None] * scale[:, None, :])
+    nearest = solve_triangular(root, observed.root, lower=True)
+    noise = observed.spread_noise / (scale[:, :, None] * scale[:, None, :])
     rows, columns = np.tril_indices(size, -1)
     log_diagonal = coordinates.take(
         jnp.log(jnp.einsum("cii->ci", nearest)),
         jnp.einsum("cii->ci", noise) / 2.0,
-        (2.0 * seen.rows) ** -0.5,
+        (2.0 * observed.rows) ** -0.5,
     )
-    below = coordinates.take(nearest[:, rows, columns], noise[:, rows, columns], seen.rows**-0.5)
-    n = np.maximum(seen.n, 2.0)
+    below = coordinates.take(nearest[:, rows, columns], noise[:, rows, columns], observed.rows**-0.5)
+    n = np.maximum(observed.n, 2.0)
     of_spread = _log_normal(n, below)
     for column in range(size):
-        of_spread += _log_chi(n, seen.free - column, log_diagonal[:, column, None])
+        of_spread += _log_chi(n, observed.free - column, log_diagonal[:, column, None])
     # Where there is no scatter, or no mean, their numbers stay standard normal.
-    of_mean = jnp.where(seen.n < 1.0, -weight_of_mean, _log_normal(np.maximum(seen.n, 1.0), g))
+    of_mean = jnp.where(observed.n < 1.0, -weight_of_mean, _log_normal(np.maximum(observed.n, 1.0), g))
     weight_of_spread = coordinates.log_weight[:, None] - weight_of_mean
-    log_law = of_mean + jnp.where(seen.n < 2.0, -weight_of_spread, of_spread)
+    log_distribution = of_mean + jnp.where(observed.n < 2.0, -weight_of_spread, of_spread)
     factor = _lower(log_diagonal, below)
     moved = mean + jnp.einsum("cij,cj->ci", root, g)
-    return _summed(seen, log_law + seen.log_noise(moved, root @ factor), coordinates)
+    return _summed(observed, log_distribution + observed.log_noise(moved, root @ factor), coordinates)
 
 
-def _predictors(statistic: NoisyStatistic, seen: Seen, coordinates: Coordinates) -> tuple[Any, Any, Any]:
-    r"""Return the predictors' m, L, and the log law of them for every N, parameters integrated out.
+def _predictors(
+    statistic: NoisyStatistic, observed: Observed, coordinates: Coordinates
+) -> tuple[Any, Any, Any]:
+    r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
 
     With :math:`A = \Psi + \frac{\kappa N}{\kappa + N} (m - \mu)(m - \mu)^T` it is
 
@@ -192,17 +194,17 @@ def _predictors(statistic: NoisyStatistic, seen: Seen, coordinates: Coordinates)
     up to a constant; without means :math:`A = \Psi`, and :math:`\Gamma_p(N / 2)` and :math:`\nu + p + 1`
     replace theirs.
     """
-    columns, p = statistic.plan.parameters.columns[:-1], seen.size - 1
-    lattices = [lattice_of(column, linear=seen.linear) for column in columns]
+    columns, p = statistic.plan.parameters.columns[:-1], observed.size - 1
+    lattices = [lattice_of(column, linear=observed.linear) for column in columns]
     centre, half_range = (np.array([float(part) for part in parts]) for parts in zip(*lattices, strict=True))
-    prior = normal_evidence(prior_of_columns(columns), p, centre, half_range, linear=seen.linear)
-    at = seen.root[:, :p, :p]
+    prior = normal_evidence(prior_of_columns(columns), p, centre, half_range, linear=observed.linear)
+    at = observed.root[:, :p, :p]
     scale = np.einsum("cii->ci", at)
-    noise = seen.spread_noise[:, :p, :p] / (scale[:, :, None] * scale[:, None, :])
+    noise = observed.spread_noise[:, :p, :p] / (scale[:, :, None] * scale[:, None, :])
     rows, triangle = np.tril_indices(p, -1)
-    mean, near = seen.mean[:, :p], np.zeros((len(seen.n), p))
-    if seen.linear:
-        mean = mean + coordinates.take(near, seen.mean_noise[:, :p], 1.0)
+    mean, near = observed.mean[:, :p], np.zeros((len(observed.n), p))
+    if observed.linear:
+        mean = mean + coordinates.take(near, observed.mean_noise[:, :p], 1.0)
     log_diagonal = coordinates.take(near, np.einsum("cii->ci", noise) / 2.0, 1.0)
     below = coordinates.take(np.zeros((len(mean), len(rows))), noise[:, rows, triangle], 1.0)
     root = at @ _lower(log_diagonal, below)
@@ -210,20 +212,20 @@ def _predictors(statistic: NoisyStatistic, seen: Seen, coordinates: Coordinates)
     powers = p - np.arange(p)
     logs = jnp.log(jnp.einsum("cii->ci", root))
     jacobian = logs @ powers + jnp.sum(log_diagonal, axis=1)
-    n = seen.n
+    n = observed.n
     spread = solve_triangular(root, jnp.broadcast_to(prior.scale, root.shape), lower=True)
     spread = solve_triangular(root, jnp.swapaxes(spread, 1, 2), lower=True)
     inner = (spread[:, None] / n[:, :, None, None]) + jnp.eye(p)
-    log_law = multigammaln((prior.df + n) / 2.0, p) - multigammaln(seen.free / 2.0, p)
-    log_law = log_law - p * prior.df / 2.0 * np.log(n)
-    power = prior.df + p + (2.0 if seen.linear else 1.0)
-    if seen.linear:
+    log_distribution = multigammaln((prior.df + n) / 2.0, p) - multigammaln(observed.free / 2.0, p)
+    log_distribution = log_distribution - p * prior.df / 2.0 * np.log(n)
+    power = prior.df + p + (2.0 if observed.linear else 1.0)
+    if observed.linear:
         away = solve_triangular(root, (mean - prior.loc)[:, :, None], lower=True)[:, :, 0]
         weight = prior.precision / (prior.precision + n)
         inner += weight[:, :, None, None] * (away[:, :, None] * away[:, None, :])[:, None]
-        log_law += p / 2.0 * np.log(weight)
-    log_law -= (prior.df + n) / 2.0 * _log_determinant(inner)
-    return mean, root, log_law + (jacobian - power * jnp.sum(logs, axis=1))[:, None]
+        log_distribution += p / 2.0 * np.log(weight)
+    log_distribution -= (prior.df + n) / 2.0 * _log_determinant(inner)
+    return mean, root, log_distribution + (jacobian - power * jnp.sum(logs, axis=1))[:, None]
 
 
 def _log_determinant(matrix: Any) -> Any:
@@ -261,5 +263,5 @@ def _log_chi(n: Floats, free: Floats, log_x: Any) -> Any:
     return constant + half * (ratio - jnp.expm1(ratio))
 
 
-def _summed(seen: Seen, log_weight: Any, coordinates: Coordinates) -> Any:
-    return logsumexp(log_weight + seen.log_pi, axis=1) + coordinates.log_weight
+def _summed(observed: Observed, log_weight: Any, coordinates: Coordinates) -> Any:
+    return logsumexp(log_weight + observed.log_pi, axis=1) + coordinates.log_weight

@@ -70,7 +70,7 @@ class MedianWidth:
         self.size = size
         self._widths = widths
         self._log_width: Floats | None = None
-        self._place = 0.0
+        self._position = 0.0
 
     def at(self, epsilon: Fraction) -> tuple[float, float]:
         """Return the median width, and its Monte Carlo standard error.
@@ -80,12 +80,12 @@ class MedianWidth:
         middle, reach = self.size / 2, math.sqrt(self.size) / 2
         first = max(0, math.floor(middle - reach))
         last = min(self.size - 1, math.ceil(middle + reach))
-        place = math.log(epsilon)
+        position = math.log(epsilon)
         if self._log_width is None:
             self._log_width = self._worked_out(epsilon, np.arange(self.size))
-        elif place != self._place:
+        elif position != self._position:
             self._log_width = self._moved(self._log_width, epsilon, first, last)
-        self._place = place
+        self._position = position
         ordered = np.exp(np.sort(self._log_width))
         return float(np.median(ordered)), float(ordered[last] - ordered[first]) / 2.0
 
@@ -98,7 +98,7 @@ class MedianWidth:
             after[wanted] = self._worked_out(epsilon, wanted)
             known[wanted] = True
             moves = (after - before)[known]
-            slack = (np.ptp(moves) + abs(math.log(epsilon) - self._place) / 2.0) / 2.0
+            slack = (np.ptp(moves) + abs(math.log(epsilon) - self._position) / 2.0) / 2.0
             lowest = np.where(known, after, before + np.min(moves) - slack)
             highest = np.where(known, after, before + np.max(moves) + slack)
             bottom, top = np.sort(lowest)[first], np.sort(highest)[last]
@@ -142,7 +142,7 @@ class _Secant:
         The smallest epsilon to try, in millionths.
     slope : float
         Of the transformed width; kept up to date.
-    places, heights : list of float
+    positions, heights : list of float
         Log epsilons tried, and the transformed widths there.
     """
 
@@ -150,21 +150,21 @@ class _Secant:
     without: float
     least: int
     slope: float = -1.0
-    places: list[float] = field(default_factory=list)
+    positions: list[float] = field(default_factory=list)
     heights: list[float] = field(default_factory=list)
 
-    def next_place(self, epsilon: Fraction, width: float) -> float:
+    def next_position(self, epsilon: Fraction, width: float) -> float:
         """Take in a median width, and return where to look next."""
-        place, height, goal = math.log(epsilon), self._height(width), self._height(self.target)
-        if self.places and math.isfinite(height - self.heights[-1]) and place != self.places[-1]:
-            slope = (height - self.heights[-1]) / (place - self.places[-1])
+        position, height, goal = math.log(epsilon), self._height(width), self._height(self.target)
+        if self.positions and math.isfinite(height - self.heights[-1]) and position != self.positions[-1]:
+            slope = (height - self.heights[-1]) / (position - self.positions[-1])
             self.slope = min(max(slope, _STEEPEST), _FLATTEST)
-        self.places.append(place)
+        self.positions.append(position)
         self.heights.append(height)
-        after = place + min(max((goal - height) / self.slope, -_FAR), _FAR)
-        tried = list(zip(self.places, self.heights, strict=True))
-        left = max((place for place, height in tried if height > goal), default=-math.inf)
-        right = min((place for place, height in tried if height <= goal), default=math.inf)
+        after = position + min(max((goal - height) / self.slope, -_FAR), _FAR)
+        tried = list(zip(self.positions, self.heights, strict=True))
+        left = max((position for position, height in tried if height > goal), default=-math.inf)
+        right = min((position for position, height in tried if height <= goal), default=math.inf)
         if left < right and not left < after < right:
             after = (left + right) / 2.0
         return min(max(after, math.log(self.least / MICRO)), math.log(LARGEST_EPSILON))
@@ -201,22 +201,22 @@ def smallest(
     size = len(without)
     few = min(_FEW, -(-size // _SHARE))
     start = _Secant(target=target, without=min(float(np.median(without[:few])), 0.99 * target), least=least)
-    place = _about(MedianWidth(widths, few), start)
+    position = _about(MedianWidth(widths, few), start)
     search = _Secant(target=target, without=float(np.median(without)), least=least, slope=start.slope)
     every = MedianWidth(widths, size)
     low, high, best = least - 1, _MOST + 1, (math.nan, math.nan)
-    tried = _rounded_up(place, least)
+    tried = _rounded_up(position, least)
     while True:
         epsilon = Fraction(tried, MICRO)
         width, error = every.at(epsilon)
-        place = search.next_place(epsilon, width)
+        position = search.next_position(epsilon, width)
         if width <= target:
             high, best = tried, (width, error)
         elif tried == _MOST:
             return None
         else:
             low = tried
-        is_near = tried == high and place >= math.log(high / MICRO) - PRECISION
+        is_near = tried == high and position >= math.log(high / MICRO) - PRECISION
         if high <= _MOST and (is_near or high - low <= max(_unit(high), PRECISION * high)):
             return Crossing(
                 epsilon=Fraction(high, MICRO),
@@ -225,26 +225,26 @@ def smallest(
                 slope=search.slope_at(best[0]),
             )
         most = _MOST if high > _MOST else high - _unit(high - 1)
-        tried = min(max(_rounded_up(place, least), low + _unit(low + 1)), most)
+        tried = min(max(_rounded_up(position, least), low + _unit(low + 1)), most)
 
 
 def _about(few: MedianWidth, search: _Secant) -> float:
     """Log epsilon about where few simulations reach the target."""
-    place = 0.0
+    position = 0.0
     for _ in range(_MOST_STEPS):
-        epsilon = Fraction(max(search.least, round(math.exp(place) * MICRO)), MICRO)
-        after = search.next_place(epsilon, few.at(epsilon)[0])
-        if abs(after - place) < _NEAR:
+        epsilon = Fraction(max(search.least, round(math.exp(position) * MICRO)), MICRO)
+        after = search.next_position(epsilon, few.at(epsilon)[0])
+        if abs(after - position) < _NEAR:
             return after
-        place = after
-    return place
+        position = after
+    return position
 
 
-def _rounded_up(place: float, least: int) -> int:
+def _rounded_up(position: float, least: int) -> int:
     """An epsilon of a few digits, in millionths, a little beyond a log epsilon."""
-    if place <= math.log(least / MICRO):
+    if position <= math.log(least / MICRO):
         return least
-    exact = math.ceil(math.exp(place + _BEYOND) * MICRO)
+    exact = math.ceil(math.exp(position + _BEYOND) * MICRO)
     unit = _unit(exact)
     return min(-(-exact // unit) * unit, _MOST)
 

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.calibration.simulated_release import require_drawable, require_positive, world_of
+from suffice.pipeline.calibration.simulated_release import (
+    generative_model_of,
+    require_drawable,
+    require_positive,
+)
 from suffice.pipeline.declaration.exact_numbers import LARGEST_SCALE, MICRO, scale_rounded_up
 from suffice.pipeline.declaration.fields import canonical
 from suffice.pipeline.families import FAMILIES
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.calibration.simulated_release import World
+    from suffice.pipeline.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.record_count import NPrior
@@ -68,8 +72,9 @@ def smallest_epsilon(
     .. math:: \min \{\varepsilon : \mathrm{median}_{\theta, X, Z} \; w_{0.95}(Y_\varepsilon) \le w\}
 
     The parameters are drawn from the prior, `n` records from the model, clipped and rounded as a release
-    clips and rounds them, and noise from the law that the spec has at each epsilon: by the same random
-    numbers at every one, so that a seed makes the answer repeatable. No data are read and nothing is spent.
+    clips and rounds them, and noise from the distribution that the spec has at each epsilon: by the same
+    random numbers at every one, so that a seed makes the answer repeatable. No data are read and nothing is
+    spent.
 
     Parameters
     ----------
@@ -101,7 +106,7 @@ def smallest_epsilon(
     """
     asked = parse_target(target) if isinstance(target, str) else target
     trials = Trials.of(spec, asked, n=n, prior=prior, n_prior=n_prior, simulations=simulations, rng=rng)
-    world, share = trials.world, trials.share
+    generative_model, share = trials.generative_model, trials.share
     without = trials.widths_without_noise()
     least_width = float(np.median(without))
     if least_width >= asked.width:
@@ -124,7 +129,7 @@ def smallest_epsilon(
             progress(done, max(done + 1, _POSTERIORS * size))
         return found
 
-    least = math.ceil(MICRO * world.plan.l1_sensitivity / (LARGEST_SCALE * share)) + 1
+    least = math.ceil(MICRO * generative_model.plan.l1_sensitivity / (LARGEST_SCALE * share)) + 1
     found = smallest(widths, without, asked.width, least)
     if progress is not None:
         progress(done, done)
@@ -137,8 +142,8 @@ def smallest_epsilon(
         epsilon_standard_error=float(found.epsilon) * found.width_error / found.width / -found.slope,
         statistic_epsilon=share * found.epsilon,
         n=n,
-        prior=str(world.prior),
-        n_prior=str(world.n_prior),
+        prior=str(generative_model.prior),
+        n_prior=str(generative_model.n_prior),
         width=found.width,
         width_standard_error=found.width_error,
         width_without_noise=least_width,
@@ -153,7 +158,7 @@ class Trials:
     Attributes
     ----------
     target : Target
-    world : World
+    generative model : GenerativeModel
         Of the target's statistic.
     share : Fraction
         Of the release's epsilon that is the statistic's.
@@ -164,7 +169,7 @@ class Trials:
     """
 
     target: Target
-    world: World
+    generative_model: GenerativeModel
     share: Fraction
     sums: NDArray[np.object_]
     seed: int
@@ -186,47 +191,60 @@ class Trials:
         if simulations is not None:
             require_positive("simulations", simulations)
         source = generator(rng)
-        world, share = _world(spec, target, n, prior, n_prior)
+        generative_model, share = _generative_model(spec, target, n, prior, n_prior)
         if simulations is None:
-            simulations = SLOW_SIMULATIONS if world.is_slow else SIMULATIONS
-        require_drawable(world, n * simulations)
+            simulations = SLOW_SIMULATIONS if generative_model.is_slow else SIMULATIONS
+        require_drawable(generative_model, n * simulations)
         sizes = np.full(simulations, n, dtype=np.int64)
-        sums = world.sums(world.truth(simulations, source), sizes, source).clipped
-        return cls(target=target, world=world, share=share, sums=sums, seed=int(source.integers(2**63)))
+        sums = generative_model.sums(generative_model.truth(simulations, source), sizes, source).clipped
+        return cls(
+            target=target,
+            generative_model=generative_model,
+            share=share,
+            sums=sums,
+            seed=int(source.integers(2**63)),
+        )
 
     def widths(self, epsilon: Fraction, rows: Rows | None = None) -> Floats:
         """Widths at an epsilon of the release, (n_simulations,), or of some of them in their order."""
         chosen = np.arange(len(self.sums)) if rows is None else rows
-        at = replace(self.world, plan=_plan_at(self.world.plan, self.share * epsilon))
+        at = replace(self.generative_model, plan=_plan_at(self.generative_model.plan, self.share * epsilon))
         same = np.random.default_rng(self.seed)
         noise = discrete_laplace(at.plan.scale, (len(self.sums), len(at.plan.components)), same)
         return self._widths(at, self.sums[chosen], noise[chosen], same)
 
     def widths_without_noise(self) -> Floats:
         """Widths that the exact statistics would give, (n_simulations,)."""
-        world = self.world
-        if world.family.clipped_record is None:
-            world = replace(world, method=PLUG_IN, believed_n_prior=None)
+        generative_model = self.generative_model
+        if generative_model.family.clipped_record is None:
+            generative_model = replace(generative_model, method=PLUG_IN, believed_n_prior=None)
         else:  # where plug-in posteriors would take clipped records for what they were before
-            world = replace(world, plan=_plan_at(world.plan, _NO_NOISE))
-        silence = np.zeros((len(self.sums), len(world.plan.components)), dtype=np.int64)
-        return self._widths(world, self.sums, silence, np.random.default_rng(self.seed))
+            generative_model = replace(generative_model, plan=_plan_at(generative_model.plan, _NO_NOISE))
+        silence = np.zeros((len(self.sums), len(generative_model.plan.components)), dtype=np.int64)
+        return self._widths(generative_model, self.sums, silence, np.random.default_rng(self.seed))
 
     def width_of_prior(self) -> float:
         """The width of the prior's own interval."""
-        rng, world = np.random.default_rng(self.seed), self.world
-        silence = np.zeros((1, len(world.plan.components)), dtype=np.int64)
-        cell = world.noisy(self.sums[:1], silence)
-        draws = world.truth(_PRIOR_DRAWS, rng).reshape(_PRIOR_DRAWS, -1)
-        own = draws[:, _position(_nothing_seen(cell), self.target)]
+        rng, generative_model = np.random.default_rng(self.seed), self.generative_model
+        silence = np.zeros((1, len(generative_model.plan.components)), dtype=np.int64)
+        cell = generative_model.noisy(self.sums[:1], silence)
+        draws = generative_model.truth(_PRIOR_DRAWS, rng).reshape(_PRIOR_DRAWS, -1)
+        own = draws[:, _position(_nothing_observed(cell), self.target)]
         lower, upper = np.quantile(own, [(1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0])
         return float(upper - lower)
 
     def _widths(
-        self, world: World, sums: NDArray[np.object_], noise: Counts, rng: np.random.Generator
+        self,
+        generative_model: GenerativeModel,
+        sums: NDArray[np.object_],
+        noise: Counts,
+        rng: np.random.Generator,
     ) -> Floats:
         posterior = posterior_of(
-            world.noisy(sums, noise), method=world.method, prior=world.prior, n_prior=world.believed_n_prior
+            generative_model.noisy(sums, noise),
+            method=generative_model.method,
+            prior=generative_model.prior,
+            n_prior=generative_model.believed_n_prior,
         )
         ends = posterior.credible_interval(self.target.parameter, MASS, draws=_DRAWS, rng=rng)
         if self.target.category is not None:
@@ -235,10 +253,10 @@ class Trials:
         return widths
 
 
-def _world(
+def _generative_model(
     spec: Spec, target: Target, n: int, prior: AnyPrior, n_prior: NPrior | int | str | None
-) -> tuple[World, Fraction]:
-    """Return the world of the target's statistic, and its share of the release's epsilon."""
+) -> tuple[GenerativeModel, Fraction]:
+    """Return the generative model of the target's statistic, and its share of the release's epsilon."""
     plan = compile_plan(spec)
     chosen = [statistic for statistic in plan.statistics if statistic.name == target.statistic]
     if not chosen:
@@ -262,12 +280,12 @@ def _world(
         )
         raise UsageError(message)
     believed = Uniform(0, 2 * n) if private and n_prior is None else n_prior
-    world = world_of(cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed)
-    _position(_nothing_seen(cell), target)
-    return world, statistic.epsilon / plan.epsilon
+    generative_model = generative_model_of(cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed)
+    _position(_nothing_observed(cell), target)
+    return generative_model, statistic.epsilon / plan.epsilon
 
 
-def _nothing_seen(cell: NoisyStatistic) -> Posterior:
+def _nothing_observed(cell: NoisyStatistic) -> Posterior:
     """A posterior of the statistic: what its parameters are called does not depend on the prior."""
     return posterior_of(cell, method=PLUG_IN)
 

@@ -187,11 +187,13 @@ def _noise_alone(
     """Change of the plug-in estimates, and how they move when the noise is drawn once more on top of it."""
     estimates = [plug_in_posterior(part, prior=prior) for part in (before, after)]
     replicates = max(100, min(REPLICATES, _NUMBERS // before.values.size))
-    again = [plug_in_posterior(_noisy_again(part, replicates, rng), prior=prior) for part in (before, after)]
+    further = [
+        plug_in_posterior(_noisy_again(part, replicates, rng), prior=prior) for part in (before, after)
+    ]
     apparent, noise_sd, probability = {}, {}, {}
     for parameter in estimates[0].parameters:
         change = estimates[1].mean(parameter) - estimates[0].mean(parameter)
-        moved = again[1].mean(parameter) - again[0].mean(parameter)
+        moved = further[1].mean(parameter) - further[0].mean(parameter)
         noise = moved.reshape(replicates, *change.shape) - change
         apparent[parameter] = change
         noise_sd[parameter] = np.std(noise, axis=0)
@@ -201,7 +203,7 @@ def _noise_alone(
 
 
 def _noisy_again(statistic: NoisyStatistic, replicates: int, rng: np.random.Generator) -> NoisyStatistic:
-    """Every cell so many times over, each with fresh noise of the release's law added."""
+    """Every cell so many times over, each with fresh noise of the release's distribution added."""
     values = np.tile(statistic.values, (replicates, 1))
     noise = discrete_laplace(statistic.plan.scale, values.shape, rng)
     groups = {column: keys * replicates for column, keys in statistic.groups.items()}

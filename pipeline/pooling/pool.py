@@ -10,9 +10,9 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
-from suffice.pipeline.distributions.dirichlet_blocks import PiecesLaw
+from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
 from suffice.pipeline.engines.pooled.importance_sampling import products
-from suffice.pipeline.engines.pooled.multinomial import PooledTablesLaw, factors_of
+from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution, factors_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.release import Release
@@ -25,7 +25,7 @@ from suffice.pipeline.posterior.infer import (
     read_prior,
     require_way_of_clipping,
 )
-from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_law
+from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, generator
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
-    from suffice.pipeline.distributions.laws import Law
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import Density
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     Rows: TypeAlias = NDArray[np.int64]
 
 
-MOST_ON_PLANES = 128
+MOST_BY_QUADRATURE = 128
 """Releases times cells up to which quadrature of a mean and a variance is no matter of many minutes."""
 LARGEST_R_HAT = 1.1
-"""Above it pooled chains have not found one law."""
+"""Above it pooled chains have not found one distribution."""
 
 
 def pool(
@@ -84,8 +84,8 @@ def pool(
     n_prior : optional
         Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
     clipping : {"modelled", "ignored"}
-        As in ``Release.posterior``, under `disjoint`. Posteriors of `same_data` ignore clipping: the law of
-        clipped sums is worked out behind one noise alone.
+        As in ``Release.posterior``, under `disjoint`. Posteriors of `same_data` ignore clipping: the
+        distribution of clipped sums is worked out behind one noise alone.
     where : mapping, optional
         Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional
@@ -115,7 +115,7 @@ def pool(
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    return noise_aware_posterior(seen_again(parts), prior=prior, n_prior=n_prior, clipping=IGNORED)
+    return noise_aware_posterior(observed_again(parts), prior=prior, n_prior=n_prior, clipping=IGNORED)
 
 
 def _listed(given: object) -> list[Release]:
@@ -128,10 +128,10 @@ def _listed(given: object) -> list[Release]:
     return releases
 
 
-def seen_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
+def observed_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
     """Return aligned noisy values of the same exact statistics as one, the least noisy first."""
     first, *others = sorted(parts, key=lambda part: (part.plan.scale, part.values.tolist()))
-    return dataclasses.replace(first, again=tuple(others))
+    return dataclasses.replace(first, further=tuple(others))
 
 
 def pooled(
@@ -157,7 +157,7 @@ def pooled(
             return _of_one_parameter(parts, prior, n_prior, clipping)
         if family.prior is not NormalInverseGamma:
             posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
-        elif is_conjugate and len(parts) * len(parts[0].values) > MOST_ON_PLANES:
+        elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None
         else:
             return disjoint_moments_posterior(parts, prior=prior, n_prior=n_prior)
@@ -185,15 +185,15 @@ def _of_one_parameter(
     first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED)
     n_priors = [n_prior_for(part, n_prior) for part in parts]
     given = cast("Prior | Mixture | Density", first.prior)
-    law: Law
+    distribution: Distribution
     if clipping == MODELLED and FAMILIES[first.family].clipped_record is not None:
         from suffice.pipeline.posterior.clipped_cells import pooled_with_clipping  # noqa: PLC0415
 
-        law, modelled = pooled_with_clipping(parts, given, n_priors)
+        distribution, modelled = pooled_with_clipping(parts, given, n_priors)
         first = dataclasses.replace(first, models_clipping=modelled)
     else:
-        law = pooled_grid_law(parts, given, n_priors)
-    return dataclasses.replace(first, groups=parts[0].groups, law=law)
+        distribution = pooled_grid_distribution(parts, given, n_priors)
+    return dataclasses.replace(first, groups=parts[0].groups, distribution=distribution)
 
 
 def _by_particles(
@@ -202,7 +202,7 @@ def _by_particles(
     n_prior: NPrior | int | str | None,
     rng: np.random.Generator,
 ) -> Posterior:
-    """Multiply mixtures of conjugate laws by importance sampling, factor by factor."""
+    """Multiply mixtures of conjugate distributions by importance sampling, factor by factor."""
 
     def posterior(part: NoisyStatistic, rows: Rows) -> Posterior:
         return noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior, clipping=IGNORED)
@@ -211,12 +211,14 @@ def _by_particles(
         return list(zip(*(_factors(posterior(part, rows)) for part in parts), strict=True))
 
     first = posterior(parts[0], np.arange(1))
-    laws = products(factors, len(parts[0].values), len(parts[0].plan.components), rng)
-    law: Law = laws[0]
-    if isinstance(first.law, PiecesLaw):
-        places = (places for _, _, places in first.law.pieces)
-        law = PooledTablesLaw(pieces=tuple(zip(laws, places, strict=True)), apart=first.law.apart)
-    return dataclasses.replace(first, groups=parts[0].groups, law=law)
+    distributions = products(factors, len(parts[0].values), len(parts[0].plan.components), rng)
+    distribution: Distribution = distributions[0]
+    if isinstance(first.distribution, PiecewiseTables):
+        positions = (positions for _, _, positions in first.distribution.pieces)
+        distribution = PooledTablesDistribution(
+            pieces=tuple(zip(distributions, positions, strict=True)), apart=first.distribution.apart
+        )
+    return dataclasses.replace(first, groups=parts[0].groups, distribution=distribution)
 
 
 def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
@@ -241,7 +243,7 @@ def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
 
 def _factors(posterior: Posterior) -> list[Any]:
     one_component(posterior.prior, f"a pooled posterior of {posterior.family} statistics")
-    factors = factors_of(posterior.law)
+    factors = factors_of(posterior.distribution)
     if factors is None:
         message = f"{posterior.statistic} is {posterior.family}, of which disjoint data do not pool yet"
         raise UsageError(message)

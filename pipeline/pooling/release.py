@@ -1,4 +1,4 @@
-"""A release: noisy statistics and the law of their noise. Public; everything here is post-processing."""
+"""A release: noisy statistics and the distribution of their noise. Everything here is post-processing."""
 
 from __future__ import annotations
 

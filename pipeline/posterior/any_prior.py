@@ -1,7 +1,7 @@
 r"""Posteriors of one parameter under any prior, by quadrature: exact but for it, and free of draws.
 
 Under a conjugate prior :math:`\pi_k` the noise-aware posterior :math:`p_k(\theta \mid y)` is a mixture of
-conjugate laws and has an evidence :math:`Z_k`, so that the likelihood of the noisy statistics is
+conjugate distributions and has an evidence :math:`Z_k`, so that the likelihood of the noisy statistics is
 
 .. math::
     p(y \mid \theta) = \frac{\sum_k c_k Z_k \, p_k(\theta \mid y)}{\sum_k c_k \pi_k(\theta)}
@@ -25,7 +25,7 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal
 from suffice.pipeline.distributions.line import Line
-from suffice.pipeline.distributions.on_grid import GridLaw
+from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.engines.one_sum.coordinates import Coordinate, coordinate_of
 from suffice.pipeline.engines.one_sum.merged import Components
 from suffice.pipeline.engines.one_sum.nodes import batches, resolve
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
-    from suffice.pipeline.distributions.laws import Law
     from suffice.pipeline.distributions.on_grid import Cell
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.contract import Family
@@ -74,7 +74,7 @@ class Reference:
     Attributes
     ----------
     prior, posteriors : Coordinate
-        The prior's law, and those of the mixture.
+        The prior's distribution, and those of the mixture.
     log_weight : ndarray of shape (n_laws,), float64
     log_evidence : float
     """
@@ -103,14 +103,14 @@ class Reference:
 
     @property
     def edges(self) -> Floats:
-        """Panels about the mixture, and about its heaviest law."""
+        """Panels about the mixture, and about its heaviest distribution."""
         heaviest = int(np.argmax(self.log_weight))
         centre, width = self.posteriors.centre[heaviest], self.posteriors.width[heaviest]
         return np.concatenate([self.middle + self.spread * _PANELS, centre + width * _PANELS])
 
-    def log_density(self, place: Floats) -> Floats:
-        """Log posterior density at places (n,)."""
-        parts = self.posteriors.log_density(place[:, None])
+    def log_density(self, position: Floats) -> Floats:
+        """Log posterior density at positions (n,)."""
+        parts = self.posteriors.log_density(position[:, None])
         parts += self.log_weight
         top = np.max(parts, axis=1)
         finite = np.where(np.isfinite(top), top, 0.0)
@@ -119,17 +119,19 @@ class Reference:
             log_density: Floats = finite + np.log(np.sum(np.exp(parts, out=parts), axis=1))
         return log_density
 
-    def log_prior(self, place: Floats) -> Floats:
-        """Log prior density at places (n,)."""
-        return self.prior.log_density(place[:, None])[:, 0]
+    def log_prior(self, position: Floats) -> Floats:
+        """Log prior density at positions (n,)."""
+        return self.prior.log_density(position[:, None])[:, 0]
 
 
 class _UnresolvedError(Exception):
     """Some cell's posterior lies where no reference posterior is resolved."""
 
 
-def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior | None) -> GridLaw:
-    """Return the law of a family's one parameter; plug-in where there is no prior of N.
+def any_prior_posterior(
+    statistic: NoisyStatistic, density: Density, n_prior: NPrior | None
+) -> GriddedDistribution:
+    """Return the distribution of a family's one parameter; plug-in where there is no prior of N.
 
     Raises
     ------
@@ -148,12 +150,12 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
     prior = _on_line(density, family, plan.parameters)
     (name,) = none.parameters
     if n_prior is None:
-        return GridLaw.of(name, line, _exact_cells(statistic, prior))
+        return GriddedDistribution.of(name, line, _exact_cells(statistic, prior))
     found = []
     for more in _stages(family.prior, default, prior):
         found += [references_of(family.latent(statistic, reference, n_prior)) for reference in more]
         try:
-            return GridLaw.of(
+            return GriddedDistribution.of(
                 name,
                 line,
                 (_cell(prior, cell) for cell in zip(*found, strict=True)),
@@ -168,11 +170,11 @@ def any_prior_law(statistic: NoisyStatistic, density: Density, n_prior: NPrior |
     raise PriorError(message)
 
 
-def density_law(density: Density, family: Family, parameters: Parameters) -> GridLaw:
-    """Return the law of a prior itself."""
+def density_posterior(density: Density, family: Family, parameters: Parameters) -> GriddedDistribution:
+    """Return the distribution of a prior itself."""
     prior = _on_line(density, family, parameters)
     edges = prior.edges
-    return GridLaw.of("parameter", prior.line, [(edges[:-1], edges[1:], prior.log_density)])
+    return GriddedDistribution.of("parameter", prior.line, [(edges[:-1], edges[1:], prior.log_density)])
 
 
 def conjugate_alike(density: Density, family: Family, parameters: Parameters) -> Prior:
@@ -220,7 +222,7 @@ def alike(kind: type[Prior], centre: float, width: float) -> Prior:
 
 
 def references_of(
-    latent: tuple[NoisySums, Callable[[Floats, Floats], Law]], fineness: float = _FINENESS
+    latent: tuple[NoisySums, Callable[[Floats, Floats], Distribution]], fineness: float = _FINENESS
 ) -> list[Reference]:
     """Return the mixtures of every cell."""
     sums, update = latent
@@ -244,7 +246,7 @@ def references_of(
 
 
 def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Cell]:
-    """Edges and densities of cells whose projected sums are taken for exact: one conjugate law each."""
+    """Edges and densities of cells whose projected sums are taken for exact: one conjugate update each."""
     family = FAMILIES[statistic.plan.family]
     default = family.default_prior(statistic.plan.parameters)
     references: list[Prior] = [default, alike(family.prior, prior.centre, max(prior.width, NARROWEST))]
@@ -261,8 +263,8 @@ def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Ce
         yield _cell(prior, found, exact=True)
 
 
-def _of_sums(posterior: Law, prior: Law) -> Reference:
-    """Return the conjugate law of one cell, given sums that are taken for exact."""
+def _of_sums(posterior: Distribution, prior: Distribution) -> Reference:
+    """Return the conjugate distribution of one cell, given sums that are taken for exact."""
     return Reference(
         prior=coordinate_of(prior),
         posteriors=coordinate_of(posterior),
@@ -293,20 +295,20 @@ class _Product:
     references: Sequence[Reference]
     check: bool = False
 
-    def __call__(self, place: Floats) -> Floats:
-        """Log densities at ascending places."""
-        of_place = [reference.log_density(place) for reference in self.references]
-        of_prior = [reference.log_prior(place) - reference.log_evidence for reference in self.references]
-        own = self.prior.log_density(place)
-        above, below = np.logaddexp.reduce(of_place), np.logaddexp.reduce(of_prior)
+    def __call__(self, position: Floats) -> Floats:
+        """Log densities at ascending positions."""
+        of_position = [reference.log_density(position) for reference in self.references]
+        of_prior = [reference.log_prior(position) - reference.log_evidence for reference in self.references]
+        own = self.prior.log_density(position)
+        above, below = np.logaddexp.reduce(of_position), np.logaddexp.reduce(of_prior)
         with np.errstate(invalid="ignore"):
             product = np.where(np.isneginf(above), -np.inf, above - below + own)
         if self.check:
             # Not far off the weights of the rule; panels may be far apart.
-            gap = np.diff(place)
+            gap = np.diff(position)
             gap = np.minimum(np.append(gap, gap[-1]), np.append(gap[0], gap))
             share = np.exp(product - np.max(product)) * gap
-            depth = np.max([value - np.max(value) for value in of_place], axis=0)
+            depth = np.max([value - np.max(value) for value in of_position], axis=0)
             if np.sum(share[depth < -_DEEP]) > _TOLERABLE * np.sum(share):
                 raise _UnresolvedError
         return product

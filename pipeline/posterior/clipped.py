@@ -1,4 +1,4 @@
-r"""The law of one parameter behind noisy sums of clipped counts, by quadrature, under any prior.
+r"""The distribution of one parameter behind noisy sums of clipped counts, by quadrature, under any prior.
 
 The likelihood of a cell's noisy sums is exact (``likelihood``); times the prior, and times those of other
 data sets with the same parameter where there are any, it is integrated over the logarithm of a rate, or the
@@ -16,7 +16,7 @@ import numpy as np
 from suffice.pipeline.distributions.adaptive_blocks import divide
 from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma
 from suffice.pipeline.distributions.line import Line
-from suffice.pipeline.distributions.on_grid import GridLaw
+from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.engines.clipped.likelihood import log_product
 from suffice.pipeline.engines.clipped.saddle_point import NoisyCounts, saddle, tilted
 from suffice.pipeline.engines.one_sum.coordinates import coordinate_of
@@ -61,7 +61,7 @@ class PriorOnLine:
     Attributes
     ----------
     log_density : callable
-        Places (n,) -> log densities.
+        Positions (n,) -> log densities.
     edges : ndarray of shape (n_edges,), float64
         Ascending; outside of them nothing matters.
     """
@@ -70,10 +70,10 @@ class PriorOnLine:
     edges: Floats
 
 
-def clipped_law(
+def clipped_distribution(
     parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
-) -> GridLaw:
-    """Return the law of a family's one parameter given noisy sums of clipped counts.
+) -> GriddedDistribution:
+    """Return the distribution of a family's one parameter given noisy sums of clipped counts.
 
     Parameters
     ----------
@@ -92,21 +92,21 @@ def clipped_law(
     statistic = parts[0]
     family = FAMILIES[statistic.plan.family]
     line = LINES[family.prior]
-    (name,) = _nothing_seen(statistic, family.default_prior(statistic.plan.parameters)).parameters
+    (name,) = _nothing_observed(statistic, family.default_prior(statistic.plan.parameters)).parameters
     own = prior_on_line(statistic, prior, line)
     counts = [noisy_counts(part, given) for part, given in zip(parts, n_priors, strict=True)]
-    law = GridLaw.of(name, line, _cells(statistic, own, counts, n_priors, line))
+    distribution = GriddedDistribution.of(name, line, _cells(statistic, own, counts, n_priors, line))
     # Records at the bound rule out no larger rate: a posterior has the moments that its prior has.
-    alone = GridLaw.of(name, line, [(own.edges[:-1], own.edges[1:], own.log_density)])
+    alone = GriddedDistribution.of(name, line, [(own.edges[:-1], own.edges[1:], own.log_density)])
     return replace(
-        law,
-        means=np.where(np.isfinite(alone.means), law.means, alone.means),
-        sds=np.where(np.isfinite(alone.sds), law.sds, alone.sds),
+        distribution,
+        means=np.where(np.isfinite(alone.means), distribution.means, alone.means),
+        sds=np.where(np.isfinite(alone.sds), distribution.sds, alone.sds),
     )
 
 
 def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior) -> NoisyCounts:
-    """Return the raw noisy sums and their law."""
+    """Return the raw noisy sums and their distribution."""
     plan = statistic.plan
     values = statistic.values.astype(np.float64)
     low, high = n_prior.support
@@ -130,15 +130,15 @@ def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, l
     """
     if isinstance(prior, Density):
         default = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
-        typical = float(coordinate_of(_nothing_seen(statistic, default)).centre[0])
+        typical = float(coordinate_of(_nothing_observed(statistic, default)).centre[0])
         found = DensityOnLine.of(prior, line, typical)
         return PriorOnLine(log_density=found.log_density, edges=found.edges)
     if isinstance(prior, Mixture):
         parts = [_conjugate(statistic, component) for component in prior.components]
         log_weights = np.log(np.array(prior.weights))[:, None]
         return PriorOnLine(
-            log_density=lambda place: np.logaddexp.reduce(
-                log_weights + np.stack([part.log_density(place) for part in parts])
+            log_density=lambda position: np.logaddexp.reduce(
+                log_weights + np.stack([part.log_density(position) for part in parts])
             ),
             edges=np.unique(np.concatenate([part.edges for part in parts])),
         )
@@ -146,22 +146,22 @@ def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, l
 
 
 def _conjugate(statistic: NoisyStatistic, prior: Prior) -> PriorOnLine:
-    law = coordinate_of(_nothing_seen(statistic, prior))
-    centre, width = float(law.centre[0]), float(law.width[0])
+    distribution = coordinate_of(_nothing_observed(statistic, prior))
+    centre, width = float(distribution.centre[0]), float(distribution.width[0])
 
-    def log_density(place: Floats) -> Floats:
-        return law.log_density(place[:, None])[:, 0]
+    def log_density(position: Floats) -> Floats:
+        return distribution.log_density(position[:, None])[:, 0]
 
-    places = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
-    places = places[places < _FARTHEST_PLACE]
-    value = log_density(places)
+    positions = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
+    positions = positions[positions < _FARTHEST_PLACE]
+    value = log_density(positions)
     kept = np.flatnonzero(value > np.max(value) - _NATS)
-    first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(places) - 1)
-    return PriorOnLine(log_density=log_density, edges=places[first : last + 1])
+    first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(positions) - 1)
+    return PriorOnLine(log_density=log_density, edges=positions[first : last + 1])
 
 
-def _nothing_seen(statistic: NoisyStatistic, prior: Prior) -> Any:
-    """The prior, as the law of one cell."""
+def _nothing_observed(statistic: NoisyStatistic, prior: Prior) -> Any:
+    """The prior, as the distribution of one cell."""
     latent: Any = FAMILIES[statistic.plan.family].latent
     return latent(statistic, prior, Fixed(0))[1](np.zeros(1), np.zeros(1))
 
@@ -177,9 +177,9 @@ def _cells(
     constants = statistic.plan.parameters
     record: Any = FAMILIES[statistic.plan.family].clipped_record
 
-    def chances(place: Floats) -> Floats:
-        law: Floats = record(line.parameter(place), constants)
-        return law
+    def chances(position: Floats) -> Floats:
+        distribution: Floats = record(line.parameter(position), constants)
+        return distribution
 
     per_cell = 5 * (len(prior.edges) + len(counts) * len(_AROUND)) * (counts[0].reach + 1)
     step = max(1, _ELEMENTS // per_cell)
@@ -191,8 +191,8 @@ def _cells(
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
             own = [part.take(np.array([cell])) for part in batch]
 
-            def log_density(place: Floats, own: Sequence[NoisyCounts] = own) -> Floats:
-                return _log_density(own, n_priors, chances(place), prior.log_density(place))
+            def log_density(position: Floats, own: Sequence[NoisyCounts] = own) -> Floats:
+                return _log_density(own, n_priors, chances(position), prior.log_density(position))
 
             yield left[first:last], right[first:last], log_density
 
@@ -223,19 +223,19 @@ def _panels(
 ) -> tuple[Cells, Floats, Floats]:
     """Panels beyond which nothing matters, ascending cell by cell: the cell, left and right."""
     cells = np.arange(len(counts[0].first))
-    half = float(_places(np.array([counts[0].reach / 2.0]), prior, chances)[0])
+    half = float(_positions(np.array([counts[0].reach / 2.0]), prior, chances)[0])
     edges = np.broadcast_to(prior.edges, (len(cells), len(prior.edges)))
     for part in counts:
         centre, width = _fit(part, prior, chances)
         edges = np.concatenate([edges, centre[:, None] + width[:, None] * _AROUND], axis=1)
     edges = np.sort(np.clip(edges, prior.edges[0], prior.edges[-1]), axis=1)
 
-    def evaluate(row: Cells, place: Floats) -> Floats:
-        flat, rows = place.ravel(), np.repeat(row, place.shape[1])
+    def evaluate(row: Cells, position: Floats) -> Floats:
+        flat, rows = position.ravel(), np.repeat(row, position.shape[1])
         chance, value = chances(flat), prior.log_density(flat)
         for part in counts:
             value = value + saddle(part.take(rows), chance).log_weight
-        return np.maximum(value, _NOTHING).reshape(place.shape)
+        return np.maximum(value, _NOTHING).reshape(position.shape)
 
     row, left, right, _ = divide(
         evaluate,
@@ -254,13 +254,13 @@ def _panels(
 def _fit(
     counts: NoisyCounts, prior: PriorOnLine, chances: Callable[[Floats], Floats]
 ) -> tuple[Floats, Floats]:
-    """Places at which records have the mean that was released, and about how well these are known."""
+    """Positions at which records have the mean that was released, and about how well these are known."""
     n = np.full(len(counts.first), counts.low)
     if counts.second is not None:
         n = np.clip((counts.first + counts.second) / counts.reach, max(counts.low, 1.0), counts.high)
     n = np.maximum(n, 1.0)
     target = np.clip(counts.first / n, 0.25 / n, counts.reach - 0.25 / n)
-    middle = _places(target, prior, chances)
+    middle = _positions(target, prior, chances)
     _, _, mean, variance = tilted(chances(middle), np.zeros(len(n)))
     slope = np.abs(_mean(chances(middle + 0.01)) - mean) / 0.01
     error = np.sqrt(n * variance + 2.0 * counts.scale**2) / n
@@ -268,8 +268,8 @@ def _fit(
         return middle, np.minimum(error / np.maximum(slope, 1e-300), 10.0)
 
 
-def _places(target: Floats, prior: PriorOnLine, chances: Callable[[Floats], Floats]) -> Floats:
-    """Places at which clipped records have these means, or the ends of the prior."""
+def _positions(target: Floats, prior: PriorOnLine, chances: Callable[[Floats], Floats]) -> Floats:
+    """Positions at which clipped records have these means, or the ends of the prior."""
     left, right = (np.full(len(target), end) for end in prior.edges[[0, -1]])
     falls = _mean(chances(left)) > _mean(chances(right))
     for _ in range(60):

@@ -8,9 +8,9 @@ where
 
 over that posterior: intervals of 95 % that are off by so much cover 94.999 %. Most cells are told eight
 standard deviations from their means alone: where the shift is that small even there, it is so on average. The
-posterior comes from clipped records itself, and so understates what was clipped; but where the law at the
-clipped mean has next to nothing beyond the bound, the law that it came from has no more than next to nothing
-there either.
+posterior comes from clipped records itself, and so understates what was clipped; but where the distribution
+at the clipped mean has next to nothing beyond the bound, the distribution that it came from has no more than
+next to nothing there either.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.engines.posterior_mixture import mixture_law
+from suffice.pipeline.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.any_prior import any_prior_law
-from suffice.pipeline.posterior.clipped import LINES, clipped_law
-from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_law
+from suffice.pipeline.posterior.any_prior import any_prior_posterior
+from suffice.pipeline.posterior.clipped import LINES, clipped_distribution
+from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.mixtures import Mixture
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
-    from suffice.pipeline.distributions.laws import Law
-    from suffice.pipeline.distributions.on_grid import GridLaw
-    from suffice.pipeline.engines.one_sum.posterior import LatentSumLaw
+    from suffice.pipeline.distributions.on_grid import GriddedDistribution
+    from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
@@ -46,27 +46,27 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 0.01
 """Posterior standard deviations of expected shift up to which clipping is left out."""
 LARGEST_BOUND = 1024
-"""Above it the law of one record has too many values to be quick: clipping is not modelled but warned of."""
+"""Above it one record has too many values to be quick: clipping is not modelled but warned of."""
 _FAR = 8.0
-_PLACES = np.linspace(-30.0, 30.0, 8193)
+_POSITIONS = np.linspace(-30.0, 30.0, 8193)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartlyClipped:
-    """One parameter's law in cells some of which model clipping.
+    """One parameter's distribution in cells some of which model clipping.
 
     Attributes
     ----------
-    plain : Law
+    plain : Distribution
         Of all cells, without clipping.
-    clipped : GridLaw
+    clipped : GriddedDistribution
         Of the cells that model it, in their order.
     modelled : ndarray of shape (n_cells,), bool
         Which they are.
     """
 
-    plain: Law
-    clipped: GridLaw
+    plain: Distribution
+    clipped: GriddedDistribution
     modelled: Mask
 
     @property
@@ -84,12 +84,14 @@ class PartlyClipped:
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles; they rest on draws only where those of the cells without clipping do."""
-        plain, clipped = (law.quantiles(parameter, q, draws, rng) for law in (self.plain, self.clipped))
+        plain, clipped = (
+            distribution.quantiles(parameter, q, draws, rng) for distribution in (self.plain, self.clipped)
+        )
         return self._joined(plain.T, clipped.T).T
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
-        plain, clipped = (law.sample(draws, rng) for law in (self.plain, self.clipped))
+        plain, clipped = (distribution.sample(draws, rng) for distribution in (self.plain, self.clipped))
         return {name: self._joined(plain[name], clipped[name]) for name in self.parameters}
 
     def _joined(self, plain: Floats, clipped: Floats) -> Floats:
@@ -98,10 +100,10 @@ class PartlyClipped:
         return joined
 
 
-def law_with_clipping(
+def distribution_with_clipping(
     statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior
-) -> tuple[Law, Mask]:
-    """Return the noise-aware law that models clipping where it can matter, and where that is, (n_cells,).
+) -> tuple[Distribution, Mask]:
+    """Return the posterior that models clipping where it can matter, and where that is, (n_cells,).
 
     Under a density it is modelled everywhere: that costs no more.
     """
@@ -109,61 +111,63 @@ def law_with_clipping(
     is_possible = _is_possible(statistic)
     if isinstance(prior, Density):
         if not is_possible:
-            return any_prior_law(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
-        return clipped_law([statistic], prior, [n_prior]), np.ones(cells, dtype=bool)
+            return any_prior_posterior(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
+        return clipped_distribution([statistic], prior, [n_prior]), np.ones(cells, dtype=bool)
     parts = prior.components if isinstance(prior, Mixture) else (prior,)
-    laws = [_noise_aware(statistic, part, n_prior) for part in parts]
+    distributions = [_noise_aware(statistic, part, n_prior) for part in parts]
     matters = np.zeros(cells, dtype=bool)
     if is_possible:
-        for law in laws:
-            matters |= _matters(statistic, law)
-    plain = mixture_law(prior, laws) if isinstance(prior, Mixture) else laws[0]
+        for distribution in distributions:
+            matters |= _matters(statistic, distribution)
+    plain = mixture_distribution(prior, distributions) if isinstance(prior, Mixture) else distributions[0]
     return _partly(plain, [statistic], prior, [n_prior], matters), matters
 
 
 def pooled_with_clipping(
     parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
-) -> tuple[Law, Mask]:
+) -> tuple[Distribution, Mask]:
     """Return the same of a parameter that aligned statistics of disjoint data share, each with its own N."""
     cells = len(parts[0].values)
     is_possible = all(_is_possible(part) for part in parts)
     if isinstance(prior, Density) and is_possible:
-        return clipped_law(parts, prior, n_priors), np.ones(cells, dtype=bool)
-    plain = pooled_grid_law(parts, prior, n_priors)
+        return clipped_distribution(parts, prior, n_priors), np.ones(cells, dtype=bool)
+    plain = pooled_grid_distribution(parts, prior, n_priors)
     matters = _matters(parts[0], plain) if is_possible else np.zeros(cells, dtype=bool)
     return _partly(plain, parts, prior, n_priors, matters), matters
 
 
 def _is_possible(statistic: NoisyStatistic) -> bool:
-    return (statistic.plan.parameters.upper or 0) <= LARGEST_BOUND and not statistic.again
+    return (statistic.plan.parameters.upper or 0) <= LARGEST_BOUND and not statistic.further
 
 
 def _partly(
-    plain: Law,
+    plain: Distribution,
     parts: Sequence[NoisyStatistic],
     prior: Prior | Mixture | Density,
     n_priors: Sequence[NPrior],
     matters: Mask,
-) -> Law:
-    """The law without clipping, and with it where that matters."""
+) -> Distribution:
+    """The distribution without clipping, and with it where that matters."""
     if not matters.any():
         return plain
     rows = np.flatnonzero(matters)
-    law = clipped_law([part.take(rows) for part in parts], prior, n_priors)
-    return law if matters.all() else PartlyClipped(plain=plain, clipped=law, modelled=matters)
+    distribution = clipped_distribution([part.take(rows) for part in parts], prior, n_priors)
+    return (
+        distribution if matters.all() else PartlyClipped(plain=plain, clipped=distribution, modelled=matters)
+    )
 
 
-def _matters(statistic: NoisyStatistic, law: LatentSumLaw | GridLaw) -> Mask:
-    """Whether the expected shift under a law without clipping is more than negligible, (n_cells,)."""
-    (name,) = law.parameters
-    mean, sd = law.mean(name), law.sd(name)
+def _matters(statistic: NoisyStatistic, distribution: LatentSumPosterior | GriddedDistribution) -> Mask:
+    """Whether the expected shift under a posterior without clipping is more than negligible, (n_cells,)."""
+    (name,) = distribution.parameters
+    mean, sd = distribution.mean(name), distribution.sd(name)
     matters: Mask = ~(np.max(_shifts(statistic, _far(name, mean, sd)), axis=1) <= NEGLIGIBLE * sd)
     near = np.flatnonzero(matters)
     if near.size:
         # A shift depends on the parameter alone: one table serves all cells.
         line = LINES[FAMILIES[statistic.plan.family].prior]
-        shift = _shifts(statistic, line.parameter(_PLACES))
-        average = law.average(lambda place: np.interp(place, _PLACES, shift), near)
+        shift = _shifts(statistic, line.parameter(_POSITIONS))
+        average = distribution.average(lambda position: np.interp(position, _POSITIONS, shift), near)
         matters[near] = ~(average <= NEGLIGIBLE * sd[near])
     return matters
 
@@ -183,7 +187,7 @@ def _shifts(statistic: NoisyStatistic, values: Floats) -> Floats:
     return moved
 
 
-def _noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> LatentSumLaw:
+def _noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> LatentSumPosterior:
     noise_aware: Any = FAMILIES[statistic.plan.family].noise_aware
-    law: LatentSumLaw = noise_aware(statistic, prior, n_prior)
-    return law
+    distribution: LatentSumPosterior = noise_aware(statistic, prior, n_prior)
+    return distribution

@@ -235,7 +235,7 @@ def matched_cells(
     if len(left) < len(first[1]) or len(right) < len(second[1]):
         message = "several cells of one side have the same keys"
         raise UsageError(message)
-    keys = {column: [key[place] for key in left] for place, column in enumerate(shared)}
+    keys = {column: [key[position] for key in left] for position, column in enumerate(shared)}
     return (
         np.array(list(left.values()), dtype=np.int64),
         np.array([right[key] for key in left], dtype=np.int64),
@@ -314,16 +314,16 @@ def tidy_rows(
     for cell in range(size):
         keys = {column: values[cell] for column, values in groups.items()}
         for parameter, columns in parameters.items():
-            places: list[tuple[dict[str, str | None], tuple[int, ...]]] = [({}, (cell,))]
+            positions: list[tuple[dict[str, str | None], tuple[int, ...]]] = [({}, (cell,))]
             if components:
-                places = [({"component": ""}, (cell,))]
+                positions = [({"component": ""}, (cell,))]
                 if parameter in components:
                     named = enumerate(components[parameter])
-                    places = [({"component": name}, (cell, k)) for k, name in named]
+                    positions = [({"component": name}, (cell, k)) for k, name in named]
             elif labels:
-                places = [(label, (cell, k)) for k, label in enumerate(label_rows(labels))]
-            for label, place in places:
-                numbers = {name: finite(column[place]) for name, column in columns.items()}
+                positions = [(label, (cell, k)) for k, label in enumerate(label_rows(labels))]
+            for label, position in positions:
+                numbers = {name: finite(column[position]) for name, column in columns.items()}
                 rows.append({**keys, "parameter": parameter, **label, **numbers})
     return rows
 

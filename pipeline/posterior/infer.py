@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.distributions.conjugate import Labelled
 from suffice.pipeline.distributions.conjugate_priors import (
     Beta,
     Dirichlet,
@@ -14,8 +15,7 @@ from suffice.pipeline.distributions.conjugate_priors import (
     NormalInverseGamma,
     Prior,
 )
-from suffice.pipeline.distributions.laws import Labelled
-from suffice.pipeline.engines.posterior_mixture import mixture_law, weighed
+from suffice.pipeline.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.accepted import refused_prior, takes_mixtures
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
@@ -28,8 +28,8 @@ from suffice.pipeline.statistics.sensitivity import Design
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.distributions.laws import Law
-    from suffice.pipeline.engines.normal_plane.prior import AnyJointPrior
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.mean_variance.prior import AnyJointPrior
     from suffice.pipeline.priors.density import ScipyDistribution
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
@@ -113,24 +113,26 @@ def noise_aware_posterior(
     if family.latent is not None:
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
             _require_range(statistic, component)
-    law: Law
+    distribution: Distribution
     if isinstance(chosen, Independent | JointDensity):
-        law = _any_prior_law(statistic, chosen, latent_n)
-        return _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)
+        distribution = _any_prior_distribution(statistic, chosen, latent_n)
+        return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
     if clipping == MODELLED and family.clipped_record is not None:
-        from suffice.pipeline.posterior.clipped_cells import law_with_clipping  # noqa: PLC0415
+        from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
 
-        law, modelled = law_with_clipping(statistic, chosen, latent_n)
-        plain = _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)
+        distribution, modelled = distribution_with_clipping(statistic, chosen, latent_n)
+        plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         return dataclasses.replace(plain, models_clipping=modelled)
     if isinstance(chosen, Density):
-        law = _any_prior_law(statistic, chosen, latent_n)
+        distribution = _any_prior_distribution(statistic, chosen, latent_n)
     elif isinstance(chosen, Mixture):
-        laws = [family.noise_aware(statistic, component, latent_n) for component in chosen.components]
-        law = mixture_law(chosen, laws)
+        distributions = [
+            family.noise_aware(statistic, component, latent_n) for component in chosen.components
+        ]
+        distribution = mixture_distribution(chosen, distributions)
     else:
-        law = family.noise_aware(statistic, chosen, latent_n)
-    return _posterior(statistic, NOISE_AWARE, chosen, law, latent_n)
+        distribution = family.noise_aware(statistic, chosen, latent_n)
+    return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
 
 
 def disjoint_posterior(
@@ -160,13 +162,13 @@ def disjoint_moments_posterior(
     n_prior: NPrior | int | str | None = None,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
-    from suffice.pipeline.posterior.any_joint_prior import pooled_joint_law  # noqa: PLC0415 - scipy is slow to import
+    from suffice.pipeline.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
 
     first = statistics[0]
     chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
-    law = pooled_joint_law(statistics, chosen, n_priors)
-    return _posterior(first, NOISE_AWARE, chosen, law, n_priors[0])
+    distribution = pooled_joint_distribution(statistics, chosen, n_priors)
+    return _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
@@ -176,15 +178,15 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
     """
     chosen = _any_prior_for(statistic, prior)
     if isinstance(chosen, AnyDensity):
-        return _posterior(statistic, PLUG_IN, chosen, _any_prior_law(statistic, chosen, None), None)
+        return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
         from suffice.pipeline.posterior.matching import log_evidence  # noqa: PLC0415 - rarely needed
 
-        laws = [family.plug_in(statistic, component) for component in chosen.components]
-        parts = zip(chosen.components, laws, strict=True)
-        evidence = [log_evidence(component, law) for component, law in parts]
-        return _posterior(statistic, PLUG_IN, chosen, weighed(chosen, laws, evidence), None)
+        distributions = [family.plug_in(statistic, component) for component in chosen.components]
+        parts = zip(chosen.components, distributions, strict=True)
+        evidence = [log_evidence(component, distribution) for component, distribution in parts]
+        return _posterior(statistic, PLUG_IN, chosen, weighed(chosen, distributions, evidence), None)
     return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
 
 
@@ -213,14 +215,16 @@ def read_prior(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
     return cast("Prior | Mixture | None", prior) if density is None else density
 
 
-def _any_prior_law(statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None) -> Law:
+def _any_prior_distribution(
+    statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
+) -> Distribution:
     if not isinstance(density, Density):
-        from suffice.pipeline.posterior.any_joint_prior import any_joint_law  # noqa: PLC0415 - rarely needed
+        from suffice.pipeline.posterior.any_joint_prior import any_joint_posterior  # noqa: PLC0415 - rarely needed
 
-        return any_joint_law(statistic, density, n_prior)
-    from suffice.pipeline.posterior.any_prior import any_prior_law  # noqa: PLC0415 - as above
+        return any_joint_posterior(statistic, density, n_prior)
+    from suffice.pipeline.posterior.any_prior import any_prior_posterior  # noqa: PLC0415 - as above
 
-    return any_prior_law(statistic, density, n_prior)
+    return any_prior_posterior(statistic, density, n_prior)
 
 
 def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
@@ -309,7 +313,7 @@ def _posterior(
     statistic: NoisyStatistic,
     method: str,
     prior: Prior | Mixture | AnyDensity,
-    law: Law,
+    distribution: Distribution,
     n_prior: NPrior | None,
 ) -> Posterior:
     plan = statistic.plan
@@ -321,7 +325,7 @@ def _posterior(
         n_prior=n_prior,
         groups=statistic.groups,
         label_columns=FAMILIES[plan.family].labels(plan.parameters),
-        law=law,
-        components=law.components if isinstance(law, Labelled) else {},
+        distribution=distribution,
+        components=distribution.components if isinstance(distribution, Labelled) else {},
         constants=plan.parameters,
     )

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.distributions.conjugate import (
+    DirichletDistribution,
+    GammaDistribution,
+    NormalInverseGammaDistribution,
+)
 from suffice.pipeline.distributions.conjugate_priors import (
     Beta,
     Dirichlet,
@@ -15,9 +20,8 @@ from suffice.pipeline.distributions.conjugate_priors import (
     Normal,
     NormalInverseGamma,
 )
-from suffice.pipeline.distributions.laws import DirichletLaw, GammaLaw, NormalInverseGammaLaw
 from suffice.pipeline.distributions.natural_parameters import log_normaliser
-from suffice.pipeline.distributions.scalar import InverseGammaLaw, NormalLaw
+from suffice.pipeline.distributions.scalar import InverseGammaDistribution, NormalDistribution
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
@@ -25,9 +29,9 @@ from suffice.pipeline.priors.mixtures import Mixture
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
-    from suffice.pipeline.distributions.laws import Law
-    from suffice.pipeline.distributions.natural_parameters import ConjugateLaw
+    from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.priors.mixtures import AnyDensity
     from suffice.pipeline.statistics.block import Parameters
@@ -50,15 +54,15 @@ def draw(
         mixed: Floats = np.stack(parts)[chosen, np.arange(size)]
         return mixed
     if isinstance(prior, Density):
-        from suffice.pipeline.posterior.any_prior import density_law  # noqa: PLC0415 - rarely needed
+        from suffice.pipeline.posterior.any_prior import density_posterior  # noqa: PLC0415 - rarely needed
 
-        law = density_law(prior, family, parameters)
-        return law.sample(size, rng)[law.name][:, 0]
+        distribution = density_posterior(prior, family, parameters)
+        return distribution.sample(size, rng)[distribution.name][:, 0]
     if isinstance(prior, Independent | JointDensity):
         from suffice.pipeline.families.normal import interval  # noqa: PLC0415 - rarely needed
-        from suffice.pipeline.posterior.any_joint_prior import prior_law  # noqa: PLC0415
+        from suffice.pipeline.posterior.any_joint_prior import prior_distribution  # noqa: PLC0415
 
-        drawn = prior_law(prior, interval(parameters), ("mean", "variance")).sample(size, rng)
+        drawn = prior_distribution(prior, interval(parameters), ("mean", "variance")).sample(size, rng)
         return np.concatenate([drawn["mean"], drawn["variance"]], axis=1)
     return family.truth(prior, parameters, size, rng)
 
@@ -72,16 +76,16 @@ def conjugate_like(
 
         return conjugate_alike(prior, family, parameters)
     if isinstance(prior, Independent | JointDensity):
-        from suffice.pipeline.engines.normal_plane.prior import DensityOnPlane  # noqa: PLC0415
+        from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid  # noqa: PLC0415
         from suffice.pipeline.families.normal import interval  # noqa: PLC0415 - rarely needed
         from suffice.pipeline.posterior.any_joint_prior import conjugate_alike as alike  # noqa: PLC0415
 
         unit = interval(parameters)
-        return alike(DensityOnPlane.of(prior, *unit), unit)
+        return alike(DensityOnGrid.of(prior, *unit), unit)
     return prior
 
 
-def log_evidence(prior: Prior, law: Law) -> Floats:
+def log_evidence(prior: Prior, distribution: Distribution) -> Floats:
     r"""Log density of exact sums under a conjugate prior, (n_cells,), up to what no prior changes.
 
     .. math:: \log p(S) = \log Z(\eta_0 + S) - \log Z(\eta_0) + \text{const}
@@ -91,36 +95,42 @@ def log_evidence(prior: Prior, law: Law) -> Floats:
     Raises
     ------
     PriorError
-        Where the posterior given exact sums, `law`, is no plain conjugate one.
+        Where the posterior given exact sums, `distribution`, is no plain conjugate one.
     """
-    plain = DirichletLaw | GammaLaw | InverseGammaLaw | NormalLaw | NormalInverseGammaLaw
-    start = _law_of(prior, law)
-    if start is None or not isinstance(law, plain):
+    plain = (
+        DirichletDistribution
+        | GammaDistribution
+        | InverseGammaDistribution
+        | NormalDistribution
+        | NormalInverseGammaDistribution
+    )
+    start = _distribution_of(prior, distribution)
+    if start is None or not isinstance(distribution, plain):
         message = "this family takes no mixture of priors yet: give one of its components"
         raise PriorError(message)
-    return log_normaliser(law) - log_normaliser(start)
+    return log_normaliser(distribution) - log_normaliser(start)
 
 
-def _law_of(prior: Prior, like: Law) -> ConjugateLaw | None:  # noqa: PLR0911 - one for each kind
-    """A prior as the law of one cell."""
+def _distribution_of(prior: Prior, like: Distribution) -> ConjugateDistribution | None:  # noqa: PLR0911 - one for each kind
+    """A prior as the distribution of one cell."""
     match prior:
         case Beta():
             both = np.array([[prior.concentration0, prior.concentration1]], dtype=np.float64)
-            return DirichletLaw(concentration=both, shown=None)
-        case Dirichlet() if isinstance(like, DirichletLaw):
+            return DirichletDistribution(concentration=both, shown=None)
+        case Dirichlet() if isinstance(like, DirichletDistribution):
             shape = (1, like.concentration.shape[1])
             every = np.broadcast_to(np.array(prior.concentration, dtype=np.float64), shape)
-            return DirichletLaw(concentration=every, shown=None)
+            return DirichletDistribution(concentration=every, shown=None)
         case Gamma():
-            return GammaLaw(concentration=_one(prior.concentration), rate=_one(prior.rate))
+            return GammaDistribution(concentration=_one(prior.concentration), rate=_one(prior.rate))
         case InverseGamma():
-            return InverseGammaLaw(
+            return InverseGammaDistribution(
                 concentration=_one(prior.concentration), scale=_one(prior.scale), name="variance"
             )
         case Normal():
-            return NormalLaw(loc=_one(prior.loc), scale=_one(prior.scale))
+            return NormalDistribution(loc=_one(prior.loc), scale=_one(prior.scale))
         case NormalInverseGamma():
-            return NormalInverseGammaLaw(
+            return NormalInverseGammaDistribution(
                 loc=_one(prior.loc),
                 precision=_one(prior.precision),
                 concentration=_one(prior.concentration),

@@ -18,7 +18,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.adaptive_blocks import divide_line
-from suffice.pipeline.distributions.on_grid import GridLaw
+from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.distributions.quadrature import integral_rule
 from suffice.pipeline.engines.one_sum.coordinates import coordinate_of
 from suffice.pipeline.families import FAMILIES
@@ -55,10 +55,10 @@ _HARDER = 0.7
 """How much narrower each further reference's prior is."""
 
 
-def pooled_grid_law(
+def pooled_grid_distribution(
     parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
-) -> GridLaw:
-    """Return the law of the one parameter that aligned statistics of disjoint data share, cell by cell.
+) -> GriddedDistribution:
+    """Return the posterior of the one parameter that statistics of disjoint data share, cell by cell.
 
     Parameters
     ----------
@@ -92,22 +92,22 @@ def pooled_grid_law(
             rows = np.arange(first, min(first + _CELLS, len(parts[0].values)))
             few = [part.take(rows) for part in parts]
             found = [_by_cell(family, part, start, given) for part, given in zip(few, n_priors, strict=True)]
-            for place, row in enumerate(rows.tolist()):
+            for position, row in enumerate(rows.tolist()):
 
                 def one_more(release: int, given: Any, row: int = row) -> Reference:
                     statistic = parts[release].take(np.array([row]))
                     return _by_cell(family, statistic, [given], n_priors[release])[0][0]
 
-                yield _cell(family.prior, on_line, edges, [own[place] for own in found], one_more)
+                yield _cell(family.prior, on_line, edges, [own[position] for own in found], one_more)
 
     (name,) = none.parameters
-    return GridLaw.of(name, line, cells())
+    return GriddedDistribution.of(name, line, cells())
 
 
 def _octaves(prior: DensityOnLine) -> Floats:
     sides = prior.width * np.exp2(np.arange(1.0, 250.0, 2.0))
-    places = np.concatenate([prior.centre - sides, [prior.centre], prior.centre + sides])
-    return np.unique(np.clip(places, prior.first, prior.last))
+    positions = np.concatenate([prior.centre - sides, [prior.centre], prior.centre + sides])
+    return np.unique(np.clip(positions, prior.first, prior.last))
 
 
 def _latent(family: Family, statistic: NoisyStatistic, prior: Any, n_prior: NPrior) -> Any:
@@ -130,18 +130,18 @@ def _density(
     """Return the density of a conjugate prior, or of a mixture of such."""
     components = prior.components if isinstance(prior, Mixture) else (prior,)
     weights = np.array(prior.weights if isinstance(prior, Mixture) else (1.0,))
-    laws = []
+    distributions = []
     for component in components:
         _, update = _latent(family, statistic, component, n_prior)
-        laws.append(coordinate_of(update(np.zeros(1), np.zeros(1))))
+        distributions.append(coordinate_of(update(np.zeros(1), np.zeros(1))))
 
     def log_density(parameter: Floats) -> Floats:
-        place = line.place(parameter)
-        parts = [law.log_density(place[:, None])[:, 0] for law in laws]
-        mixed: Floats = np.logaddexp.reduce(np.log(weights)[:, None] + parts) - line.log_slope(place)
+        position = line.position(parameter)
+        parts = [distribution.log_density(position[:, None])[:, 0] for distribution in distributions]
+        mixed: Floats = np.logaddexp.reduce(np.log(weights)[:, None] + parts) - line.log_slope(position)
         return mixed
 
-    hints = line.parameter(np.array([float(law.centre[0]) for law in laws]))
+    hints = line.parameter(np.array([float(distribution.centre[0]) for distribution in distributions]))
     return Density(log_density, *line.domain, name=str(prior), hints=tuple(hints.tolist()))
 
 
@@ -152,18 +152,18 @@ class _Product:
     prior: DensityOnLine
     releases: Sequence[Sequence[Reference]]
 
-    def __call__(self, place: Floats) -> tuple[Floats, list[Floats]]:
-        """Log densities at places (n,), and how far below its top the best reference of each release is."""
-        product = self.prior.log_density(place)
+    def __call__(self, position: Floats) -> tuple[Floats, list[Floats]]:
+        """Log densities at positions (n,), and how far below its mode each release's best reference is."""
+        product = self.prior.log_density(position)
         depths = []
         for own in self.releases:
-            of_place = [reference.log_density(place) for reference in own]
-            of_prior = [reference.log_prior(place) - reference.log_evidence for reference in own]
-            above, below = np.logaddexp.reduce(of_place), np.logaddexp.reduce(of_prior)
+            of_position = [reference.log_density(position) for reference in own]
+            of_prior = [reference.log_prior(position) - reference.log_evidence for reference in own]
+            above, below = np.logaddexp.reduce(of_position), np.logaddexp.reduce(of_prior)
             with np.errstate(invalid="ignore"):
                 product = np.where(np.isneginf(above), -np.inf, product + above - below)
             tops = np.array([[reference.top] for reference in own])
-            depths.append(np.max(of_place - tops, axis=0))
+            depths.append(np.max(of_position - tops, axis=0))
         return product, depths
 
 
@@ -193,14 +193,14 @@ def _cell(
             first, last = releases[release][0], releases[release][-1 if release in pulled else 0]
             if turn < _MOST_ROUNDS:
                 # A normal likelihood about m and a prior of the same width about 2 c - m meet at c.
-                place, width = pulled.get(release, (centre, max(last.spread, NARROWEST)))
-                place += (2.0 if release in pulled else 1.0) * (centre - last.middle)
-                pulled[release] = place, width
+                position, width = pulled.get(release, (centre, max(last.spread, NARROWEST)))
+                position += (2.0 if release in pulled else 1.0) * (centre - last.middle)
+                pulled[release] = position, width
             else:
                 # Wide noise leaves likelihoods no normal ones: ever harder, to where most is not known.
-                place = float(nodes.ravel()[np.argmax(hidden[release])])
+                position = float(nodes.ravel()[np.argmax(hidden[release])])
                 width = max(first.spread * _HARDER ** (turn - _MOST_ROUNDS), NARROWEST)
-            releases[release].append(one_more(release, alike(kind, place, width)))
+            releases[release].append(one_more(release, alike(kind, position, width)))
     message = (
         "the pooled data hardly agree on one parameter, so that its posterior cannot be resolved: pool fewer "
         "of them, or keep cells with where"
@@ -218,8 +218,8 @@ def _panels(product: _Product, edges: Floats) -> tuple[Floats, Floats]:
     middles = [reference.middle for own in product.releases for reference in own]
     start = np.unique(np.concatenate([edges, np.clip(middles, edges[0], edges[-1])]))
 
-    def evaluate(place: Floats) -> Floats:
-        return np.maximum(product(place.ravel())[0], _NOTHING).reshape(place.shape)
+    def evaluate(position: Floats) -> Floats:
+        return np.maximum(product(position.ravel())[0], _NOTHING).reshape(position.shape)
 
     left, right, _ = divide_line(evaluate, start, most_rise=_RISE)
     # Halves: the distribution function has a number of knots in every panel.

@@ -1,6 +1,6 @@
 """Posteriors of a release's parameters: pure post-processing, vectorised over cells.
 
-``noise-aware`` is the exact posterior given the noisy statistics and the law of their noise; it is
+``noise-aware`` is the exact posterior given the noisy statistics and the distribution of their noise; it is
 calibrated. ``plug-in`` projects the noisy statistics onto what is possible and then takes them for exact, as
 in Foulds et al.; it ignores the noise and is not calibrated. One is never silently used for the other.
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
-    from suffice.pipeline.distributions.laws import Law
     from suffice.pipeline.posterior.clipping_report import Clipping
     from suffice.pipeline.posterior.predictive import Model
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
@@ -77,8 +77,8 @@ class Posterior:
         How the entries along the last axis of parameters are called: ``{"category": (...)}``, or
         ``{"table": (...), VARIABLE: (...)}`` with None where a table lacks a variable; empty where
         parameters are one number a cell.
-    law : Law
-        The parameters' joint law.
+    distribution : Distribution
+        The parameters' joint distribution.
     components : dict of str to tuple of str
         What a parameter with a last axis of its own is of, in order: a column, or a pair as ``x, y``.
     constants : Parameters or None
@@ -96,7 +96,7 @@ class Posterior:
     n_prior: NPrior | None
     groups: Mapping[str, list[str | int]] = field(repr=False)
     label_columns: Mapping[str, tuple[str | None, ...]]
-    law: Law = field(repr=False)
+    distribution: Distribution = field(repr=False)
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
@@ -105,7 +105,7 @@ class Posterior:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The parameters' names."""
-        return self.law.parameters
+        return self.distribution.parameters
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -115,11 +115,11 @@ class Posterior:
     @property
     def n_groups(self) -> int:
         """The number of selected cells."""
-        return len(self.law.mean(self.parameters[0]))
+        return len(self.distribution.mean(self.parameters[0]))
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """What a sampled law rests on; empty where draws are independent.
+        """What a sampled distribution rests on; empty where draws are independent.
 
         Of pooled posteriors: ``sampler`` (importance), ``draws`` (a cell), ``fewest_effective_draws`` (in the
         worst cell). Of MCMC: ``sampler``, ``chains``, ``draws`` (over all chains, for each cell),
@@ -127,7 +127,7 @@ class Posterior:
         Of Bayesian networks also ``not_reconciled``: tables that share margins with others which their
         posterior does not use.
         """
-        return dict(getattr(self.law, "diagnostics", {}))
+        return dict(getattr(self.distribution, "diagnostics", {}))
 
     @property
     def clipping(self) -> Clipping | None:
@@ -163,15 +163,15 @@ class Posterior:
             By parameter, in the column's unit; (draws, n_groups, n_categories) where there are categories,
             and (draws, n_groups, len(components[parameter])) where the parameter is of several columns.
         """
-        return self.law.sample(_checked_draws(draws), generator(rng))
+        return self.distribution.sample(_checked_draws(draws), generator(rng))
 
     def mean(self, parameter: str) -> Floats:
         """Posterior means, in the column's unit: (n_groups,), categories or components as a last axis."""
-        return self.law.mean(self._known(parameter))
+        return self.distribution.mean(self._known(parameter))
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations, shaped and measured as ``mean``; infinite where there is none."""
-        return self.law.sd(self._known(parameter))
+        return self.distribution.sd(self._known(parameter))
 
     def quantile(
         self,
@@ -195,7 +195,9 @@ class Posterior:
             Where q is not between 0 and 1, or the parameter is unknown.
         """
         levels = (require_share("q", q),)
-        found = self.law.quantiles(self._known(parameter), levels, _checked_draws(draws), generator(rng))
+        found = self.distribution.quantiles(
+            self._known(parameter), levels, _checked_draws(draws), generator(rng)
+        )
         return found[..., 0]
 
     def credible_interval(
@@ -214,7 +216,9 @@ class Posterior:
             Where the mass is not between 0 and 1, or the parameter is unknown.
         """
         ends = ((1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0)
-        return self.law.quantiles(self._known(parameter), ends, _checked_draws(draws), generator(rng))
+        return self.distribution.quantiles(
+            self._known(parameter), ends, _checked_draws(draws), generator(rng)
+        )
 
     def probability(
         self,

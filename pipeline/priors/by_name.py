@@ -126,7 +126,7 @@ def parse_density(text: str) -> Density:
     frozen = distribution(stats, *(float(given[key]) for key in names))
     lower, upper = (float(end) for end in frozen.support())
     written = f"{name}({', '.join(f'{float(given[key]):.15g}' for key in names)})"
-    hints = tuple(float(place) for place in frozen.ppf(np.array(LEVELS)))
+    hints = tuple(float(position) for position in frozen.ppf(np.array(LEVELS)))
     return Density(frozen.logpdf, lower, upper, name=written, hints=hints, is_named=True)
 
 

@@ -1,7 +1,7 @@
 r"""Any public prior of one parameter: a log density on a stated support, and what quadrature needs of it.
 
-Densities are looked at on the line on which conjugate laws are nearly normal: the logarithm of rates, scales
-and variances, the logit of probabilities, means as they are. With :math:`\theta = h(x)`,
+Densities are looked at on the line on which conjugate distributions are nearly normal: the logarithm of
+rates, scales and variances, the logit of probabilities, means as they are. With :math:`\theta = h(x)`,
 
 .. math:: \log f(x) = \log p(h(x)) + \log h'(x).
 
@@ -118,7 +118,7 @@ class Density:
         lower, upper = (float(end) for end in given.support())
         arguments = [f"{value:g}" for value in given.args]
         arguments += [f"{key}={value:g}" for key, value in given.kwds.items()]
-        hints = tuple(float(place) for place in given.ppf(np.array(LEVELS)))
+        hints = tuple(float(position) for position in given.ppf(np.array(LEVELS)))
         name = f"scipy.stats.{given.dist.name}({', '.join(arguments)})"
         return cls(given.logpdf, lower, upper, name=name, hints=hints)
 
@@ -169,7 +169,7 @@ class DensityOnLine:
 
     @classmethod
     def of(cls, density: Density, line: Line, typical: float) -> Self:
-        """Check that a density is proper and find where it is; `typical` is a place to start at.
+        """Check that a density is proper and find where it is; `typical` is a position to start at.
 
         Raises
         ------
@@ -183,20 +183,20 @@ class DensityOnLine:
                 "truncate the prior, as TruncatedNormal(loc, scale, low, high) is"
             )
             raise PriorError(message)
-        ends = line.place(np.clip([density.lower, density.upper], low, high))
+        ends = line.position(np.clip([density.lower, density.upper], low, high))
         first, last = (float(end) for end in np.clip(ends, *line.ends))
         start = [first, last]
         around = [typical - _SPREAD, typical + _SPREAD]
         if math.isfinite(density.lower) and math.isfinite(density.upper):
             inner = np.clip(np.linspace(density.lower, density.upper, 67)[1:-1], low, high)
-            around += [line.place(inner), np.linspace(first, last, 67)]
+            around += [line.position(inner), np.linspace(first, last, 67)]
         if density.hints:
-            around.append(line.place(np.clip(np.array(density.hints), low, high)))
-        places = np.clip(np.concatenate([start, *around]), first, last)
-        edges = np.unique(places)
+            around.append(line.position(np.clip(np.array(density.hints), low, high)))
+        positions = np.clip(np.concatenate([start, *around]), first, last)
+        edges = np.unique(positions)
 
-        def evaluate(place: Floats) -> Floats:
-            return np.maximum(_log_density(density, line, place), _NOTHING)
+        def evaluate(position: Floats) -> Floats:
+            return np.maximum(_log_density(density, line, position), _NOTHING)
 
         left, right, top = divide_line(evaluate, edges, most_rise=_RISE)
         if top <= _NOTHING:
@@ -220,9 +220,9 @@ class DensityOnLine:
             lowest=float(lowest),
         )
 
-    def log_density(self, place: Floats) -> Floats:
-        """Log density at places, but for a constant."""
-        return _log_density(self.density, self.line, place)
+    def log_density(self, position: Floats) -> Floats:
+        """Log density at positions, but for a constant."""
+        return _log_density(self.density, self.line, position)
 
 
 def ends_of(kind: str, name: str, ends: tuple[Any, ...]) -> tuple[float, float]:
@@ -249,7 +249,9 @@ def ends_of(kind: str, name: str, ends: tuple[Any, ...]) -> tuple[float, float]:
     return lower, upper
 
 
-def called(prior: object, log_density: Callable[..., Any], places: tuple[Floats, ...], rule: str) -> Floats:
+def called(
+    prior: object, log_density: Callable[..., Any], positions: tuple[Floats, ...], rule: str
+) -> Floats:
     """Call a consumer's own log density, and return what it says as numbers.
 
     Raises
@@ -259,7 +261,7 @@ def called(prior: object, log_density: Callable[..., Any], places: tuple[Floats,
     """
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(log_density(*places), dtype=np.float64)
+            return np.asarray(log_density(*positions), dtype=np.float64)
     except Exception as error:
         message = f"prior {prior}: its log density raised {type(error).__name__}: {rule}"
         raise PriorError(message) from error
@@ -275,15 +277,15 @@ def prior_error_of_values(prior: object) -> PriorError:
 
 
 def _far(typical: float, first: float, last: float) -> Floats:
-    """Places in octaves: moments may rest on tails where hardly any density is left."""
+    """Positions in octaves: moments may rest on tails where hardly any density is left."""
     octaves = np.concatenate([typical - _SPREAD[_SPREAD >= 8.0], typical + _SPREAD[_SPREAD >= 8.0]])
     return octaves[(octaves > first) & (octaves < last)]
 
 
-def _log_density(density: Density, line: Line, place: Floats) -> Floats:
-    # Rounding must not carry a place at an end out of the support.
-    parameter = np.clip(line.parameter(place), density.lower, density.upper)
-    return density(parameter) + line.log_slope(place)
+def _log_density(density: Density, line: Line, position: Floats) -> Floats:
+    # Rounding must not carry a position at an end out of the support.
+    parameter = np.clip(line.parameter(position), density.lower, density.upper)
+    return density(parameter) + line.log_slope(position)
 
 
 def _require_proper(density: Density, line: Line, ends: tuple[float, float], log_mass: float) -> None:

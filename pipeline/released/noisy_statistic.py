@@ -26,7 +26,7 @@ _KEYS_NAMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyStatistic:
-    """One statistic's noisy components in every cell, and their law.
+    """One statistic's noisy components in every cell, and their distribution.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class NoisyStatistic:
         The public number of records, where there is one.
     max_total_rows : int
         Public bound on a cell's number of records.
-    again : tuple of NoisyStatistic
+    further : tuple of NoisyStatistic
         Other releases' noisy values of the very same exact totals, cells in the same order.
     """
 
@@ -49,12 +49,12 @@ class NoisyStatistic:
     groups: Mapping[str, list[str | int]] = field(repr=False)
     public_n: int | None
     max_total_rows: int
-    again: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
+    further: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
 
     @property
-    def looks(self) -> tuple[NoisyStatistic, ...]:
+    def observations(self) -> tuple[NoisyStatistic, ...]:
         """All noisy values of the exact totals: these, then those of other releases."""
-        return (self, *self.again)
+        return (self, *self.further)
 
     def take(self, cells: NDArray[np.int64]) -> NoisyStatistic:
         """Return the given cells, in the given order."""
@@ -62,7 +62,7 @@ class NoisyStatistic:
             self,
             values=self.values[cells],
             groups={column: [keys[cell] for cell in cells.tolist()] for column, keys in self.groups.items()},
-            again=tuple(look.take(cells) for look in self.again),
+            further=tuple(observation.take(cells) for observation in self.further),
         )
 
     @property

@@ -188,20 +188,20 @@ def list_files(pattern: str) -> tuple[str, ...]:
     UsageError
         Where there is none, or two names are one file: its rows would count twice.
     """
-    place = Path(pattern)
-    if place.is_dir():
+    position = Path(pattern)
+    if position.is_dir():
         found = [
             str(path)
-            for path in place.iterdir()
+            for path in position.iterdir()
             if path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
         ]
-    elif place.exists():
+    elif position.exists():
         found = [pattern]
     else:
         found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - as a shell would, without hidden files
     paths = sorted(found)
     if not paths:
-        hint = f"; for folders below it write {pattern}/**/*.parquet" if place.is_dir() else ""
+        hint = f"; for folders below it write {pattern}/**/*.parquet" if position.is_dir() else ""
         message = f"source.parquet: no Parquet file at {pattern}{hint}"
         raise UsageError(message)
     for path in paths:

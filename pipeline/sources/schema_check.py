@@ -82,10 +82,10 @@ def check_schema(spec: Spec, source: ParquetSource) -> None:
     """
     _check_unit(spec, source)
     _check_orders(spec, source)
-    for place, column, needed in _uses(spec):
+    for position, column, needed in _uses(spec):
         first: tuple[TypeFamily, str] | None = None
         for file, schema in zip(source.files, source.schemas, strict=True):
-            family = _column_family(schema, column, f"{place}: {file.path}")
+            family = _column_family(schema, column, f"{position}: {file.path}")
             if family is not None and family is not TypeFamily.NULL and first is None:
                 first = family, file.path
             if family is TypeFamily.NULL:
@@ -93,13 +93,13 @@ def check_schema(spec: Spec, source: ParquetSource) -> None:
             if family not in needed:
                 found = family or _describe(schema.field(column).type)
                 message = (
-                    f"{place}: {file.path}: the column {column!r} is {found}; "
+                    f"{position}: {file.path}: the column {column!r} is {found}; "
                     f"{' or '.join(sorted(needed - {TypeFamily.NULL}))} is needed"
                 )
                 raise SchemaError(message)
             if first is not None and family is not first[0]:
                 message = (
-                    f"{place}: the column {column!r} is {first[0]} in {first[1]}, but {family} in "
+                    f"{position}: the column {column!r} is {first[0]} in {first[1]}, but {family} in "
                     f"{file.path}: write all files with one type"
                 )
                 raise SchemaError(message)
@@ -162,10 +162,10 @@ def _uses(spec: Spec) -> Iterator[tuple[str, str, frozenset[TypeFamily]]]:
     for column, domain in spec.groups.items():
         yield f"groups.{column}", column, _serving(domain)
     for name, measure in measures(spec).items():
-        place = f"statistics.{name}" + (".column" if isinstance(spec.statistics[name], ColumnSpec) else "")
+        position = f"statistics.{name}" + (".column" if isinstance(spec.statistics[name], ColumnSpec) else "")
         for of in measure.reads:
             needed = _serving(of.domain) if isinstance(of, CodeColumn) else _NUMBERS
-            yield place, of.column, needed
+            yield position, of.column, needed
         for order in orders_of([measure]):
             yield f"statistics.{name}.order", order, _ORDERED
 
@@ -175,16 +175,16 @@ def _serving(domain: Domain) -> frozenset[TypeFamily]:
 
 
 def _column_family(schema: pa.Schema, column: str, where: str) -> TypeFamily | None:
-    places = schema.get_all_field_indices(column)
-    if not places:
+    positions = schema.get_all_field_indices(column)
+    if not positions:
         names = schema.names[:_MOST_NAMES]
         more = ", ..." if len(schema.names) > _MOST_NAMES else ""
         message = f"{where}: no column {column!r}; its columns are {', '.join(names)}{more}"
         raise SchemaError(message)
-    if len(places) > 1:
-        message = f"{where}: the column {column!r} stands there {len(places)} times: rename all but one"
+    if len(positions) > 1:
+        message = f"{where}: the column {column!r} stands there {len(positions)} times: rename all but one"
         raise SchemaError(message)
-    return type_family(schema.field(places[0]).type)
+    return type_family(schema.field(positions[0]).type)
 
 
 def _describe(kind: pa.DataType) -> str:

@@ -202,18 +202,20 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
     max_rows = spec.privacy.column_unit.max_rows if spec.privacy.column_unit else 1
     l1_sensitivity = block.l1_sensitivity(spec.privacy.neighboring, max_rows)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
-    place = f"statistics.{name}"
+    position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
         rule = "it weighs moments beside a public number of records, and here that number is private"
-        raise SpecError(f"{place}.moment_weight", rule, "leave it out")
+        raise SpecError(f"{position}.moment_weight", rule, "leave it out")
     if scale > LARGEST_SCALE:
         raise SpecError(
-            place, f"its noise scale {scale:.3g} is above 2^57", "give it more epsilon or fewer lattice_bits"
+            position,
+            f"its noise scale {scale:.3g} is above 2^57",
+            "give it more epsilon or fewer lattice_bits",
         )
     reach = block.largest_value * spec.max_total_rows + _NOISE_REACH * Fraction(scale)
     if reach >= 10**38:
         raise SpecError(
-            place, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits"
+            position, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits"
         )
     return StatisticPlan(
         name=name,

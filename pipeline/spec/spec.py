@@ -238,7 +238,7 @@ def _validate(document: Document, directory: Path) -> Spec:
     if not isinstance(content, dict):
         raise SpecError(document.origin, "a spec is a mapping of keys", "see the README's example")
     if "directory" in content:
-        raise SpecError(document.place(("directory",)), "unknown key")
+        raise SpecError(document.location(("directory",)), "unknown key")
     _check_source(document, content)
     statistics = _statistics(document, content, directory)
     try:
@@ -257,28 +257,30 @@ def _check_source(document: Document, content: dict[str, Any]) -> None:
     for kind in _LATER_SOURCES:
         if kind in kinds:
             raise SpecError(
-                document.place(("source", kind)), f"{kind} sources are not built yet", "use parquet"
+                document.location(("source", kind)), f"{kind} sources are not built yet", "use parquet"
             )
 
 
 def _statistics(document: Document, content: dict[str, Any], directory: Path) -> dict[str, StatisticSpec]:
     entries = content.get("statistics")
     if not isinstance(entries, dict) or not entries:
-        raise SpecError(document.place(("statistics",)), "a spec declares at least one statistic")
+        raise SpecError(document.location(("statistics",)), "a spec declares at least one statistic")
     statistics: dict[str, StatisticSpec] = {}
     for name, entry in entries.items():
         path = ("statistics", name)
         try:
             statistic_name(name)
         except ValueError as error:
-            raise SpecError(document.place(path), str(error)) from None
+            raise SpecError(document.location(path), str(error)) from None
         if name.lower() in {other.lower() for other in statistics}:
-            raise SpecError(document.place(path), "another statistic has this name but for letter case")
+            raise SpecError(document.location(path), "another statistic has this name but for letter case")
         if not isinstance(entry, dict) or not isinstance(entry.get("family"), str):
-            raise SpecError(document.place(path), "a statistic is a mapping with a family", _known_families())
+            raise SpecError(
+                document.location(path), "a statistic is a mapping with a family", _known_families()
+            )
         family = entry["family"]
         if family not in FAMILIES:
-            raise SpecError(document.place((*path, "family")), _no_family(family), _known_families())
+            raise SpecError(document.location((*path, "family")), _no_family(family), _known_families())
         model = FAMILIES[family].spec
         try:
             statistics[name] = model.model_validate(entry, context={"directory": directory})
@@ -306,11 +308,11 @@ def _spec_error(
     path = (*prefix, *first["loc"])
     if first["type"] == "extra_forbidden":
         known = ", ".join(name for name in _model_at(model, first["loc"]).model_fields if name != "directory")
-        return SpecError(document.place(path), "unknown key", f"known keys: {known}")
+        return SpecError(document.location(path), "unknown key", f"known keys: {known}")
     if first["type"] == "missing":
-        return SpecError(document.place(path[:-1]), f"the key {path[-1]!r} is missing")
+        return SpecError(document.location(path[:-1]), f"the key {path[-1]!r} is missing")
     rule = str(first.get("ctx", {}).get("error", first["msg"]))
-    return SpecError(document.place(path), rule)
+    return SpecError(document.location(path), rule)
 
 
 def _model_at(model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
@@ -325,32 +327,34 @@ def _model_at(model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecMo
 
 def _check_sizes(document: Document, spec: Spec) -> None:
     if not 1 <= spec.max_total_rows <= _MOST_TOTAL_ROWS:
-        raise SpecError(document.place(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
+        raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
     group_cells = math.prod(len(domain) for domain in spec.groups.values())
-    _check_cells(document.place(("groups",)), group_cells)
+    _check_cells(document.location(("groups",)), group_cells)
     for name, statistic in spec.statistics.items():
-        family, place = FAMILIES[statistic.family], document.place(("statistics", name))
-        _check_cells(place, group_cells * family.n_categories(statistic))
+        family, location = FAMILIES[statistic.family], document.location(("statistics", name))
+        _check_cells(location, group_cells * family.n_categories(statistic))
         variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
         if family.needs_unit and spec.privacy.column_unit is None:
             raise SpecError(
-                place,
+                location,
                 f"{statistic.family} follows the rows of a unit, which unit: row does not tell",
                 "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
             )
         unit, order = spec.privacy.column_unit, getattr(statistic, "order", None)
         if unit is not None and order == unit.column:
             raise SpecError(
-                place, f"{order!r} is the unit: it cannot put a unit's rows in order", "name a time"
+                location, f"{order!r} is the unit: it cannot put a unit's rows in order", "name a time"
             )
         for variable in spec.groups.keys() & variables:
             raise SpecError(
-                place, f"the variable {variable!r} is a group too", "call it otherwise, and state its column"
+                location,
+                f"the variable {variable!r} is a group too",
+                "call it otherwise, and state its column",
             )
 
 
-def _check_cells(place: str, cells: int) -> None:
+def _check_cells(location: str, cells: int) -> None:
     if cells > MOST_CELLS:
         raise SpecError(
-            place, f"{cells} cells are declared, at most {MOST_CELLS} are released", "coarsen a domain"
+            location, f"{cells} cells are declared, at most {MOST_CELLS} are released", "coarsen a domain"
         )

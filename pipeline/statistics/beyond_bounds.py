@@ -45,7 +45,7 @@ def gamma_rate_outside(rate: Floats, upper: float, shape: float = 1.0) -> Outsid
 
 
 def gamma_scale_outside(scale: Floats, upper: float, shape: float = 1.0) -> Outside:
-    """Return what is above ``upper`` where T / s has a unit gamma law of mean `shape`, of the scale s."""
+    """Return what is above ``upper`` where T / s is a unit gamma variable of mean `shape`, of the scale s."""
     share, lost = _gamma_lost(upper / scale, shape)
     return Outside(share=share, shifts=(-scale * lost,))
 
@@ -89,7 +89,7 @@ def normal_outside(mean: Floats, variance: Floats, lower: float, upper: float) -
 
 
 def _gamma_lost(reach: Floats, shape: float) -> tuple[Floats, Floats]:
-    """Return P(T > u) and E(T - u)^+ / E T, for a unit gamma law."""
+    """Return P(T > u) and E(T - u)^+ / E T, for a unit gamma distribution."""
     from scipy.special import gammaincc  # noqa: PLC0415 - slow to import
 
     share = np.asarray(gammaincc(shape, reach), dtype=np.float64)

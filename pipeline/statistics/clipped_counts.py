@@ -1,4 +1,4 @@
-"""Laws of one count clipped to ``0..upper``: the chances of all its values, the bound's with all above it."""
+"""One count clipped to ``0..upper``: the chances of its values, that of the bound with all above it."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def moment_sums(measure: MomentSums, sizes: Counts, draw: Callable[[Counts], Flo
     for part, count in _parts(sizes):
         within = np.repeat(np.arange(len(count)), count)
         values = draw(within + part.start)
-        free = [_on_endless_lattice(of, values[:, place]) for place, of in enumerate(measure.of)]
+        free = [_on_endless_lattice(of, values[:, position]) for position, of in enumerate(measure.of)]
         bounded = [
             np.clip(values, of.quantiser.lowest, of.quantiser.highest)
             for of, values in zip(measure.of, free, strict=True)
@@ -121,8 +121,8 @@ def moment_sums(measure: MomentSums, sizes: Counts, draw: Callable[[Counts], Flo
         n_clipped += int(np.count_nonzero(np.any(differs, axis=0)))
         for lattice_values, sums in ((bounded, clipped), (free, unclipped)):
             factors = [np.ones(len(within)), *lattice_values]
-            for place, (first, second) in enumerate(pairs):
-                sums[part, place] += np.bincount(within, factors[first] * factors[second], len(count))
+            for position, (first, second) in enumerate(pairs):
+                sums[part, position] += np.bincount(within, factors[first] * factors[second], len(count))
     return SimulatedSums(clipped=_integers(clipped), unclipped=_integers(unclipped), n_clipped=n_clipped)
 
 

@@ -154,15 +154,15 @@ def compare(table: str, expected: Rows, found: Rows) -> list[str]:
     """Name the rows of one table that differ from what the entries imply, and the columns in which."""
     problems = []
     for key in sorted(expected.keys() | found.keys()):
-        place = f"{table} {' '.join(key)}"
+        location = f"{table} {' '.join(key)}"
         if key not in found:
-            problems.append(f"{place}: the entries have it, the table does not")
+            problems.append(f"{location}: the entries have it, the table does not")
         elif key not in expected:
-            problems.append(f"{place}: the table has it, the entries do not")
+            problems.append(f"{location}: the table has it, the entries do not")
         else:
             columns = [name for name in expected[key] if expected[key][name] != found[key].get(name)]
             if columns:
-                problems.append(f"{place}: {', '.join(sorted(columns))} differ from the entries")
+                problems.append(f"{location}: {', '.join(sorted(columns))} differ from the entries")
     return problems
 
 

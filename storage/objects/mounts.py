@@ -76,8 +76,8 @@ def file_system(path: Path, mounts: str) -> str | None:
     """
     found, depth = None, -1
     for line in mounts.splitlines():
-        place, _, source = line.partition(" - ")
-        fields, kinds = place.split(" "), source.split(" ")
+        location, _, source = line.partition(" - ")
+        fields, kinds = location.split(" "), source.split(" ")
         if len(fields) < 5 or not kinds[0]:
             continue
         point = Path(_unescaped(fields[4]))

@@ -53,8 +53,8 @@ def settle(ledger: Ledger, store: ReleaseStore, charge: Charge) -> Charge:
         Where the store fails, or something stands at the manifest's key that is not of this charge: then
         the charge is as it was.
     """
-    place = f"{charge.name}/{charge.window}/{charge.release_id}/"
-    if charge.state is ChargeState.RESERVED and store.objects.keys(place):
+    location = f"{charge.name}/{charge.window}/{charge.release_id}/"
+    if charge.state is ChargeState.RESERVED and store.objects.keys(location):
         message = (
             f"the store has objects of {charge.label}, which this ledger says was never drawn: its epsilon "
             "is not returned; is this an older copy of the ledger?"
@@ -152,11 +152,11 @@ def remove_orphans(store: ReleaseStore, charge: Charge | ChargeSummary) -> tuple
     StoreError
         Where a manifest stands there, whose files are never removed, or the store fails.
     """
-    place = (charge.name, charge.window, charge.release_id)
-    if store.read_manifest(*place) is None:
+    location = (charge.name, charge.window, charge.release_id)
+    if store.read_manifest(*location) is None:
         with suppress(ObjectExistsError):  # then the next line tells what stands there
-            store.put_tombstone(*place)
-    return store.remove_data(*place)
+            store.put_tombstone(*location)
+    return store.remove_data(*location)
 
 
 def _mark_published(ledger: Ledger, charge: Charge) -> Charge:
@@ -192,5 +192,7 @@ def _adopt(ledger: Ledger, store: ReleaseStore, charge: Charge, standing: bytes)
 
 
 def _foreign(store: ReleaseStore, charge: Charge) -> StoreError:
-    place = store.release_uri(charge.name, charge.window, charge.release_id)
-    return StoreError(f"another manifest than that of {charge.label} stands at {place}: it is left as it is")
+    location = store.release_uri(charge.name, charge.window, charge.release_id)
+    return StoreError(
+        f"another manifest than that of {charge.label} stands at {location}: it is left as it is"
+    )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.releases.location import Place
+    from suffice.storage.releases.location import Location
     from suffice.storage.releases.manifest_model import Manifest
     from suffice.storage.signatures.keys import KeyReference, PublicKey
     from suffice.storage.signatures.signing import SignatureStatus
@@ -73,10 +73,10 @@ def verify_release(
         Where the ledger cannot be read.
     """
     pinned = pinned_keys(public_keys)
-    place = locate(reference, store)
+    location = locate(reference, store)
     status: SignatureStatus = "not_checked"
     try:
-        data, manifest = place.manifest()
+        data, manifest = location.manifest()
     except ReleaseCorruptError as error:
         problems = [str(error)]
         ledger = None  # nothing could be compared
@@ -85,11 +85,11 @@ def verify_release(
         status = signature_status(content, checked=pinned is not None)
         problems = [
             *_check_signature(content, pinned),
-            *_check_files(place, manifest),
-            *_check_owner(place, manifest),
+            *_check_files(location, manifest),
+            *_check_owner(location, manifest),
         ]
         if ledger is not None:
-            problems += _check_ledger(ledger, place, manifest, data)
+            problems += _check_ledger(ledger, location, manifest, data)
     return Verification(
         ok=not problems,
         problems=tuple(problems),
@@ -108,25 +108,27 @@ def _check_signature(content: dict[str, Any], pinned: tuple[PublicKey, ...] | No
     return []
 
 
-def _check_files(place: Place, manifest: Manifest) -> list[str]:
+def _check_files(location: Location, manifest: Manifest) -> list[str]:
     problems = []
     for index in range(len(manifest.files)):
         try:
-            place.values(manifest, index)
+            location.values(manifest, index)
         except ReleaseCorruptError as error:
             problems.append(str(error))
-    extra = set(place.objects.keys("")) - {MANIFEST} - {file.path for file in manifest.files}
+    extra = set(location.objects.keys("")) - {MANIFEST} - {file.path for file in manifest.files}
     problems += [f"{name!r} stands beside the manifest, which does not name it" for name in sorted(extra)]
     return problems
 
 
-def _check_owner(place: Place, manifest: Manifest) -> list[str]:
-    if place.store is not None and place.store.ledger_id != manifest.ledger_id:
-        return [f"the store belongs to ledger {place.store.ledger_id}, the release to {manifest.ledger_id}"]
+def _check_owner(location: Location, manifest: Manifest) -> list[str]:
+    if location.store is not None and location.store.ledger_id != manifest.ledger_id:
+        return [
+            f"the store belongs to ledger {location.store.ledger_id}, the release to {manifest.ledger_id}"
+        ]
     return []
 
 
-def _check_ledger(ledger: Ledger, place: Place, manifest: Manifest, data: bytes) -> list[str]:
+def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: bytes) -> list[str]:
     if ledger.ledger_id != manifest.ledger_id:
         return [f"the release belongs to ledger {manifest.ledger_id}, not to this one, {ledger.ledger_id}"]
     try:
@@ -149,7 +151,7 @@ def _check_ledger(ledger: Ledger, place: Place, manifest: Manifest, data: bytes)
     problems = [
         f"its {what} is not the one in the ledger" for what, (own, paid) in compared.items() if own != paid
     ]
-    if place.store is not None and place.store.store_id != charge.store_id:
+    if location.store is not None and location.store.store_id != charge.store_id:
         problems.append("it stands in another store than the one it was charged for")
     if charge.state is not ChargeState.PUBLISHED:
         problems.append(f"the ledger has its charge as {charge.state}, not as published")

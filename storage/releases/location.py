@@ -22,7 +22,7 @@ MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Location:
     """A place where a release should stand.
 
     Attributes

@@ -165,8 +165,8 @@ def parse_manifest(data: bytes) -> Manifest:
         return Manifest.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise _corrupt(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        location = ".".join(map(str, first["loc"]))
+        raise _corrupt(f"{location}: {first['msg']}" if location else first["msg"]) from None
 
 
 def checksum(content: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.objects.address import read_address
-from suffice.storage.releases.location import MANIFEST, Place
+from suffice.storage.releases.location import MANIFEST, Location
 from suffice.storage.releases.manifest import LARGEST_MANIFEST, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.release_parquet import expand_groups
 from suffice.storage.releases.store_identity import claim_store, read_identity
@@ -261,8 +261,8 @@ def open_release(
     pinned = pinned_keys(public_keys)
     # A path object is a path, also where its text could be a name.
     text = reference if isinstance(reference, str) else os.path.abspath(reference)  # noqa: PTH100
-    place = locate(text, None if store is None else os.fspath(store))
-    data, manifest = place.manifest()
+    location = locate(text, None if store is None else os.fspath(store))
+    data, manifest = location.manifest()
     content = json.loads(data)
     if pinned is not None:
         check_signature(content, pinned)
@@ -273,7 +273,7 @@ def open_release(
         plan = entry.plan()
         statistics[entry.name] = NoisyStatistic(
             plan=plan,
-            values=place.values(manifest, index),
+            values=location.values(manifest, index),
             groups=keys,
             public_n=manifest.n if plan.design is Design.MINIMAL else None,
             max_total_rows=manifest.max_total_rows,
@@ -283,7 +283,7 @@ def open_release(
         dataset=manifest.dataset,
         window=manifest.window,
         release_id=manifest.release_id,
-        uri=place.uri,
+        uri=location.uri,
         epsilon=manifest.epsilon,
         neighboring=manifest.neighboring,
         unit=manifest.unit,
@@ -299,7 +299,7 @@ def _some(windows: Sequence[str]) -> str:
     return shown if len(windows) <= _MOST_WINDOWS else f"{len(windows)} others, the last {shown}"
 
 
-def locate(reference: str, store: str | None = None) -> Place:
+def locate(reference: str, store: str | None = None) -> Location:
     """Find where a release should stand; see :func:`open_release`.
 
     Raises
@@ -318,7 +318,7 @@ def locate(reference: str, store: str | None = None) -> Place:
         address = address.parent
     owner = _owner(address)
     name, window, release_id = address.path.parts[-3:] if owner else ("", "", "")
-    return Place(
+    return Location(
         objects=address.objects(),
         uri=address.uri,
         key=(name, window, release_id) if owner else None,

@@ -121,8 +121,8 @@ def load_public_keys(references: Sequence[KeyReference]) -> tuple[PublicKey, ...
         elif _HEX.fullmatch(text):
             found = [PublicKey(bytes.fromhex(text))]
         else:
-            place = f"the public key file {text}"
-            found = _parse(read_key_file(Path(text), place).decode("utf-8", "replace"), place)
+            location = f"the public key file {text}"
+            found = _parse(read_key_file(Path(text), location).decode("utf-8", "replace"), location)
         keys.update(dict.fromkeys(found))
     if not keys:
         message = "no public key is given: name a file that `suffice keys new` wrote, or leave the list out"
@@ -142,27 +142,27 @@ def require_signing() -> None:
         raise MissingExtraError(feature, "signing")
 
 
-def read_key_file(path: Path, place: str) -> bytes:
+def read_key_file(path: Path, location: str) -> bytes:
     """Return a key file's bytes.
 
     Raises
     ------
     UsageError
-        Where it cannot be read; the text begins with `place`.
+        Where it cannot be read; the text begins with `location`.
     """
     try:
         with path.open("rb") as file:
             return file.read(_LARGEST_KEY_FILE)
     except (OSError, ValueError) as error:
-        message = f"{place} cannot be read: {getattr(error, 'strerror', None) or 'its name is no path'}"
+        message = f"{location} cannot be read: {getattr(error, 'strerror', None) or 'its name is no path'}"
         raise UsageError(message) from None
 
 
-def _parse(text: str, place: str) -> list[PublicKey]:
+def _parse(text: str, location: str) -> list[PublicKey]:
     from suffice.storage.signatures import ed25519  # noqa: PLC0415 - needs the extra
 
     if "PRIVATE KEY-----" in text:
-        message = f"{place} holds a private key: give readers the .pub file, and nobody the other"
+        message = f"{location} holds a private key: give readers the .pub file, and nobody the other"
         raise UsageError(message)
     raw = [ed25519.read_public_key(block.encode()) for block in _PEM.findall(text)]
     for line in _PEM.sub("", text).splitlines():
@@ -171,7 +171,7 @@ def _parse(text: str, place: str) -> list[PublicKey]:
             raw.append(bytes.fromhex(words) if _HEX.fullmatch(words) else None)
     keys = [PublicKey(key) for key in raw if key is not None]
     if not keys or len(keys) < len(raw):
-        message = f"{place} is no list of Ed25519 public keys, in PEM or of 64 hex digits each"
+        message = f"{location} is no list of Ed25519 public keys, in PEM or of 64 hex digits each"
         raise UsageError(message)
     return keys
 

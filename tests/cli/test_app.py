@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from support.making import Place, flights, make_place, write_parts
+from support.making import Workspace, flights, make_workspace, write_parts
 from support.running import Runner, spec_file
 
 
-def test_the_whole_road(place: Place, suffice: Runner) -> None:
-    spec = spec_file(place)
+def test_the_whole_road(workspace: Workspace, suffice: Runner) -> None:
+    spec = spec_file(workspace)
     plan = suffice.json("plan", spec)
     assert plan["cells"] == 3
     released = suffice.json("release", spec)
@@ -42,7 +42,7 @@ def test_the_whole_road(place: Place, suffice: Runner) -> None:
         "epsilon": "1",
     }
     assert suffice.json("show", released["uri"]) == shown
-    verified = suffice.json("verify", "flights", "--ledger", place.ledger)
+    verified = suffice.json("verify", "flights", "--ledger", workspace.ledger)
     assert verified == {"ok": True, "problems": [], "ledger": "checked", "signature": "unsigned"}
     assert suffice.json("verify", released["uri"])["ledger"] == "not_checked"
 
@@ -50,12 +50,12 @@ def test_the_whole_road(place: Place, suffice: Runner) -> None:
 def test_a_column_unit_is_said_with_its_bound(
     tmp_path: Path, suffice: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = make_place(tmp_path, unit="column:carrier")
-    monkeypatch.setenv("SUFFICE_STORE", place.store)
-    monkeypatch.setenv("SUFFICE_LEDGER", place.ledger)
+    workspace = make_workspace(tmp_path, unit="column:carrier")
+    monkeypatch.setenv("SUFFICE_STORE", workspace.store)
+    monkeypatch.setenv("SUFFICE_LEDGER", workspace.ledger)
     unit = {"column": "carrier", "max_rows": 20}
     privacy = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit}
-    spec = spec_file(place, privacy=privacy)
+    spec = spec_file(workspace, privacy=privacy)
     said = {"unit": "column:carrier", "max_rows": 20, "unit_nulls": "drop"}
     for command in (("plan", spec), ("release", spec), ("show", "flights")):
         assert suffice.json(*command).items() >= said.items()
@@ -66,13 +66,13 @@ def test_a_column_unit_is_said_with_its_bound(
         "20",
         "drop",
     ]
-    stranger = spec_file(place, name="other", privacy={**privacy, "unit": {**unit, "column": "origin"}})
+    stranger = spec_file(workspace, name="other", privacy={**privacy, "unit": {**unit, "column": "origin"}})
     assert "protects the unit column:carrier" in suffice.text("release", stranger, status=3)
-    assert "max_rows" not in suffice.json("plan", spec_file(place))
+    assert "max_rows" not in suffice.json("plan", spec_file(workspace))
 
 
-def test_tables_filter_and_never_sum(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    suffice.json("release", spec_file(place))
+def test_tables_filter_and_never_sum(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(workspace))
     table = suffice.json("table", "flights", "arr_delay")
     assert (table["statistic"], table["family"]) == ("arr_delay", "normal")
     assert len(table["rows"]) == 9
@@ -95,11 +95,11 @@ def test_tables_filter_and_never_sum(place: Place, suffice: Runner, tmp_path: Pa
     assert "no statistic" in suffice.text("table", "flights", "absent", status=2)
 
 
-def test_several_columns_go_the_whole_road(place: Place, suffice: Runner, tmp_path: Path) -> None:
+def test_several_columns_go_the_whole_road(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     bounds = {"lower": -60, "upper": 180}
     columns = {"arr_delay": bounds, "stops": {"lower": 0, "upper": 9}}
     spec = spec_file(
-        place,
+        workspace,
         statistics={
             "pair": {"family": "multivariate_normal", "columns": columns},
             "late": {
@@ -161,22 +161,24 @@ def test_several_columns_go_the_whole_road(place: Place, suffice: Runner, tmp_pa
         ("--unknown", "1"),
     ],
 )
-def test_bad_arguments_are_exit_2(place: Place, suffice: Runner, words: tuple[str, str]) -> None:
-    suffice.json("release", spec_file(place))
+def test_bad_arguments_are_exit_2(workspace: Workspace, suffice: Runner, words: tuple[str, str]) -> None:
+    suffice.json("release", spec_file(workspace))
     error = suffice.json("posterior", "flights", "cancelled", *words, status=2)["error"]
     assert error["exit_status"] == 2
     assert error["message"]
 
 
-def test_every_refusal_has_its_status_and_its_json(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    spec = spec_file(place)
+def test_every_refusal_has_its_status_and_its_json(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    spec = spec_file(workspace)
     assert suffice.json("plan", str(tmp_path / "absent.yaml"), status=2)["error"]["type"] == "SpecError"
     assert suffice.json("show", "absent", status=5)["error"]["exit_status"] == 5
-    over = spec_file(place, privacy={"epsilon": "11", "neighboring": "add_or_remove_one"})
+    over = spec_file(workspace, privacy={"epsilon": "11", "neighboring": "add_or_remove_one"})
     assert suffice.json("release", over, status=3)["error"]["type"] == "BudgetExceededError"
-    schema = spec_file(place, statistics={"x": {"family": "bernoulli", "column": "absent"}})
+    schema = spec_file(workspace, statistics={"x": {"family": "bernoulli", "column": "absent"}})
     assert suffice.json("release", schema, status=4)["error"]["type"] == "SchemaError"
-    spec = spec_file(place)
+    spec = spec_file(workspace)
     missing = f"sqlite:///{tmp_path / 'none.db'}"
     assert "ledger grant" in suffice.json("release", spec, "--ledger", missing, status=5)["error"]["message"]
     assert suffice.json("release", spec, "--window", "2013-01", status=2)["error"]["exit_status"] == 2
@@ -185,8 +187,8 @@ def test_every_refusal_has_its_status_and_its_json(place: Place, suffice: Runner
     assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "0"
 
 
-def test_the_ledger_commands(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    suffice.json("release", spec_file(place))
+def test_the_ledger_commands(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(workspace))
     (account,) = suffice.json("ledger", "show", "passengers")["accounts"]
     assert {
         key: account[key] for key in ("dataset", "neighboring", "unit", "granted", "spent", "remaining")
@@ -207,7 +209,7 @@ def test_the_ledger_commands(place: Place, suffice: Runner, tmp_path: Path) -> N
     )
     checked = suffice.json("ledger", "verify")
     assert (checked["ok"], checked["problems"], checked["store"]) == (True, [], "not_checked")
-    assert suffice.json("ledger", "verify", "--store", place.store)["store"] == "checked"
+    assert suffice.json("ledger", "verify", "--store", workspace.store)["store"] == "checked"
     grant = ("ledger", "grant", "passengers", "--reason", "more")
     assert suffice.json(*grant, "--epsilon", "12")["granted"] == "12"
     assert suffice.json(*grant, "--epsilon", "0.5", status=3)["error"]["exit_status"] == 3
@@ -221,9 +223,11 @@ def test_the_ledger_commands(place: Place, suffice: Runner, tmp_path: Path) -> N
     assert "remaining 11" in suffice.text("ledger", "show")
 
 
-def test_init_writes_what_a_person_must_complete(place: Place, suffice: Runner, tmp_path: Path) -> None:
+def test_init_writes_what_a_person_must_complete(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
     out = tmp_path / "skeleton.yaml"
-    suffice.text("init", str(place.data), "--out", str(out))
+    suffice.text("init", str(workspace.data), "--out", str(out))
     text = out.read_text(encoding="utf-8")
     assert "stops" in text
     assert "is missing" in suffice.text("plan", str(out), status=2), (
@@ -237,12 +241,12 @@ def test_init_writes_what_a_person_must_complete(place: Place, suffice: Runner, 
     )
     out.write_text(stated, encoding="utf-8")
     assert suffice.json("plan", str(out))["dataset"] == "passengers"
-    assert "exists" in suffice.text("init", str(place.data), "--out", str(out), status=2)
+    assert "exists" in suffice.text("init", str(workspace.data), "--out", str(out), status=2)
     assert "no Parquet file" in suffice.text("init", str(tmp_path / "absent"), status=2)
 
 
-def test_tampering_is_exit_5(place: Place, suffice: Runner) -> None:
-    released = suffice.json("release", spec_file(place))
+def test_tampering_is_exit_5(workspace: Workspace, suffice: Runner) -> None:
+    released = suffice.json("release", spec_file(workspace))
     path = Path(released["files"][0]["path"])
     path.chmod(0o644)
     content = bytearray(path.read_bytes())
@@ -257,8 +261,8 @@ def test_tampering_is_exit_5(place: Place, suffice: Runner) -> None:
     assert verified["problems"]
 
 
-def test_help_and_plan_import_nothing_heavy(place: Place) -> None:
-    for words in (["--help"], ["plan", spec_file(place)]):
+def test_help_and_plan_import_nothing_heavy(workspace: Workspace) -> None:
+    for words in (["--help"], ["plan", spec_file(workspace)]):
         script = (
             "import sys; from suffice.cli.app import main\n"
             "heavy = {'dask', 'distributed', 'prefect', 'sqlalchemy', 'scipy', 'numba', 'pyarrow'}\n"
@@ -272,13 +276,13 @@ def test_help_and_plan_import_nothing_heavy(place: Place) -> None:
 
 
 def test_an_unexpected_error_says_nothing_of_the_data(
-    place: Place, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_args: object, **_kwargs: object) -> None:
         raise RuntimeError("secret 4242")
 
     monkeypatch.setattr("suffice.releasing.carry_out", fail)
-    text = suffice.text("release", spec_file(place), status=1)
+    text = suffice.text("release", spec_file(workspace), status=1)
     assert "4242" not in text
     assert "RuntimeError" in text
 
@@ -293,8 +297,8 @@ def test_an_interrupt_is_one_document_and_130(suffice: Runner, monkeypatch: pyte
     assert "interrupted" in suffice.text("show", "flights", status=130)
 
 
-def test_errors_of_options_name_the_option(place: Place, suffice: Runner) -> None:
-    suffice.json("release", spec_file(place))
+def test_errors_of_options_name_the_option(workspace: Workspace, suffice: Runner) -> None:
+    suffice.json("release", spec_file(workspace))
     for words in (
         ("--seed", "abc"),
         ("--draws", "1.5"),
@@ -310,13 +314,13 @@ def test_the_version(suffice: Runner) -> None:
     assert suffice.text("--version").startswith("suffice 0.")
 
 
-def test_saturated_values_are_said_to_be(place: Place, suffice: Runner) -> None:
+def test_saturated_values_are_said_to_be(workspace: Workspace, suffice: Runner) -> None:
     """Thirty thousand records behind a promise of five: an error would depend on the data."""
-    write_parts(flights(30_000), place.data)
+    write_parts(flights(30_000), workspace.data)
     statistic = {"family": "normal", "column": "arr_delay", "lower": -60, "upper": 180, "lattice_bits": 24}
-    suffice.json("release", spec_file(place, max_total_rows=5, groups=None, statistics={"d": statistic}))
+    suffice.json("release", spec_file(workspace, max_total_rows=5, groups=None, statistics={"d": statistic}))
     assert suffice.json("table", "flights", "d")["saturated"] > 0
     assert "saturated" in suffice.text("table", "flights", "d")
     assert "saturated" in suffice.text("posterior", "flights", "d", "--method", "plug-in")
-    suffice.json("release", spec_file(place, name="fine"))
+    suffice.json("release", spec_file(workspace, name="fine"))
     assert suffice.json("table", "fine", "arr_delay")["saturated"] == 0

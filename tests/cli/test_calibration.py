@@ -11,11 +11,13 @@ from support.running import Runner, spec_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.making import Place
+    from support.making import Workspace
 
 
-def test_a_calibration_states_coverage_and_verdict(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    suffice.json("release", spec_file(place))
+def test_a_calibration_states_coverage_and_conclusion(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    suffice.json("release", spec_file(workspace))
     plot = tmp_path / "ranks.svg"
     words = ("calibrate", "flights", "cancelled", "--simulations", "200", "--seed", "7")
     document = suffice.json(*words, "--plot", str(plot), "--n-prior", "Uniform(0, 300)")
@@ -27,7 +29,7 @@ def test_a_calibration_states_coverage_and_verdict(place: Place, suffice: Runner
         "n_prior": "Uniform(0, 300)",
     }
     assert (document["simulations"], document["draws"], document["seed"]) == (200, 199, 7)
-    assert document["verdict"] in {"calibrated", "not calibrated"}
+    assert document["conclusion"] in {"calibrated", "not calibrated"}
     assert document["false_alarm"] == 0.001
     (row,) = document["rows"]
     assert set(row) == {
@@ -63,14 +65,14 @@ def test_a_calibration_states_coverage_and_verdict(place: Place, suffice: Runner
     ],
 )
 def test_bad_arguments_of_a_calibration_are_exit_2(
-    place: Place, suffice: Runner, words: tuple[str, str]
+    workspace: Workspace, suffice: Runner, words: tuple[str, str]
 ) -> None:
-    suffice.json("release", spec_file(place))
+    suffice.json("release", spec_file(workspace))
     assert suffice.json("calibrate", "flights", "cancelled", *words, status=2)["error"]["exit_status"] == 2
 
 
-def test_a_plan_finds_the_epsilon_of_a_target(place: Place, suffice: Runner) -> None:
-    spec = spec_file(place)
+def test_a_plan_finds_the_epsilon_of_a_target(workspace: Workspace, suffice: Runner) -> None:
+    spec = spec_file(workspace)
     target = ("--target", "cancelled probability width 0.2")
     words = ("plan", spec, *target, "--n", "200", "--simulations", "50", "--seed", "7")
     document = suffice.json(*words)

@@ -15,7 +15,7 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
-from support.making import Place, make_place
+from support.making import Workspace, make_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +26,10 @@ WINDOW = {"column": "day", "every": "month"}
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    place = make_place(tmp_path, granted="5", per_window="day:month")
-    monkeypatch.setenv("SUFFICE_LEDGER", place.ledger)
-    return place
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    workspace = make_workspace(tmp_path, granted="5", per_window="day:month")
+    monkeypatch.setenv("SUFFICE_LEDGER", workspace.ledger)
+    return workspace
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> Any:
@@ -40,13 +40,13 @@ def run(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> Any
     return json.loads(captured.out) if "--json" in words else captured.out
 
 
-def leave(place: Place, name: str, state: str, window: str = "all", epsilon: str = "1") -> Charge:
+def leave(workspace: Workspace, name: str, state: str, window: str = "all", epsilon: str = "1") -> Charge:
     """Bring a charge into a state, and leave it with its lease passed."""
-    with open_ledger(place.ledger, lease=timedelta(0)) as ledger:
-        store = open_store(place.store, ledger_id=ledger.ledger_id, create=True)
+    with open_ledger(workspace.ledger, lease=timedelta(0)) as ledger:
+        store = open_store(workspace.store, ledger_id=ledger.ledger_id, create=True)
         changes: dict[str, Any] = {} if window == "all" else {"window": WINDOW}
         privacy = {"epsilon": epsilon, "neighboring": "add_or_remove_one", "unit": "row"}
-        plan = compile_plan(place.spec(name=name, privacy=privacy, **changes))
+        plan = compile_plan(workspace.spec(name=name, privacy=privacy, **changes))
         charge = ledger.reserve(
             ChargeRequest(
                 dataset="passengers",
@@ -71,13 +71,15 @@ def leave(place: Place, name: str, state: str, window: str = "all", epsilon: str
         return charge if state == "drawing" else ledger.stage(charge, b"bytes")
 
 
-def test_every_number_follows_from_the_charges(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    leave(place, "a", "reserved", epsilon="0.5")
-    leave(place, "b", "staged")
-    leave(place, "c", "returned", epsilon="0.25")
+def test_every_number_follows_from_the_charges(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave(workspace, "a", "reserved", epsilon="0.5")
+    leave(workspace, "b", "staged")
+    leave(workspace, "c", "returned", epsilon="0.25")
     for name, state in (("d", "drawing"), ("e", "returned"), ("f", "reserved")):
-        leave(place, name, state, window="2013-01", epsilon="0.125")
-    leave(place, "g", "drawing", window="2013-02")
+        leave(workspace, name, state, window="2013-01", epsilon="0.125")
+    leave(workspace, "g", "drawing", window="2013-02")
     (account,) = run(capsys, "ledger", "show", "passengers", "--json")["accounts"]
     sums: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for charge in account["charges"]:
@@ -102,9 +104,9 @@ def test_every_number_follows_from_the_charges(place: Place, capsys: pytest.Capt
     assert "window 2013-01: spent 0.125, reserved 0.125, remaining 3.25 (returned 0.125)" in text
 
 
-def test_recover_says_what_it_did(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recover_says_what_it_did(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "ledger", "recover") == "nothing to recover: every charge is final\n"
-    charges = [leave(place, name, name) for name in ("reserved", "drawing", "staged")]
+    charges = [leave(workspace, name, name) for name in ("reserved", "drawing", "staged")]
     report = run(capsys, "ledger", "recover", "--json")
     assert report["ok"] is True
     assert [entry["charge_id"] for entry in report["charges"]] == [charge.charge_id for charge in charges]
@@ -115,10 +117,10 @@ def test_recover_says_what_it_did(place: Place, capsys: pytest.CaptureFixture[st
     assert run(capsys, "ledger", "recover", "--json") == {"ok": True, "charges": []}
 
 
-def test_what_cannot_be_recovered_is_exit_5(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    leave(place, "flights", "staged")
-    moved = place.directory / "moved"
-    (place.directory / "releases").rename(moved)
+def test_what_cannot_be_recovered_is_exit_5(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    leave(workspace, "flights", "staged")
+    moved = workspace.directory / "moved"
+    (workspace.directory / "releases").rename(moved)
     report = run(capsys, "ledger", "recover", "--json", status=5)
     assert report["ok"] is False
     assert [entry["action"] for entry in report["charges"]] == ["left"]

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from support.making import Place, flights, write_parts
+from support.making import Workspace, flights, write_parts
 from support.running import Runner, spec_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_posteriors_state_method_prior_and_rows(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    suffice.json("release", spec_file(place))
+def test_posteriors_state_method_prior_and_rows(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    suffice.json("release", spec_file(workspace))
     document = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(1, 9)", "--seed", "7")
     assert (document["method"], document["prior"], document["mass"]) == ("noise-aware", "Beta(1, 9)", 0.95)
     assert [row["origin"] for row in document["rows"]] == ["EWR", "JFK", "LGA"]
@@ -41,8 +43,8 @@ def test_posteriors_state_method_prior_and_rows(place: Place, suffice: Runner, t
     assert "<svg" in plot.read_text(encoding="utf-8")
 
 
-def test_a_posterior_says_what_it_rests_on(place: Place, suffice: Runner) -> None:
-    suffice.json("release", spec_file(place))
+def test_a_posterior_says_what_it_rests_on(workspace: Workspace, suffice: Runner) -> None:
+    suffice.json("release", spec_file(workspace))
     document = suffice.json(
         "posterior", "flights", "cancelled", "--n-prior", "Uniform(0, 900)", "--seed", "3"
     )
@@ -55,9 +57,9 @@ def test_a_posterior_says_what_it_rests_on(place: Place, suffice: Runner) -> Non
 
 
 def test_a_posterior_says_what_does_not_exist_and_what_was_written(
-    place: Place, suffice: Runner, tmp_path: Path
+    workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:
-    suffice.json("release", spec_file(place))
+    suffice.json("release", spec_file(workspace))
     table = str(tmp_path / "draws.csv")
     words = ("posterior", "flights", "stops", "--draws", "100")
     heavy = suffice.text(*words, "--prior", "HalfCauchy(2)", "--out", table)
@@ -68,8 +70,8 @@ def test_a_posterior_says_what_does_not_exist_and_what_was_written(
     assert "wrote" not in plain
 
 
-def test_a_posterior_is_written_as_a_card(place: Place, suffice: Runner, tmp_path: Path) -> None:
-    suffice.json("release", spec_file(place))
+def test_a_posterior_is_written_as_a_card(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(workspace))
     page = tmp_path / "card.html"
     words = ("posterior", "flights", "cancelled", "--seed", "7", "--draws", "300", "--card")
     assert len(suffice.json(*words, str(page))["rows"]) == 3
@@ -81,14 +83,14 @@ def test_a_posterior_is_written_as_a_card(place: Place, suffice: Runner, tmp_pat
 
 
 def test_a_posterior_models_clipping_or_warns_where_it_matters(
-    place: Place, suffice: Runner, tmp_path: Path
+    workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:
     """Two stops on average below a bound of 2, three in ten clipped: the warning names no cell's data."""
     stops = {"family": "poisson", "column": "stops", "upper": 2}
     flag = {"family": "bernoulli", "column": "cancelled"}
     spec = {"statistics": {"stops": stops, "wide": {**stops, "upper": 40}, "flag": flag}}
-    write_parts(flights(6000), place.data)
-    suffice.json("release", spec_file(place, **spec))
+    write_parts(flights(6000), workspace.data)
+    suffice.json("release", spec_file(workspace, **spec))
     page = tmp_path / "card.html"
     told = suffice.json("posterior", "flights", "stops", "--card", str(page))["clipping"]
     assert (told["threshold"], told["is_warned"]) == (0.25, False)

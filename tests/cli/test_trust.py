@@ -14,7 +14,7 @@ from suffice.errors import StageFailedError
 from suffice.releasing import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.signatures.keys import new_keys
-from support.making import Place, make_place, mapping
+from support.making import Workspace, make_workspace, mapping
 from support.paid import copy_database, restore_database
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    made = make_place(tmp_path)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    made = make_workspace(tmp_path)
     made.directory.joinpath("release.json").write_text(json.dumps(mapping(made.data)), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SUFFICE_STORE", made.store)
@@ -97,9 +97,9 @@ def test_an_unsigned_release_says_so(run: Run) -> None:
 
 
 def test_a_bad_signing_key_is_refused_before_anything_is_charged(
-    place: Place, run: Run, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = new_keys(place.directory / "key.pem").private_key
+    path = new_keys(workspace.directory / "key.pem").private_key
     path.chmod(0o644)
     for name in (str(path), "absent.pem"):
         monkeypatch.setenv("SUFFICE_SIGNING_KEY", name)
@@ -108,9 +108,9 @@ def test_a_bad_signing_key_is_refused_before_anything_is_charged(
 
 
 def test_a_rerun_publishes_the_staged_signature_and_never_signs_again(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = (new_keys(place.directory / name) for name in ("first.pem", "second.pem"))
+    first, second = (new_keys(workspace.directory / name) for name in ("first.pem", "second.pem"))
     monkeypatch.setenv("SUFFICE_SIGNING_KEY", str(first.private_key))
     with monkeypatch.context() as patched:
         patched.setattr(
@@ -118,8 +118,8 @@ def test_a_rerun_publishes_the_staged_signature_and_never_signs_again(
             lambda *_arguments: (_ for _ in ()).throw(OSError("the store is away")),
         )
         with pytest.raises(StageFailedError):
-            carry_out(place.spec())
-    with open_ledger(place.ledger) as ledger:
+            carry_out(workspace.spec())
+    with open_ledger(workspace.ledger) as ledger:
         staged = ledger.find("passengers", "flights", "all")
     assert staged is not None
     for signing in (second.private_key, None):
@@ -127,21 +127,21 @@ def test_a_rerun_publishes_the_staged_signature_and_never_signs_again(
             monkeypatch.delenv("SUFFICE_SIGNING_KEY")
         else:
             monkeypatch.setenv("SUFFICE_SIGNING_KEY", str(signing))
-        release = carry_out(place.spec()).release
+        release = carry_out(workspace.spec()).release
         assert release.manifest["signature"]["key_id"] == first.key_id
         assert Path(release.uri, "manifest.json").read_bytes() == staged.manifest
 
 
-def test_the_ledger_is_held_against_its_store(place: Place, run: Run) -> None:
-    copy_database(place.directory / "ledger.db", place.directory / "before.db")
+def test_the_ledger_is_held_against_its_store(workspace: Workspace, run: Run) -> None:
+    copy_database(workspace.directory / "ledger.db", workspace.directory / "before.db")
     released = run("release", "release.json")
-    checked = run("ledger", "verify", "--store", place.store)
+    checked = run("ledger", "verify", "--store", workspace.store)
     assert (checked["ok"], checked["store"], checked["charges_elsewhere"]) == (True, "checked", 0)
     assert checked["sequence"] == 6
     assert len(checked["hash"]) == 64
-    restore_database(place.directory / "before.db", place.directory / "ledger.db")
+    restore_database(workspace.directory / "before.db", workspace.directory / "ledger.db")
     assert run("ledger", "verify")["ok"], "the older copy agrees with itself"
-    found = run("ledger", "verify", "--store", place.store, status=5)
+    found = run("ledger", "verify", "--store", workspace.store, status=5)
     assert "ends at 2" in found["problems"][0]
     error = run("release", "release.json", status=5)["error"]
     assert error["type"] == "LedgerCorruptError"
@@ -149,19 +149,19 @@ def test_the_ledger_is_held_against_its_store(place: Place, run: Run) -> None:
     assert run("ledger", "show")["accounts"][0]["charges"] == []
 
 
-def test_the_public_export_is_checked_without_the_ledger(place: Place, run: Run) -> None:
+def test_the_public_export_is_checked_without_the_ledger(workspace: Workspace, run: Run) -> None:
     run("release", "release.json")
     assert run("ledger", "export", "--out", "ledger.jsonl") == {"out": "ledger.jsonl", "entries": 6}
     lines = Path("ledger.jsonl").read_text(encoding="utf-8")
     assert run("ledger", "export", text=True) == lines
     assert run("ledger", "export")["entries"] == [json.loads(line) for line in lines.splitlines()]
-    assert str(place.directory) not in lines
+    assert str(workspace.directory) not in lines
     assert "exists" in run("ledger", "export", "--out", "ledger.jsonl", status=2)["error"]["message"]
     Path("ledger.db").unlink()
-    checked = run("ledger", "verify", "--export", "ledger.jsonl", "--store", place.store)
+    checked = run("ledger", "verify", "--export", "ledger.jsonl", "--store", workspace.store)
     assert (checked["ok"], checked["store"], checked["sequence"]) == (True, "checked", 6)
     Path("ledger.jsonl").write_text(lines.replace("10000000", "90000000"), encoding="utf-8")
-    found = run("ledger", "verify", "--export", "ledger.jsonl", "--store", place.store, status=5)
+    found = run("ledger", "verify", "--export", "ledger.jsonl", "--store", workspace.store, status=5)
     assert "entry 2 was altered" in found["problems"][0]
     assert found["store"] == "not_checked"
     Path("ledger.jsonl").write_text("x", encoding="utf-8")

@@ -20,7 +20,7 @@ from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import Patience
 from support.charging import MANIFEST
 from support.cutting_proxy import Cut, CuttingProxy, cutting_proxy
-from support.making import make_place
+from support.making import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -199,8 +199,8 @@ def test_a_whole_release_survives_a_lost_answer(
 
     monkeypatch.setattr(mechanism, "privatize", counted)
     monkeypatch.setattr(SqlLedger, step, cut_off)
-    place = make_place(tmp_path)
-    outcome = carry_out(place.spec(), store=place.store, ledger=proxy.url)
+    workspace = make_workspace(tmp_path)
+    outcome = carry_out(workspace.spec(), store=workspace.store, ledger=proxy.url)
     assert (outcome.status, outcome.remaining_epsilon, len(draws)) == ("published", "9", 1)
     assert proxy.n_cuts == 1
     with open_ledger(postgres_url) as ledger:

@@ -1,7 +1,7 @@
 """Coverage in families with one sum, as in `test_posterior_coverage.py`.
 
-Truth and N come from their priors and sums from their own laws, without clipping. The intervals are those of
-the distribution function, which rest on no draws.
+Truth and N come from their priors and sums from their own distributions, without clipping. The intervals are
+those of the distribution function, which rest on no draws.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ def simulate(
 ) -> tuple[Floats, NDArray[Any]]:
     """Draw parameters, one row a data set, and the exact components of data of these sizes within -1..1.
 
-    Sums of squares and products come from a Wishart law, so that no rows are drawn; nothing is clipped.
+    Sums of squares and products come from a Wishart distribution, so that no rows are drawn; nothing is
+    clipped.
     """
     linear = entry.get("intercept", True)
     count = len(sizes)

@@ -80,7 +80,7 @@ def mapping(source: Path | str | dict[str, str], **changes: Any) -> dict[str, An
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """A directory with data, a granted ledger and an empty store."""
 
     directory: Path
@@ -115,13 +115,15 @@ class Place:
             return ledger.find("passengers", name, window)
 
 
-def make_place(directory: Path, *, granted: str = "10", table: pa.Table | None = None, **terms: Any) -> Place:
+def make_workspace(
+    directory: Path, *, granted: str = "10", table: pa.Table | None = None, **terms: Any
+) -> Workspace:
     """Write data, and grant a budget for them."""
     data = write_parts(flights() if table is None else table, directory / "data")
     url = f"sqlite:///{directory / 'ledger.db'}"
     with create_ledger(url) as ledger:
         ledger.grant("passengers", epsilon=Fraction(granted), reason="tests", **terms)
-    return Place(directory=directory, data=data, ledger=url, store=str(directory / "releases"))
+    return Workspace(directory=directory, data=data, ledger=url, store=str(directory / "releases"))
 
 
 def january(table: pa.Table) -> pa.Table:

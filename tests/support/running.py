@@ -11,7 +11,7 @@ from suffice.cli import app
 from support.making import mapping
 
 if TYPE_CHECKING:
-    from support.making import Place
+    from support.making import Workspace
 
 
 class Runner:
@@ -38,8 +38,8 @@ class Runner:
         return json.loads(captured.out)
 
 
-def spec_file(place: Place, **changes: Any) -> str:
+def spec_file(workspace: Workspace, **changes: Any) -> str:
     """Write the spec of :func:`support.making.mapping` over a place's data, and return its path."""
-    path = place.directory / "release.json"
-    path.write_text(json.dumps(mapping(place.data, **changes)), encoding="utf-8")
+    path = workspace.directory / "release.json"
+    path.write_text(json.dumps(mapping(workspace.data, **changes)), encoding="utf-8")
     return str(path)

@@ -1,15 +1,17 @@
 r"""The exact chance of one cell's noisy sums under many values of a parameter, clipping and noise included.
 
-The law of the sum of N clipped records is the inverse of the N-th power of one record's characteristic
-function. Tilted to the saddle point and summed against the noise, exponential between its kinks,
+The distribution of the sum of N clipped records is the inverse of the N-th power of one record's
+characteristic function. Tilted to the saddle point and summed against the noise, exponential between its
+kinks,
 
 .. math::
     \sum_A P_t(A) \, \kappa(A) =
     \frac{1}{P} \sum_j \phi_t(w_j)^N \sum_{A = s}^{s + P - 1} \kappa(A) e^{-i w_j A},
     \qquad w_j = 2 \pi j / P
 
-with P places s, s + 1, ... that hold all of the law but e^-36, and the inner sums geometric series. Only
-those j are taken at which the power is not negligible: a few dozen where the law is smooth, whatever N.
+with P positions s, s + 1, ... that hold all of the distribution but e^-36, and the inner sums geometric
+series. Only those j are taken at which the power is not negligible: a few dozen where the distribution is
+smooth, whatever N.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
 _NATS = 22.0
 """How far below the highest weight numbers of records may lie before they are left out."""
 _TAIL = 36.0
-"""Nats of the law of a sum, or of a power of its characteristic function, below which it is left out."""
+"""Nats below which the density of a sum, or a power of its characteristic function, is left out."""
 _STEPS = np.array([2.0, 5.0, 9.0, 14.0, 24.0])
 _LADDER = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])
-"""Edges of blocks of N, in numbers of records over which the noise's law falls by a nat."""
+"""Edges of blocks of N, in numbers of records over which the noise's distribution falls by a nat."""
 _OCTAVES = np.concatenate([np.arange(8.0), np.exp2(np.arange(3.0, 50.0))])
 _BOUNDS = np.exp2(np.arange(-40.0, 6.0, 0.5))
 """Tilts at which tails are bounded, per step of the lattice."""
@@ -61,7 +63,7 @@ def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior:
     n_prior : NPrior
         Of the number of records.
     chance : ndarray of shape (n_rows, R + 1), float64
-        The law of one clipped record under every value of the parameter.
+        The distribution of one clipped record under every value of the parameter.
     log_prior : ndarray of shape (n_rows,), float64
         Log prior density of these values.
     """
@@ -75,7 +77,7 @@ def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior:
     if n[0] < 1.0:
         none = -(abs(counts.first[0]) + (0.0 if counts.second is None else abs(counts.second[0])))
         joined[:, 0] = none / counts.scale
-    law, _, _, _ = tilted(chance, at.tilt)
+    distribution, _, _, _ = tilted(chance, at.tilt)
     # What has about the same spread shares a grid.
     spread = np.floor(np.log2(np.maximum(at.variance, _SMALLEST)))
     size = np.where(n < 1.0, -1.0, np.floor(np.log2(np.maximum(n, 4.0))))
@@ -89,7 +91,7 @@ def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior:
                 continue
             of_size &= (n >= np.floor(np.min(first[rows]))) & (n <= np.ceil(np.max(last[rows])))
             numbers = np.flatnonzero(of_size)
-            grid = Grid.of(counts, at.take(rows), law[rows], n[numbers])
+            grid = Grid.of(counts, at.take(rows), distribution[rows], n[numbers])
             joined[np.ix_(rows, numbers)] = grid.log_chance(counts)
     joined += n_prior.log_prob(n)
     top = np.max(joined, axis=1)
@@ -104,7 +106,7 @@ def _rule_of_n(counts: NoisyCounts, at: Saddle, first: Floats, last: Floats) -> 
         return np.array([low]), np.ones(1)
     if high - low < _MOST_NUMBERS:
         return np.arange(low, high + 1.0), np.ones(int(high - low) + 1)
-    # Where the noise's law has kinks, for rows across all of them.
+    # Where the noise's distribution has kinks, for rows across all of them.
     order = np.argsort(at.mean)[np.linspace(0, len(at.mean) - 1, 5).astype(np.int64)]
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         # Not a number where every record is at an end, and so is what was released: no kink is there.
@@ -114,7 +116,7 @@ def _rule_of_n(counts: NoisyCounts, at: Saddle, first: Floats, last: Floats) -> 
     ladders = (centres[:, None] + _LADDER / counts.fall).ravel()
     edges = np.ceil(np.clip(np.concatenate([*kinks, whole, ladders, _OCTAVES]), low, high + 1.0))
     joined = np.unique(np.append(edges[~np.isnan(edges)], [low, high + 1.0]))
-    # Between integers the law of few different sums is none: it only rings.
+    # Between integers the distribution of few different sums is none: it only rings.
     nodes, weights = sum_rule(joined[:-1], joined[1:], at_integers=True)
     used = weights != 0.0
     return nodes[used], weights[used]
@@ -131,7 +133,7 @@ class Grid:
     n : ndarray of shape (n_n,), float64
         From 1 on.
     start : ndarray of shape (n_rows, n_n), float64
-        The first of the places that hold a sum's law, a multiple of ``period / starts``.
+        The first of the positions that hold a sum's distribution, a multiple of ``period / starts``.
     period, starts : float
     frequency : ndarray of shape (n_w,), float64
         Those above 0 at which a power matters.
@@ -148,16 +150,16 @@ class Grid:
     log_power: Complexes
 
     @classmethod
-    def of(cls, counts: NoisyCounts, at: Saddle, law: Floats, n: Floats) -> Self:
-        """Find places and frequencies; `law` is that of a tilted record, (n_rows, R + 1)."""
-        before = _margin(law[:, ::-1], counts.reach - at.mean, float(n[-1]))
-        after = _margin(law, at.mean, float(n[-1]))
+    def of(cls, counts: NoisyCounts, at: Saddle, distribution: Floats, n: Floats) -> Self:
+        """Find positions and frequencies; `distribution` is that of a tilted record, (n_rows, R + 1)."""
+        before = _margin(distribution[:, ::-1], counts.reach - at.mean, float(n[-1]))
+        after = _margin(distribution, at.mean, float(n[-1]))
         wide = float(np.max(before + after)) + 3.0
         step = np.ceil(wide / (_STARTS - 2)) if wide > _STARTS else 1.0
         starts = float(_STARTS) if wide > _STARTS else np.ceil(wide) + 1.0
         period = starts * step
         start = np.floor((n * at.mean[:, None] - before - 1.0) / step) * step
-        frequency, log_power = _characteristic(at, law, float(n[0]), period)
+        frequency, log_power = _characteristic(at, distribution, float(n[0]), period)
         return cls(
             at=at,
             n=n,
@@ -177,8 +179,8 @@ class Grid:
         edges = (ends[0], np.clip(low, *ends), np.clip(high, *ends), ends[1])
         far = (0.0 if counts.second is None else 1.0) / counts.scale
         levels = [
-            base - np.abs(place - low) / counts.scale - np.abs(place - high) * far - tilt * place
-            for place in edges
+            base - np.abs(position - low) / counts.scale - np.abs(position - high) * far - tilt * position
+            for position in edges
         ]
         slopes = (counts.slope - tilt, -tilt, -counts.slope - tilt)
         total = np.zeros_like(base)
@@ -207,23 +209,23 @@ class Grid:
         first, last = (rising - level) * twice, (level - falling) * twice
         of_record = self.log_power[part] - turn * self.at.mean[part, None]
         power = _powers(of_record, self.n)
-        place = np.rint(self.start[part] * (self.starts / self.period)) % self.starts
+        position = np.rint(self.start[part] * (self.starts / self.period)) % self.starts
         turns = np.exp(turn * (np.arange(self.starts) * (self.period / self.starts))[:, None])
-        at_start = power * turns[place.astype(np.int64)]
+        at_start = power * turns[position.astype(np.int64)]
         series = np.stack([-rising * twice, falling * twice, first, last], axis=2)
         all_inside = bool(inside.all())
         from_start = _product(at_start, series[..., :2] if all_inside else series).real
         total = heights[0] * from_start[..., 0] + heights[3] * from_start[..., 1]
         kinks = series[..., 2:]
         own = _product(power, kinks * np.exp(turn * counts.first)[:, None]).real
-        by_place = [own]
+        by_position = [own]
         if counts.second is not None:
             other = counts.reach * self.n - counts.second
-            by_place.append(_product(power * np.exp(turn * other[:, None]), kinks).real)
+            by_position.append(_product(power * np.exp(turn * other[:, None]), kinks).real)
             is_own = counts.first <= other
             at_kinks = (
-                np.where(is_own, by_place[0][..., 0], by_place[1][..., 0]),
-                np.where(is_own, by_place[1][..., 1], by_place[0][..., 1]),
+                np.where(is_own, by_position[0][..., 0], by_position[1][..., 0]),
+                np.where(is_own, by_position[1][..., 1], by_position[0][..., 1]),
             )
         else:
             at_kinks = (own[..., 0], own[..., 1])
@@ -267,11 +269,11 @@ def _series(slope: Floats, length: Floats, log_largest: Floats) -> Floats:
     return result
 
 
-def _margin(law: Floats, mean: Floats, n: float) -> Floats:
+def _margin(distribution: Floats, mean: Floats, n: float) -> Floats:
     """Chernoff's distances above the mean that n records or fewer exceed once in e^36, (n_rows, 1)."""
-    most = law.shape[1] - 1
+    most = distribution.shape[1] - 1
     tilts = _BOUNDS[_BOUNDS * most < 700.0]
-    moment = _product(law, np.exp(-np.outer(most - np.arange(most + 1.0), tilts)))
+    moment = _product(distribution, np.exp(-np.outer(most - np.arange(most + 1.0), tilts)))
     with np.errstate(divide="ignore"):
         excess = np.maximum(np.log(moment) + tilts * (most - mean[:, None]), 0.0)
     margin = np.min((_TAIL + n * excess) / tilts, axis=1)
@@ -279,21 +281,23 @@ def _margin(law: Floats, mean: Floats, n: float) -> Floats:
     return nearest
 
 
-def _characteristic(at: Saddle, law: Floats, least: float, period: float) -> tuple[Floats, Complexes]:
+def _characteristic(
+    at: Saddle, distribution: Floats, least: float, period: float
+) -> tuple[Floats, Complexes]:
     """Frequencies at which powers from `least` on matter, and logs of the centred functions there."""
-    reach = law.shape[1] - 1
+    reach = distribution.shape[1] - 1
     fine = 2 ** int(np.ceil(np.log2(8 * reach + 8)))
     half = np.floor(period / 2.0)
     with np.errstate(divide="ignore"):
-        log_size = np.log(np.abs(np.fft.rfft(law, fine, axis=1)))
+        log_size = np.log(np.abs(np.fft.rfft(distribution, fine, axis=1)))
     last = int(np.flatnonzero(np.any(least * log_size > -_TAIL, axis=0))[-1])
     end = 2.0 * np.pi * (last + 1) / fine
     if last == 0:
-        # Within one step of the scan the function falls about as that of a normal law.
+        # Within one step of the scan the function falls about as that of a normal distribution.
         end = min(end, float(np.sqrt(2.1 * _TAIL / (least * np.min(at.variance) + 1e-300))))
     half = min(half, np.ceil(end * period / (2.0 * np.pi)))
     frequency = 2.0 * np.pi / period * np.arange(1.0, half + 1.0)
-    value = _product(law, np.exp(1j * np.outer(np.arange(reach + 1.0), frequency)))
+    value = _product(distribution, np.exp(1j * np.outer(np.arange(reach + 1.0), frequency)))
     with np.errstate(divide="ignore"):
         log_power = np.log(value * np.exp(-1j * np.outer(at.mean, frequency)))
     matters = np.flatnonzero(np.any(least * log_power.real > -_TAIL, axis=0))

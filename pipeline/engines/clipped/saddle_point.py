@@ -5,8 +5,8 @@ A row is a cell under one value of the parameter. Its weight, the chance of its 
 .. math:: w = \sum_N \pi(N) \sum_A P(A \mid N) \, \kappa_N(A),
     \qquad \log \kappa_N(A) = -(|A - y_1| + |R N - y_2 - A|) / b
 
-with :math:`P(A \mid N)` the law of N clipped records' sum; the second distance is left out where N is public.
-With K the log of a record's moment generating function,
+with :math:`P(A \mid N)` the distribution of N clipped records' sum; the second distance is left out where N
+is public. With K the log of a record's moment generating function,
 
 .. math:: \log w \approx \min_t \max_{N, A} \; N K(t) - t A + \log \kappa_N(A)
 
@@ -34,7 +34,7 @@ _MOST_ROUNDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyCounts:
-    """Noisy sums of clipped records, and the noise's law.
+    """Noisy sums of clipped records, and the noise's distribution.
 
     Attributes
     ----------
@@ -59,12 +59,12 @@ class NoisyCounts:
 
     @property
     def slope(self) -> float:
-        """The steepest that the noise's law is, in nats per unit of A: no tilt goes further."""
+        """The steepest that the noise's distribution is, in nats per unit of A: no tilt goes further."""
         return (1.0 if self.second is None else 2.0) / self.scale
 
     @property
     def fall(self) -> float:
-        """Nats by which the noise's law falls per row too many, or too few."""
+        """Nats by which the noise's distribution falls per row too many, or too few."""
         return self.reach / self.scale
 
     def take(self, cells: Cells) -> Self:
@@ -73,7 +73,7 @@ class NoisyCounts:
         return replace(self, first=self.first[cells], second=second)
 
     def kinks(self, n: Floats) -> tuple[Floats, Floats]:
-        """Lower and upper A at which the slope of the noise's law jumps."""
+        """Lower and upper A at which the slope of the noise's distribution jumps."""
         if self.second is None:
             return self.first, self.first
         other = self.reach * n - self.second
@@ -91,7 +91,7 @@ class Saddle:
     log_weight : ndarray
         Its height.
     mean, variance : ndarray
-        Of one record under the tilted law.
+        Of one record under the tilted distribution.
     log_moment : ndarray
         K at the tilt.
     """
@@ -109,7 +109,7 @@ class Saddle:
 
 
 def tilted(probability: Floats, tilt: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Tilt laws (n_rows, R + 1): their chances, K, and mean and variance of a record."""
+    """Tilt distributions (n_rows, R + 1): their chances, K, and mean and variance of a record."""
     count = np.arange(float(probability.shape[1]))
     shift = np.maximum(tilt * count[-1], 0.0)
     chance = probability * np.exp(tilt[:, None] * count - shift[:, None])
@@ -176,7 +176,7 @@ def _tilt_given(counts: NoisyCounts, probability: Floats, n: Floats) -> Floats:
 
 
 def _other_n(counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats) -> tuple[Floats, Floats]:
-    """Move to another N where data and law are so far apart that rather N is wrong: rare."""
+    """Move to another N where data and distribution are so far apart that rather N is wrong: rare."""
     assert counts.second is not None  # noqa: S101 - for the type checker
     n, tilt = n.copy(), tilt.copy()
     _, one, _, _ = tilted(probability, tilt)
@@ -198,9 +198,9 @@ def _other_n(counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats) 
     found = np.where(np.isnan(found), n[rows], np.clip(found, counts.low, counts.high))
     is_end = (found == counts.low) | (found == counts.high)
     tilt[rows], n[rows] = inner, found
-    again = rows[is_end]
-    if again.size:
-        tilt[again] = _tilt_given(counts.take(again), probability[again], n[again])
+    further = rows[is_end]
+    if further.size:
+        tilt[further] = _tilt_given(counts.take(further), probability[further], n[further])
     return n, tilt
 
 
@@ -211,7 +211,8 @@ def range_of_n(counts: NoisyCounts, at: Saddle, nats: Floats) -> tuple[Floats, F
     one, other = at.log_moment, at.log_moment - at.tilt * counts.reach
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         sd = np.sqrt(at.n * at.variance)
-        # Where it is the law of the records that keeps N from going on, their sums have a normal law there.
+        # Where it is the distribution of the records that keeps N from going on, their sums have a normal
+        # distribution there.
         spreads = [np.nan_to_num(sd / of_record, nan=0.0) for of_record in (at.mean, counts.reach - at.mean)]
         to_right = np.where(at.tilt > 0.0, spreads[0], spreads[1])
         to_left = np.where(at.tilt > 0.0, spreads[1], spreads[0])

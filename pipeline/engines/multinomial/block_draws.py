@@ -36,9 +36,9 @@ class CountSampler:
             return counts
         pending = np.flatnonzero(~self._accept(rows, block, counts, rng))
         while pending.size:
-            again, block = self._propose(rows[pending], rng)
-            accepted = self._accept(rows[pending], block, again, rng)
-            counts[pending[accepted]] = again[accepted]
+            further, block = self._propose(rows[pending], rng)
+            accepted = self._accept(rows[pending], block, further, rng)
+            counts[pending[accepted]] = further[accepted]
             pending = pending[~accepted]
         return counts
 

@@ -49,14 +49,14 @@ _LEAST_LOG_CHANCE = -300.0 * np.log(10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StarSight:
+class ClassObservation:
     """Noisy values of one release; symbols as in ``StarCounts``."""
 
     classes: Floats | None
     features: tuple[Floats, ...]
     scale: float
 
-    def take(self, cells: Rows) -> StarSight:
+    def take(self, cells: Rows) -> ClassObservation:
         """The given cells, in the given order."""
         return replace(
             self,
@@ -67,7 +67,7 @@ class StarSight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarCounts:
-    """Noisy counts of classes and of features by class, and the law that they came from.
+    """Noisy counts of classes and of features by class, and the distribution that they came from.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class StarCounts:
         Of each feature's Dirichlet prior, by class.
     n_prior : NPrior
         The prior of N.
-    again : tuple of StarSight
+    further : tuple of ClassObservation
         What other releases say of the very same counts.
     """
 
@@ -93,12 +93,15 @@ class StarCounts:
     class_concentration: Floats
     feature_concentrations: tuple[Floats, ...]
     n_prior: NPrior
-    again: tuple[StarSight, ...] = ()
+    further: tuple[ClassObservation, ...] = ()
 
     @property
-    def sights(self) -> tuple[StarSight, ...]:
+    def observations(self) -> tuple[ClassObservation, ...]:
         """What every release says, this one first."""
-        return (StarSight(classes=self.classes, features=self.features, scale=self.scale), *self.again)
+        return (
+            ClassObservation(classes=self.classes, features=self.features, scale=self.scale),
+            *self.further,
+        )
 
     @property
     def n_cells(self) -> int:
@@ -107,17 +110,17 @@ class StarCounts:
 
     def take(self, cells: Rows) -> Self:
         """The given cells, in the given order."""
-        own, *again = (seen.take(cells) for seen in self.sights)
-        return replace(self, classes=own.classes, features=own.features, again=tuple(again))
+        own, *further = (observed.take(cells) for observed in self.observations)
+        return replace(self, classes=own.classes, features=own.features, further=tuple(further))
 
     def first_centre(self) -> Floats:
         """Class counts (n_cells, n_classes) to begin with: means of the margins by inverse variance."""
         margins = []
-        for seen in self.sights:
-            precision = (self.scale / seen.scale) ** 2
-            margins += [(feature.sum(axis=2), precision / feature.shape[2]) for feature in seen.features]
-            if seen.classes is not None:
-                margins.append((seen.classes, precision))
+        for observed in self.observations:
+            precision = (self.scale / observed.scale) ** 2
+            margins += [(feature.sum(axis=2), precision / feature.shape[2]) for feature in observed.features]
+            if observed.classes is not None:
+                margins.append((observed.classes, precision))
         total = sum(weight for _, weight in margins)
         mean: Floats = np.sum([margin * (weight / total) for margin, weight in margins], axis=0)
         return self.inner(mean)
@@ -139,13 +142,13 @@ class StarCounts:
         """
         least, most = map(float, self.n_prior.support)
         log_chance = np.zeros(self.n_cells)
-        for seen in self.sights:
-            for noisy in (*seen.features, *([] if seen.classes is None else [seen.classes])):
+        for observed in self.observations:
+            for noisy in (*observed.features, *([] if observed.classes is None else [observed.classes])):
                 values = noisy.reshape(self.n_cells, -1)
                 positive = np.sum(np.maximum(values, 0.0), axis=1)
                 distance = positive - np.sum(values, axis=1)
                 distance += np.maximum(least - positive, 0.0) + np.maximum(positive - most, 0.0)
-                log_chance += log_chance_of(distance, values.shape[1], seen.scale)
+                log_chance += log_chance_of(distance, values.shape[1], observed.scale)
         return np.asarray(log_chance < _LEAST_LOG_CHANCE)
 
     def parts(self) -> Iterator[tuple[int, Rows, Floats]]:

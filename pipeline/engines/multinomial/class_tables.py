@@ -1,4 +1,4 @@
-"""Tables behind ``star``: the evidence of features, the law of the class counts, moments and draws."""
+"""Tables behind ``class_counts``: evidence of features, the posterior of class counts, moments and draws."""
 
 from __future__ import annotations
 
@@ -68,14 +68,19 @@ class Part:
     @classmethod
     def of(cls, star: StarCounts, feature: int, classes: Rows, shared: Floats, centre: Floats) -> Self:
         """Convolve the rows of every cell and class, at the tilt with the mean of their sum at its centre."""
-        noisy, *again = (seen.features[feature][:, classes].reshape(-1, len(shared)) for seen in star.sights)
+        noisy, *further = (
+            observation.features[feature][:, classes].reshape(-1, len(shared))
+            for observation in star.observations
+        )
         counts = NoisyCounts.of(
             noisy,
             observed=np.ones(len(shared), dtype=bool),
             scale=star.scale,
             concentration=shared,
             n_prior=Uniform(0, star.n_prior.support[1]),
-            again=tuple((counts, seen.scale) for counts, seen in zip(again, star.again, strict=True)),
+            further=tuple(
+                (counts, observation.scale) for counts, observation in zip(further, star.further, strict=True)
+            ),
         )
         target = centre[:, classes].ravel()
         sums = CountSums.of(counts, search_tilt(counts, np.zeros(len(noisy)), target, target))
@@ -173,14 +178,14 @@ class StarTables:
             ],
             axis=1,
         )
-        for seen in star.sights:
-            if seen.classes is not None:
-                log_weight = log_weight - np.abs(seen.classes[:, :, None] - m) / seen.scale
+        for observation in star.observations:
+            if observation.classes is not None:
+                log_weight = log_weight - np.abs(observation.classes[:, :, None] - m) / observation.scale
         for part in parts:
             evidence = part.log_evidence(m[:, part.classes].reshape(-1, points))
             log_weight[:, part.classes] += evidence.reshape(len(centre), -1, points)
         log_weight = np.where(m <= last[:, :, None], log_weight, -np.inf)
-        finest = min(seen.scale for seen in star.sights)
+        finest = min(observation.scale for observation in star.observations)
         unresolved = ~np.all(np.any(np.isfinite(log_weight), axis=2), axis=1)
         coarse = (step > 1.0) & (step > finest / _FEWEST_STEPS)
         if np.any((coarse | unresolved) & star.is_out_of_reach()):

@@ -1,6 +1,6 @@
-r"""Several latent counts at once: the law of their sum by FFT, and moments.
+r"""Several latent counts at once: the distribution of their sum by FFT, and moments.
 
-The tilted rows of ``noisy`` are taken as laws of independent counts. Their sum has density P(N), by
+The tilted rows of ``noisy`` are taken as distributions of independent counts. Their sum has density P(N), by
 FFT on a grid of at most ``MAX_GRID`` points: the integers, or where these are too many, points ``step`` apart
 between which masses are split linearly. With the link l(N) = g(N) exp(theta N) the posterior of N is
 P(N) l(N). An FFT is exact to 1e-16 of its peak, so only N with P above 1e-11 of the peak are used; whoever

@@ -1,9 +1,9 @@
-r"""Laws of counts on grids of points a step apart: masses are split linearly between the points beside them.
+r"""Distributions of counts on grids of points a step apart: masses are split between neighbouring points.
 
-Away from 0 that smooths a law and changes little. At the first points it does: of a flat law the point 0 only
-gets what lies above it, and what rises as :math:`N^{A - 1}` over one step is not its value at a point. So
-what counts without noise would add up to is put onto the same grid in the same way, and the law of a sum is
-taken relative to that.
+Away from 0 that smooths a distribution and changes little. At the first points it does: of a flat
+distribution the point 0 only gets what lies above it, and what rises as :math:`N^{A - 1}` over one step is
+not its value at a point. So what counts without noise would add up to is put onto the same grid in the same
+way, and the distribution of a sum is taken relative to that.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def log_rising_on_grid(concentration: Floats, step: Floats, n: Floats) -> Floats
     r"""Log of :math:`\Gamma(A + N) / (\Gamma(A) N!)` at grid points n (n_rows, n_points), with a step a row.
 
     It sums :math:`\prod_k \Gamma(\alpha_k + c_k) / (\Gamma(\alpha_k) c_k!)` over all counts of that N; near
-    0, on grids that are not the integers, it is the sum of the counts' laws on the grid instead.
+    0, on grids that are not the integers, it is the sum of the counts' distributions on the grid instead.
     """
     result = log_rising(np.array([np.sum(concentration)]), n)
     for coarse in np.unique(step[step > 1.0]):
@@ -58,7 +58,7 @@ def log_rising_on_grid(concentration: Floats, step: Floats, n: Floats) -> Floats
 
 @lru_cache(maxsize=64)
 def _log_sum_on_grid(concentration: tuple[float, ...], step: float) -> Floats:
-    """Logs of the first points of the sum of prior laws on a grid, over the step."""
+    """Logs of the first points of the sum of prior distributions on a grid, over the step."""
     tables: dict[float, tuple[Floats, float]] = {}
     total, log_total = np.ones(1), -np.log(step)
     for alpha in concentration:

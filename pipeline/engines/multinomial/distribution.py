@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.distributions.laws import DirichletLaw
+from suffice.pipeline.distributions.conjugate import DirichletDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountLaw:
+class CountsDistribution:
     """Probabilities of all categories behind latent counts."""
 
     posterior: CountPosterior
@@ -55,12 +55,12 @@ class CountLaw:
         """Independent joint draws."""
         return {"probability": self.posterior.sample(draws, rng)}
 
-    def prior_law(self) -> DirichletLaw:
-        """The prior, as the law of one cell."""
-        return DirichletLaw(concentration=self.posterior.prior_concentration[None], shown=None)
+    def prior_distribution(self) -> DirichletDistribution:
+        """The prior, as the distribution of one cell."""
+        return DirichletDistribution(concentration=self.posterior.prior_concentration[None], shown=None)
 
-    def mixture(self, draws: int, rng: np.random.Generator) -> DirichletLaw:
-        """Dirichlet laws given draws of the latent counts, draw by draw, then by cell."""
+    def mixture(self, draws: int, rng: np.random.Generator) -> DirichletDistribution:
+        """Dirichlet distributions given draws of the latent counts, draw by draw, then by cell."""
         counts = self.posterior.sample_counts(draws, rng)
         concentration = self.posterior.prior_concentration + counts.reshape(-1, counts.shape[-1])
-        return DirichletLaw(concentration=concentration, shown=None)
+        return DirichletDistribution(concentration=concentration, shown=None)

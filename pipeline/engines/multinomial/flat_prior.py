@@ -184,7 +184,7 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
         first[batch], number[batch] = rule.range(all_rows.take(batch), slack)
     mean, sd = np.empty((cells, categories)), np.empty((cells, categories))
     log_evidence, inside = np.empty(cells), np.empty(cells, dtype=bool)
-    rate = sum(1.0 / scale for scale in (counts.scale, *(scale for _, scale in counts.again)))
+    rate = sum(1.0 / scale for scale in (counts.scale, *(scale for _, scale in counts.further)))
     for batch in _batches(number, categories):
         tilts, log_density = rule.at(first[batch], int(np.max(number[batch])))
         distinct, of_category, times = all_rows.take(batch).distinct()
@@ -198,7 +198,8 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
         m, v = rows.moments()
         own, spread = 1.0 + m, np.sum(times * v, axis=1)[:, None]
         total = np.sum(times * own, axis=1)
-        # Bernstein's bound: on the right rows fall at least as fast as an exponential law of this scale.
+        # Bernstein's bound: on the right rows fall at least as fast as an exponential distribution of this
+        # scale.
         scale = _BEYOND / (rate + tilts)
         reach = total + scale + np.sqrt(scale**2 + 2.0 * _BEYOND * spread[:, 0])
         inside[batch] = np.all((reach <= counts.support[batch, 1:]) | (weight[0] < np.exp(-_BEYOND)), axis=1)

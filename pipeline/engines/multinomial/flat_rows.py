@@ -5,8 +5,8 @@ Where the prior's concentration is 1, the log weight of a count c = 0, 1, ... be
 .. math::
     \log w(c) = -\sum_l \rho_l |c - y_l| - s c,
 
-is linear on every piece between noisy values: on each, a row is a truncated geometric law of the distance
-d = 0..L-1 from the piece's higher end, and falls by :math:`\kappa` a step.
+is linear on every piece between noisy values: on each, a row is a truncated geometric distribution of the
+distance d = 0..L-1 from the piece's higher end, and falls by :math:`\kappa` a step.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class GeometricRows:
     @classmethod
     def of(cls, counts: NoisyCounts) -> Self:
         """Cut the rows of all cells at their kinks."""
-        looks = ((counts.noisy, counts.scale), *counts.again)
-        values = np.stack([noisy for noisy, _ in looks], axis=2)
-        rates = np.array([1.0 / scale for _, scale in looks])
+        observations = ((counts.noisy, counts.scale), *counts.further)
+        values = np.stack([noisy for noisy, _ in observations], axis=2)
+        rates = np.array([1.0 / scale for _, scale in observations])
         order = np.argsort(values, axis=2)
         kinks = np.maximum(np.floor(np.take_along_axis(values, order, axis=2)), -1.0)
         before = np.full((*kinks.shape[:2], 1), -1.0)
@@ -168,7 +168,7 @@ class TiltedRows:
         """
         pieces = len(self.top)
         counts = np.empty((len(of_category), len(slots)))
-        for place_of, category in enumerate(of_category):
+        for position_of, category in enumerate(of_category):
             # One line for every slot and piece: what a draw needs of it lies close together.
             ends = np.cumsum(self.share[:, :, category], axis=0)
             lines = np.stack(
@@ -180,13 +180,13 @@ class TiltedRows:
                 ]
             ).reshape(4, pieces, -1)
             uniform = rng.random(len(slots))
-            place = slots
+            position = slots
             for piece in range(pieces - 1):
                 after = uniform >= ends[piece].ravel()[slots]
-                place = place + after * lines.shape[2]
-            before, stretch, scale, top = (line.ravel()[place] for line in lines)
+                position = position + after * lines.shape[2]
+            before, stretch, scale, top = (line.ravel()[position] for line in lines)
             steps = np.trunc(np.log1p(-np.clip((uniform - before) * stretch, 0.0, 1.0 - 2.0**-53)) * scale)
-            counts[place_of] = np.maximum(top - steps, 0.0)
+            counts[position_of] = np.maximum(top - steps, 0.0)
         return counts
 
 

@@ -1,6 +1,6 @@
 r"""Weights of one unknown count behind discrete Laplace noise, many rows at a time.
 
-A row is an unnormalised law on the integers c = 0..n,
+A row is an unnormalised distribution on the integers c = 0..n,
 
 .. math::
     \log w(c) = \log\frac{\Gamma(a + c)}{\Gamma(a)\, c!} - \rho |c - y|
@@ -13,8 +13,8 @@ there is none), and :math:`\theta` is a tilt.
 Between its kinks (y and n - y') a row is concave wherever both concentrations are at least 1 and has spikes
 at 0 or n where they are not. Its window is the hull of all counts within so many nats of its highest peak. A
 window too long for a table is cut into blocks, finer towards the spikes: sums over blocks use the three point
-Gauss rule of the discrete uniform law (exact up to three counts, degree five beyond), and draws are exact
-whatever the blocks, by rejection from a bound of every block.
+Gauss rule of the discrete uniform distribution (exact up to three counts, degree five beyond), and draws are
+exact whatever the blocks, by rejection from a bound of every block.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def stirling_tail(x: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Observation:
     """A further noisy value of every row's count, and of its remainder; symbols as in ``CountWeights``."""
 
     value: Floats
@@ -121,7 +121,7 @@ class CountWeights:
         a, y, rho, theta and n; integers where the formula has integers.
     rest_concentration, rest_value, rest_rate : ndarray of shape (n_rows,), float64
         a', y' and rho'.
-    again : tuple of Sight
+    further : tuple of Observation
         What other releases say of the same counts: one more pair of noise terms each.
     """
 
@@ -133,7 +133,7 @@ class CountWeights:
     rest_concentration: Floats
     rest_value: Floats
     rest_rate: Floats
-    again: tuple[Sight, ...] = ()
+    further: tuple[Observation, ...] = ()
 
     def log_weight(self, count: Floats) -> Floats:
         """Log weights at counts (n_rows, n_counts) inside of 0..n; not only at integers."""
@@ -165,9 +165,14 @@ class CountWeights:
         )
 
     def kinks(self) -> Floats:
-        """Counts (n_rows, n_kinks) at which the slope of the noise's law jumps, clipped to 0..n."""
+        """Counts (n_rows, n_kinks) at which the slope of the noise's distribution jumps, clipped to 0..n."""
         kinks = np.stack(
-            [kink for seen in self._sights() for kink in (seen.value, self.n - seen.rest_value)], axis=1
+            [
+                kink
+                for observed in self._observations()
+                for kink in (observed.value, self.n - observed.rest_value)
+            ],
+            axis=1,
         )
         return np.sort(np.clip(kinks, 0.0, self.n[:, None]), axis=1)
 
@@ -245,8 +250,8 @@ class CountWeights:
         )
         return low, high
 
-    def _sights(self) -> tuple[CountWeights | Sight, ...]:
-        return (self, *self.again)
+    def _observations(self) -> tuple[CountWeights | Observation, ...]:
+        return (self, *self.further)
 
     def _own(self, count: Floats) -> Floats:
         return log_rising(self.concentration[:, None], count)
@@ -258,10 +263,12 @@ class CountWeights:
 
     def _linear(self, count: Floats) -> Floats:
         linear = -self.tilt[:, None] * count
-        for seen in self._sights():
-            linear -= seen.rate[:, None] * np.abs(count - seen.value[:, None])
-            if np.any(seen.rest_rate):
-                linear -= seen.rest_rate[:, None] * np.abs(self.n[:, None] - count - seen.rest_value[:, None])
+        for observed in self._observations():
+            linear -= observed.rate[:, None] * np.abs(count - observed.value[:, None])
+            if np.any(observed.rest_rate):
+                linear -= observed.rest_rate[:, None] * np.abs(
+                    self.n[:, None] - count - observed.rest_value[:, None]
+                )
         return linear
 
 
@@ -276,14 +283,14 @@ def take_rows(weights: CountWeights, rows: Rows, tilt: Floats | None = None) -> 
         rest_concentration=weights.rest_concentration[rows],
         rest_value=weights.rest_value[rows],
         rest_rate=weights.rest_rate[rows],
-        again=tuple(
-            Sight(
-                value=seen.value[rows],
-                rate=seen.rate[rows],
-                rest_value=seen.rest_value[rows],
-                rest_rate=seen.rest_rate[rows],
+        further=tuple(
+            Observation(
+                value=observed.value[rows],
+                rate=observed.rate[rows],
+                rest_value=observed.rest_value[rows],
+                rest_rate=observed.rest_rate[rows],
             )
-            for seen in weights.again
+            for observed in weights.further
         ),
     )
 

@@ -19,7 +19,7 @@ import numpy as np
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.engines.multinomial.noise_weights import (
     CountWeights,
-    Sight,
+    Observation,
     block_step,
     log_rising,
     quadrature,
@@ -40,7 +40,7 @@ _CLOSE = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyCounts:
-    """Noisy counts and the law that they came from.
+    """Noisy counts and the distribution that they came from.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class NoisyCounts:
         The prior of N; ``Fixed`` where N is public.
     support : ndarray of shape (n_cells, 2), float64
         First and last N of every cell: the prior's, or a part of it.
-    again : tuple of (ndarray of shape (n_cells, n_categories), float)
+    further : tuple of (ndarray of shape (n_cells, n_categories), float)
         Noisy values of the very same counts in other releases, and the scale of their noise.
     """
 
@@ -66,7 +66,7 @@ class NoisyCounts:
     concentration: Floats
     n_prior: NPrior
     support: Floats
-    again: tuple[tuple[Floats, float], ...] = ()
+    further: tuple[tuple[Floats, float], ...] = ()
 
     def __post_init__(self) -> None:
         if not np.all(self.observed) and not self.is_pair:
@@ -85,7 +85,7 @@ class NoisyCounts:
         scale: float,
         concentration: Floats,
         n_prior: NPrior,
-        again: tuple[tuple[Floats, float], ...] = (),
+        further: tuple[tuple[Floats, float], ...] = (),
     ) -> Self:
         """Noisy counts of which N may be anything that its prior allows."""
         return cls(
@@ -95,7 +95,7 @@ class NoisyCounts:
             concentration=concentration,
             n_prior=n_prior,
             support=np.tile(np.array(n_prior.support, dtype=np.float64), (len(noisy), 1)),
-            again=again,
+            further=further,
         )
 
     def take(self, cells: Cells, support: Floats | None = None) -> Self:
@@ -104,7 +104,7 @@ class NoisyCounts:
             self,
             noisy=self.noisy[cells],
             support=self.support[cells] if support is None else support,
-            again=tuple((noisy[cells], scale) for noisy, scale in self.again),
+            further=tuple((noisy[cells], scale) for noisy, scale in self.further),
         )
 
     @property
@@ -132,9 +132,9 @@ def rows_of(counts: NoisyCounts, tilt: Floats) -> CountWeights:
         rest_concentration=np.ones(size),
         rest_value=none,
         rest_rate=none,
-        again=tuple(
-            Sight(value=noisy.ravel(), rate=np.full(size, 1.0 / scale), rest_value=none, rest_rate=none)
-            for noisy, scale in counts.again
+        further=tuple(
+            Observation(value=noisy.ravel(), rate=np.full(size, 1.0 / scale), rest_value=none, rest_rate=none)
+            for noisy, scale in counts.further
         ),
     )
 
@@ -142,8 +142,9 @@ def rows_of(counts: NoisyCounts, tilt: Floats) -> CountWeights:
 def pair_rows(counts: NoisyCounts) -> CountWeights:
     """One row a cell: the first of two counts that sum to a known N."""
     cells = len(counts.noisy)
-    first, *again = (
-        _pair_sight(counts, noisy, scale) for noisy, scale in ((counts.noisy, counts.scale), *counts.again)
+    first, *further = (
+        _pair_observation(counts, noisy, scale)
+        for noisy, scale in ((counts.noisy, counts.scale), *counts.further)
     )
     return CountWeights(
         concentration=np.full(cells, counts.concentration[0]),
@@ -154,16 +155,16 @@ def pair_rows(counts: NoisyCounts) -> CountWeights:
         rest_concentration=np.full(cells, counts.concentration[1]),
         rest_value=first.rest_value,
         rest_rate=first.rest_rate,
-        again=tuple(again),
+        further=tuple(further),
     )
 
 
-def _pair_sight(counts: NoisyCounts, noisy: Floats, scale: float) -> Sight:
+def _pair_observation(counts: NoisyCounts, noisy: Floats, scale: float) -> Observation:
     """What one release says of both counts of a pair."""
     rate = np.where(counts.observed, 1.0 / scale, 0.0)
     value = np.where(counts.observed, noisy, 0.0)
     cells = len(noisy)
-    return Sight(
+    return Observation(
         value=value[:, 0],
         rate=np.full(cells, rate[0]),
         rest_value=value[:, 1],
@@ -206,7 +207,7 @@ def search_tilt(counts: NoisyCounts, start: Floats, low: Floats, high: Floats) -
     A fixed point iteration (Newton at the bounds), kept inside of a bracket that bisection shrinks.
     """
     tilt = start.copy()
-    rates = sum(1.0 / scale for _, scale in ((counts.noisy, counts.scale), *counts.again))
+    rates = sum(1.0 / scale for _, scale in ((counts.noisy, counts.scale), *counts.further))
     reach = 2.0 * rates + 60.0 + np.log(counts.total_concentration + 1.0)
     bottom, top = np.full_like(tilt, -reach), np.full_like(tilt, reach)
     active = np.arange(len(tilt))

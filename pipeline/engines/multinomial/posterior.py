@@ -125,7 +125,7 @@ class CountPosterior:
     counts : NoisyCounts
         What was given.
     parts : tuple of (ndarray of shape (n_cells of the part,), PiecePosterior or TiltMixture)
-        Cells, and the law of their counts: every cell is in one part.
+        Cells, and the distribution of their counts: every cell is in one part.
     """
 
     counts: NoisyCounts
@@ -134,24 +134,24 @@ class CountPosterior:
     @property
     def mean(self) -> Floats:
         """Posterior means of the probabilities, (n_cells, n_categories)."""
-        return self._joined([law.mean for _, law in self.parts])
+        return self._joined([distribution.mean for _, distribution in self.parts])
 
     @property
     def sd(self) -> Floats:
         """Posterior standard deviations, shaped as the means."""
-        return self._joined([law.sd for _, law in self.parts])
+        return self._joined([distribution.sd for _, distribution in self.parts])
 
     @property
     def log_evidence(self) -> Floats:
         """Log probability of the noisy counts, (n_cells,), but for a constant of the noise alone."""
-        return self._joined([law.log_evidence for _, law in self.parts])
+        return self._joined([distribution.log_evidence for _, distribution in self.parts])
 
     def sample_counts(self, draws: int, rng: np.random.Generator) -> Floats:
         """Independent draws of the latent counts, (draws, n_cells, n_categories), float64 integers.
 
         Exact, but where a grid of N is not the integers; see ``sampling``.
         """
-        drawn = [law.sample_counts(draws, rng) for _, law in self.parts]
+        drawn = [distribution.sample_counts(draws, rng) for _, distribution in self.parts]
         if len(drawn) == 1:
             return drawn[0]
         # As every part: cells and draws of one category lie together in memory.
@@ -219,7 +219,7 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
     for _round in range(_MOST_ROUNDS):
         part = counts.take(todo, support)
         tilt = balanced_tilt(part)
-        again: list[tuple[Cells, Floats, Floats]] = []
+        further: list[tuple[Cells, Floats, Floats]] = []
         for batch in _batches(part, tilt):
             sums = CountSums.of(part.take(batch), tilt[batch])
             of_n = sums.posterior_of_n()
@@ -229,8 +229,8 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
             above = of_n.log_last > best[cell] + _NEGLIGIBLE
             first = np.where(below, of_n.first, low)
             last = np.where(above, of_n.last, high)
-            again.append((cell[below], low[below], first[below] - 1.0))
-            again.append((cell[above], last[above] + 1.0, high[above]))
+            further.append((cell[below], low[below], first[below] - 1.0))
+            further.append((cell[above], last[above] + 1.0, high[above]))
             # Where N spans several scales, no single tilt and no single step of the grid fits it all.
             costly = sampling.proposal_of(sums).cost > _COSTLY
             coarse = of_n.mass_below(_FINE * sums.step) * (sums.step > 1.0) > _TOLERABLE
@@ -238,13 +238,13 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
             split = (coarse | (costly & relevant)) & (first < last)
             cut = np.where(coarse, _FINE * sums.step, of_n.median())
             cut = np.clip(cut, first, last - 1.0)
-            again.append((cell[split], first[split], cut[split]))
-            again.append((cell[split], cut[split] + 1.0, last[split]))
+            further.append((cell[split], first[split], cut[split]))
+            further.append((cell[split], cut[split] + 1.0, last[split]))
             ranges = np.stack([first, last], axis=1)
             columns = (cell, ranges, tilt[batch], of_n.log_evidence, *sums.moments(of_n))
             found.append(tuple(column[~split] for column in columns))
-        todo = np.concatenate([cells for cells, _, _ in again])
-        support = np.concatenate([np.stack([low, high], axis=1) for _, low, high in again])
+        todo = np.concatenate([cells for cells, _, _ in further])
+        support = np.concatenate([np.stack([low, high], axis=1) for _, low, high in further])
         if not todo.size:
             return _mixture(counts, found)
     message = (

@@ -2,7 +2,8 @@ r"""Independent draws of several latent counts, exact where the grid of their su
 
 Counts are proposed from the tilted rows (all of them, or all but one where N is known) and accepted with the
 link, up to a cap. Under the cap that is quick, and exact on every grid; what the posterior has above it is
-drawn by its own law: N from the grid, then one count after the other, each given N and those before it.
+drawn by its own distribution: N from the grid, then one count after the other, each given N and those before
+it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CAPS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """How a batch is drawn: the free counts from their rows, N above a cap from its own law.
+    """How a batch is drawn: the free counts from their rows, N above a cap from its own distribution.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class Proposal:
     cap, share_above : ndarray of shape (n_cells,), float64
         The cap of the log link, and the posterior probability above it.
     base, n, excess
-        The free counts' least sum, and the law above the cap on the grid of their sum.
+        The free counts' least sum, and the distribution above the cap on the grid of their sum.
     """
 
     free: Rows
@@ -105,7 +106,7 @@ def _exact_link(sums: CountSums, cells: Rows, total: Floats, closing: Rows) -> F
 
 
 def proposal_of(sums: CountSums) -> Proposal:
-    """Choose which counts to propose, the cap under which that is quick, and the law of N above it."""
+    """Choose which counts to propose, the cap under which that is quick, and how N is drawn above it."""
     cells = np.arange(len(sums.mean))
     order = np.argsort(sums.mean, axis=1)
     closing = order[:, -1]
@@ -134,7 +135,7 @@ def proposal_of(sums: CountSums) -> Proposal:
         cap = np.exp(-nats)
         below = np.sum(density * np.minimum(relative, cap), axis=1)
         above = np.maximum(1.0 - below / everything, 0.0) if nats else np.zeros(len(cells))
-        # Running through a table and the law of N takes about as long as this many proposals.
+        # Running through a table and the distribution of N takes about as long as this many proposals.
         cost = (1.0 - above) * cap / below + above * (sums.tables.shape[2] + sums.size) / 8.0
         better = cost < best
         best = np.where(better, cost, best)
@@ -155,7 +156,7 @@ def proposal_of(sums: CountSums) -> Proposal:
 def _one_after_the_other(
     sums: CountSums, cells: Rows, free: Rows, plan: Proposal, rng: np.random.Generator
 ) -> Floats:
-    """Draw N from its law above the cap, then every free count given those before it and N."""
+    """Draw N from its distribution above the cap, then every free count given those before it and N."""
     from scipy.fft import irfft  # noqa: PLC0415 - slow to import
 
     used, local = np.unique(cells, return_inverse=True)
@@ -171,7 +172,7 @@ def _one_after_the_other(
     result = np.zeros((len(cells), sums.mean.shape[1]))
     for start in range(0, len(cells), max(1, _SLOTS // max(points, sums.size))):
         part = slice(start, start + max(1, _SLOTS // max(points, sums.size)))
-        cell, place = cells[part], local[part]
+        cell, row = cells[part], local[part]
         slots = np.arange(len(cell))
         chosen = _choose(plan.excess[cell], rng)
         left = np.rint((plan.n[cell, chosen] - plan.base[cell]) / sums.step[cell]).astype(np.int64)
@@ -180,7 +181,7 @@ def _one_after_the_other(
             table = sums.tables[cell, category]
             if position < len(suffixes):
                 rest = left[:, None] - index
-                tail = suffixes[position][place[:, None], rest % sums.size]
+                tail = suffixes[position][row[:, None], rest % sums.size]
                 taken = _choose(np.where(rest >= 0, table * tail, 0.0), rng)
             else:
                 taken = np.clip(left, 0, points - 1)

@@ -2,7 +2,8 @@ r"""Independent draws of counts whose sum is given.
 
 The counts of a row are proposed from their tables, all but the flattest, which takes the rest: it is
 accepted with its probability over its largest. What is not accepted in a few rounds is drawn one count after
-the other, each given those before it and the sum. Both ways follow the same law, so together they do.
+the other, each given those before it and the sum. Both ways follow the same distribution, so together they
+do.
 """
 
 from __future__ import annotations

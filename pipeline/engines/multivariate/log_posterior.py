@@ -1,4 +1,4 @@
-r"""The law of latent moments behind noisy ones, parameters integrated out: log density and gradient.
+r"""The distribution of latent moments behind noisy ones, parameters integrated out: log density and gradient.
 
 Rows z of d columns, in half ranges, are normal, and their parameters have the conjugate prior. Given N, the
 moments t and S = Q - t t^T / N have the density of a normal and a Wishart; with the parameters integrated out
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 ROUNDING = 0.25
 """The kinks of Laplace noise are rounded off over this part of its scale where a gradient guides a chain. The
-density itself keeps them, and it alone decides what is accepted: the chains' law is exact, only their path is
-smoother, and several times as fast."""
+density itself keeps them, and it alone decides what is accepted: the chains' distribution is exact, only
+their path is smoother, and several times as fast."""
 _STEEPEST = 60.0
 """Logarithms of standard deviations are kept within this, beyond which nothing is likely."""
 

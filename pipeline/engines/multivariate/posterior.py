@@ -12,7 +12,10 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.moment_projection import Moments, estimate
-from suffice.pipeline.distributions.multivariate import NormalInverseWishartLaw, RegressionLaw
+from suffice.pipeline.distributions.multivariate import (
+    NormalInverseWishartDistribution,
+    RegressionDistribution,
+)
 from suffice.pipeline.distributions.scaling import Scaling
 from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.engines.multivariate.hmc import effective_draws, sample_until_settled, split_r_hat
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
-    ConjugateLaw: TypeAlias = NormalInverseWishartLaw | RegressionLaw
+    ConjugateDistribution: TypeAlias = NormalInverseWishartDistribution | RegressionDistribution
 
 _MOST_STATES = 1 << 19
 """Latent states kept over all cells, within the bounds for one cell below."""
@@ -48,21 +51,22 @@ _CHAINS, _CHAINS_OF_MANY = 64, 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatentLaw:
-    """A mixture of conjugate laws over latent moments that MCMC drew.
+class LatentMomentsDistribution:
+    """A mixture of conjugate distributions over latent moments that MCMC drew.
 
-    Means and standard deviations are those of the mixture; draws take a latent state and draw from its law.
+    Means and standard deviations are those of the mixture; draws take a latent state and draw from its
+    distribution.
 
     Attributes
     ----------
-    law : ConjugateLaw
+    distribution : ConjugateDistribution
         Over all states and cells, the states of a cell ``n_cells`` apart.
     n_states, n_cells : int
     diagnostics : dict of str to int, float or str
         What the chains were, the largest R-hat, and the fewest effective draws over parameters and cells.
     """
 
-    law: ConjugateLaw
+    distribution: ConjugateDistribution
     n_states: int
     n_cells: int
     diagnostics: Mapping[str, Any]
@@ -70,21 +74,24 @@ class LatentLaw:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        return self.law.parameters
+        return self.distribution.parameters
 
     @property
     def components(self) -> Mapping[str, tuple[str, ...]]:
         """What each parameter is of."""
-        return self.law.components
+        return self.distribution.components
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        average: Floats = self._by_state(self.law.mean(parameter)).mean(axis=0)
+        average: Floats = self._by_state(self.distribution.mean(parameter)).mean(axis=0)
         return average
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        means, sds = self._by_state(self.law.mean(parameter)), self._by_state(self.law.sd(parameter))
+        means, sds = (
+            self._by_state(self.distribution.mean(parameter)),
+            self._by_state(self.distribution.sd(parameter)),
+        )
         sd: Floats = np.sqrt(np.mean(sds**2, axis=0) + means.var(axis=0))
         return sd
 
@@ -100,7 +107,7 @@ class LatentLaw:
         for start in range(0, draws, self.n_states):
             states = chosen[start : start + self.n_states]
             taken = np.arange(self.n_cells) + states[:, None] * self.n_cells
-            for parameter, drawn in self.law.at(taken.ravel()).sample(1, rng).items():
+            for parameter, drawn in self.distribution.at(taken.ravel()).sample(1, rng).items():
                 parts[parameter].append(drawn[0].reshape(len(states), self.n_cells, *drawn.shape[2:]))
         return {parameter: np.concatenate(drawn) for parameter, drawn in parts.items()}
 
@@ -110,7 +117,7 @@ class LatentLaw:
 
 def normal_posterior(
     statistics: Sequence[NoisyStatistic], prior: NormalInverseWishart, n_priors: Sequence[NPrior]
-) -> LatentLaw:
+) -> LatentMomentsDistribution:
     """Return the posterior of means, variances and covariances given noisy moments of some data sets.
 
     Raises
@@ -128,7 +135,7 @@ def normal_posterior(
         (evidence,),
         n_priors,
         f"{prior}",
-        lambda moments: NormalInverseWishartLaw.updated(prior, moments, names),
+        lambda moments: NormalInverseWishartDistribution.updated(prior, moments, names),
     )
 
 
@@ -137,7 +144,7 @@ def regression_posterior(
     prior: NormalInverseGammaRegression,
     n_priors: Sequence[NPrior],
     predictors: NormalInverseWishart,
-) -> LatentLaw:
+) -> LatentMomentsDistribution:
     """Return the posterior of a regression given noisy moments; the rows' predictors are modelled as normal.
 
     Parameters
@@ -175,7 +182,7 @@ def regression_posterior(
         (shared,),
         n_priors,
         f"{prior} {predictors}",
-        lambda moments: RegressionLaw.updated(prior, moments, parameters),
+        lambda moments: RegressionDistribution.updated(prior, moments, parameters),
     )
 
 
@@ -199,8 +206,8 @@ def _posterior(
     shared: tuple[Evidence, ...],
     n_priors: Sequence[NPrior],
     prior: str,
-    update: Callable[[Moments], ConjugateLaw],
-) -> LatentLaw:
+    update: Callable[[Moments], ConjugateDistribution],
+) -> LatentMomentsDistribution:
     sums = [estimate(statistic) for statistic in statistics]
     size, n_cells = sums[0].total.shape[1], len(sums[0].n)
     target = SharedTarget(
@@ -222,7 +229,7 @@ def _posterior(
     kept = sample_until_settled(target, start, spread, iterations, rng)
     # Latent states in the order of draws, then chains, then cells.
     latent = target.total(kept.transpose(1, 0, 3, 2).reshape(kept.shape[1], -1))
-    law = update(
+    distribution = update(
         Moments(
             n=np.broadcast_to(latent.n, latent.mean.shape[1:]),
             total=(latent.n * latent.mean).T,
@@ -231,11 +238,11 @@ def _posterior(
             half_range=sums[0].half_range,
         )
     )
-    drawn = law.sample(1, rng)
+    drawn = distribution.sample(1, rng)
     each = [values[0].reshape(iterations, n_chains, n_cells, -1) for values in drawn.values()]
     parameters = np.concatenate(each, axis=3)
-    return LatentLaw(
-        law=law,
+    return LatentMomentsDistribution(
+        distribution=distribution,
         n_states=iterations * n_chains,
         n_cells=n_cells,
         diagnostics={
@@ -265,11 +272,11 @@ def components_of(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
 
     Components of several releases of the same moments follow one another.
     """
-    matrices, observed = zip(*map(_components_of_look, statistic.looks), strict=True)
+    matrices, observed = zip(*map(_components_of_observation, statistic.observations), strict=True)
     return np.concatenate(matrices), np.concatenate(observed, axis=1)
 
 
-def _components_of_look(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
+def _components_of_observation(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
     plan = statistic.plan
     parameters = plan.parameters
     steps = 1 << (parameters.lattice_bits or 0)
@@ -320,7 +327,9 @@ def _latent_n(n_prior: NPrior, size: int, least: int) -> LatentN:
 
 def _generator(statistics: Sequence[NoisyStatistic], *texts: str) -> np.random.Generator:
     """Return a generator that the releases and priors determine: who asks again gets the same chains."""
-    looks = [look for statistic in statistics for look in statistic.looks]
-    content = repr((looks[0].plan.name, [look.values.tolist() for look in looks], texts)).encode()
+    observations = [observation for statistic in statistics for observation in statistic.observations]
+    content = repr(
+        (observations[0].plan.name, [observation.values.tolist() for observation in observations], texts)
+    ).encode()
     seed = int.from_bytes(hashlib.sha256(content).digest()[:16], "big")
     return np.random.default_rng(seed)

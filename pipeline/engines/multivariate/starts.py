@@ -72,8 +72,8 @@ def starts(
 def _possible(sums: Moments, n: Floats, noise: Floats, *, linear: bool) -> tuple[Floats, Floats]:
     """Return means (d, c) and S / n (d, d, c) near unbiased moments, that some rows could have.
 
-    What lies beyond the bounds by more than a few times the noise is left there: the law knows no bounds, and
-    chains would not find their way back from them.
+    What lies beyond the bounds by more than a few times the noise is left there: the distribution knows no
+    bounds, and chains would not find their way back from them.
     """
 
     def within(values: Floats) -> Floats:

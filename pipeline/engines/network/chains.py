@@ -67,16 +67,16 @@ class Chains:
         self._noisy = [
             (np.zeros_like(self._counts), np.zeros((network.n_entries, 1))) for _ in max(noisy, key=len)
         ]
-        for number, looks in enumerate(noisy):
-            for (seen, rate), (tables, scale) in zip(self._noisy, looks, strict=False):
+        for number, observations in enumerate(noisy):
+            for (observed, rate), (tables, scale) in zip(self._noisy, observations, strict=False):
                 for scope, table in tables.items():
-                    seen[network.within(scope, number)] = np.repeat(table, self._n_chains, axis=1)
+                    observed[network.within(scope, number)] = np.repeat(table, self._n_chains, axis=1)
                     rate[network.within(scope, number)] = 1.0 / scale
         everything = network.sites(np.arange(network.n_entries))
         self._densities = network.log_density(everything, self._counts, self._noisy)
         rows = self._per_cell(np.array([own[network.starts[()]] for own in start])) + 1.0
         self._shares = np.repeat(rows / rows.max(axis=0), self._n_chains, axis=1)[:, None]
-        scale = math.hypot(*(looks[0][1] for looks in noisy))
+        scale = math.hypot(*(observations[0][1] for observations in noisy))
         # Entries that hold something are picked more often; they are known from where all chains start.
         averages = {clique: total[network.within(clique)].mean(axis=1) for clique in network.tree.cliques}
         self._log_weights = {
@@ -121,16 +121,16 @@ class Chains:
         columns = (cells[:, None] * self._n_chains + np.arange(self._n_chains)).ravel()
         self._n_cells = len(cells)
         self._counts, self._densities = self._counts[:, columns], self._densities[:, columns]
-        self._noisy = [(seen[:, columns], rate) for seen, rate in self._noisy]
+        self._noisy = [(observed[:, columns], rate) for observed, rate in self._noisy]
         self._shares = self._shares[..., columns]
         self._sizes, self._accepted = self._sizes[:, cells], self._accepted[:, cells]
 
     def _released(self) -> Floats:
         tables = []
-        for scope, places in zip(self._network.scopes, self._network.places, strict=True):
+        for scope, positions in zip(self._network.scopes, self._network.positions, strict=True):
             counts = self._counts[self._network.within(scope, -1)]
             table = np.empty_like(counts)
-            table[places] = counts
+            table[positions] = counts
             tables.append(table)
         return np.concatenate(tables)
 
@@ -159,7 +159,7 @@ class Chains:
         old_counts, old_densities = self._counts[entries], self._densities[entries]
         counts = old_counts + moves.factors * k[moves.steps]
         densities = self._network.log_density(
-            sites, counts, [(seen[entries], rate[entries]) for seen, rate in self._noisy]
+            sites, counts, [(observed[entries], rate[entries]) for observed, rate in self._noisy]
         )
         gain = np.add.reduceat(densities - old_densities, moves.starts, axis=0)
         accepted = gain > -self._rng.standard_exponential(shape)

@@ -47,21 +47,25 @@ def parts(released: Sequence[CountTable]) -> list[list[int]]:
     The latter stand alone, but for nodes with the same parents.
     """
     names = [frozenset(variable.name for variable in table.variables) for table in released]
-    parents = [names[place] - {table.name} for place, table in enumerate(released)]
+    parents = [names[position] - {table.name} for position, table in enumerate(released)]
     together = set(range(len(released)))
     while True:
-        edges = {frozenset((parent, released[place].name)) for place in together for parent in parents[place]}
+        edges = {
+            frozenset((parent, released[position].name))
+            for position in together
+            for parent in parents[position]
+        }
         cut = {
-            place
-            for place in together
-            if any(frozenset(pair) not in edges for pair in combinations(parents[place], 2))
+            position
+            for position in together
+            if any(frozenset(pair) not in edges for pair in combinations(parents[position], 2))
         }
         if not cut:
             break
         together -= cut
     alone: dict[frozenset[str], list[int]] = {}
-    for place in sorted(set(range(len(released))) - together):
-        alone.setdefault(parents[place], []).append(place)
+    for position in sorted(set(range(len(released))) - together):
+        alone.setdefault(parents[position], []).append(position)
     return [*_connected(sorted(together), names), *alone.values()]
 
 
@@ -84,12 +88,12 @@ def junction_tree(scopes: Iterable[Scope]) -> JunctionTree:
     )
 
 
-def _connected(places: Sequence[int], names: Sequence[frozenset[str]]) -> list[list[int]]:
+def _connected(positions: Sequence[int], names: Sequence[frozenset[str]]) -> list[list[int]]:
     """Join tables that share variables, directly or by others."""
     found: list[tuple[set[str], list[int]]] = []
-    for place in places:
-        touching = [part for part in found if part[0] & names[place]]
+    for position in positions:
+        touching = [part for part in found if part[0] & names[position]]
         found = [part for part in found if part not in touching]
-        variables = set(names[place]).union(*(part[0] for part in touching))
-        found.append((variables, sorted([place, *(each for part in touching for each in part[1])])))
+        variables = set(names[position]).union(*(part[0] for part in touching))
+        found.append((variables, sorted([position, *(each for part in touching for each in part[1])])))
     return [part for _, part in found]

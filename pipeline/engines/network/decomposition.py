@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.distributions.dirichlet_blocks import PiecesLaw
+from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
 from suffice.pipeline.distributions.simplex import project_simplex
-from suffice.pipeline.engines.multinomial.class_counts import StarCounts, StarSight, star_posterior
+from suffice.pipeline.engines.multinomial.class_counts import ClassObservation, StarCounts, star_posterior
 from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
 from suffice.pipeline.engines.multinomial.posterior import count_posterior
 from suffice.pipeline.engines.network.connected import parts
@@ -46,15 +46,15 @@ _CLOSE = 1e-6
 """Share of the noise scale within which projected margins agree."""
 
 
-def network_law(
+def network_distribution(
     released: Sequence[CountTable],
     counts: Sequence[Floats],
     concentrations: Sequence[Floats],
     *,
     scale: float,
     n_prior: NPrior,
-    again: Sequence[tuple[Sequence[Floats], float]] = (),
-) -> PiecesLaw:
+    further: Sequence[tuple[Sequence[Floats], float]] = (),
+) -> PiecewiseTables:
     """Return the posterior of all probabilities, in the order of the tables' entries.
 
     Parameters
@@ -69,15 +69,15 @@ def network_law(
         b of the noise.
     n_prior : NPrior
         The prior of N.
-    again : sequence of (sequence of ndarray, float)
+    further : sequence of (sequence of ndarray, float)
         Noisy counts of the very same tables in other releases, and the scale of their noise.
     """
-    noisy = NoisyTables(looks=((counts, scale), *again), n_prior=n_prior)
+    noisy = NoisyTables(observations=((counts, scale), *further), n_prior=n_prior)
     pieces = [
         *joint_pieces(released, [noisy], concentrations),
         *family_pieces(released, noisy, concentrations),
     ]
-    return PiecesLaw(pieces=tuple(pieces), apart=not_reconciled(released))
+    return PiecewiseTables(pieces=tuple(pieces), apart=not_reconciled(released))
 
 
 def joint_pieces(
@@ -94,17 +94,17 @@ def joint_pieces(
     projected = []
     for each in data_sets:
         low, high = each.n_prior.support
-        counts, scale = each.looks[0]
+        counts, scale = each.observations[0]
         known_n = float(low) if low == high else None
         projected.append(project_tables(released, counts, known_n=known_n, scale=scale))
     pieces: list[tuple[Piece, Rows, Rows]] = []
     for part in joint:
-        own = np.concatenate([np.arange(starts[place], starts[place + 1]) for place in part])
+        own = np.concatenate([np.arange(starts[position], starts[position + 1]) for position in part])
         drawn = network_posterior(
-            [released[place] for place in part],
+            [released[position] for position in part],
             [each.part(part) for each in data_sets],
             [possible[:, own] for possible in projected],
-            [concentrations[place] for place in part],
+            [concentrations[position] for position in part],
         )
         pieces.append((drawn, np.arange(len(own)), own))
     return pieces
@@ -124,11 +124,11 @@ def family_pieces(
 def not_reconciled(released: Sequence[CountTable]) -> tuple[str, ...]:
     """Return the names of tables that share margins with others which their posterior does not see."""
     return tuple(
-        released[place].name
+        released[position].name
         for part in joint_parts(released)[1]
         for root, nodes in _families_of(released, part)
-        for place in ([] if root is None else [root]) + nodes
-        if _is_apart(released, {place for place in (root, *nodes) if place is not None})
+        for position in ([] if root is None else [root]) + nodes
+        if _is_apart(released, {position for position in (root, *nodes) if position is not None})
     )
 
 
@@ -141,18 +141,18 @@ def joint_parts(released: Sequence[CountTable]) -> tuple[list[list[int]], list[l
     by_family: list[list[int]] = []
     for part in parts(released):
         several = len(_families_of(released, part)) > 1
-        is_small = max(released[place].size for place in part) <= MOST_ENTRIES
+        is_small = max(released[position].size for position in part) <= MOST_ENTRIES
         (joint if several and is_small else by_family).append(part)
     return joint, by_family
 
 
 def _is_apart(released: Sequence[CountTable], family: set[int]) -> bool:
     """Whether tables beyond a family share a variable with it."""
-    variables = {variable.name for place in family for variable in released[place].variables}
+    variables = {variable.name for position in family for variable in released[position].variables}
     return any(
         variable.name in variables
-        for place, table in enumerate(released)
-        if place not in family
+        for position, table in enumerate(released)
+        if position not in family
         for variable in table.variables
     )
 
@@ -161,7 +161,7 @@ def _families_of(released: Sequence[CountTable], part: Sequence[int]) -> list[tu
     """Return the families of a part, by position among all tables."""
     return [
         (None if root is None else part[root], [part[node] for node in nodes])
-        for root, nodes in families([released[place] for place in part])
+        for root, nodes in families([released[position] for position in part])
     ]
 
 
@@ -175,30 +175,30 @@ def _family_piece(
     """Return the posterior of one family, which of its entries are taken, and where these stand."""
     starts = np.cumsum([0, *(table.size for table in released)])
     if root is not None and not nodes:
-        (counts, scale), *again = noisy.looks
+        (counts, scale), *further = noisy.observations
         alone = NoisyCounts.of(
             counts[root],
             observed=np.ones(released[root].size, dtype=bool),
             scale=scale,
             concentration=concentrations[root][0],
             n_prior=noisy.n_prior,
-            again=tuple((seen[root], own_scale) for seen, own_scale in again),
+            further=tuple((observation[root], own_scale) for observation, own_scale in further),
         )
         everything = np.arange(released[root].size)
         return count_posterior(alone), everything, starts[root] + everything
     names = [variable.name for variable in released[nodes[0]].variables[:-1]]
-    places = [
+    positions = [
         np.arange(table.size).reshape(1, *table.shape) + start
         for table, start in zip(released, starts, strict=False)
     ]
     n_classes = released[nodes[0]].size // released[nodes[0]].shape[-1]
     first, *others = (
-        StarSight(
+        ClassObservation(
             classes=None if root is None else counts[root],
             features=tuple(by_class(released[node], counts[node], names) for node in nodes),
             scale=scale,
         )
-        for counts, scale in noisy.looks
+        for counts, scale in noisy.observations
     )
     posterior = star_posterior(
         StarCounts(
@@ -211,11 +211,11 @@ def _family_piece(
                 for node in nodes
             ),
             n_prior=noisy.n_prior,
-            again=tuple(others),
+            further=tuple(others),
         )
     )
     own = [] if root is None else [starts[root] + np.arange(n_classes)]
-    of_nodes = [by_class(released[node], places[node], names).ravel() for node in nodes]
+    of_nodes = [by_class(released[node], positions[node], names).ravel() for node in nodes]
     taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
     return posterior, taken, np.concatenate([*own, *of_nodes])
 
@@ -300,12 +300,12 @@ def agreeing(
             if names <= set(own):
                 others = tuple(axis for axis, name in enumerate(own, 1) if name not in names)
                 kept = [axis for axis, name in enumerate(own, 1) if name in names]
-                order = sorted(range(len(kept)), key=lambda place: own[kept[place] - 1])
+                order = sorted(range(len(kept)), key=lambda position: own[kept[position] - 1])
                 margin = result[index].sum(axis=others, keepdims=True)
                 spread = result[index][0].size / margin[0].size
                 aligned = np.transpose(
                     margin.reshape(len(margin), *(margin.shape[axis] for axis in kept)),
-                    (0, *(1 + place for place in order)),
+                    (0, *(1 + position for position in order)),
                 )
                 margins.append((index, (margin.shape, np.argsort(order)), aligned, spread))
         if known_n is not None and not names:
@@ -314,6 +314,6 @@ def agreeing(
             weight = sum(1.0 / spread for *_, spread in margins)
             mean = sum((margin / spread for *_, margin, spread in margins), np.zeros(1)) / weight
         for index, (shape, back), margin, spread in margins:
-            change = np.transpose(mean - margin, (0, *(1 + place for place in back))).reshape(shape)
+            change = np.transpose(mean - margin, (0, *(1 + position for position in back))).reshape(shape)
             result[index] = result[index] + change / spread
     return result

@@ -1,4 +1,4 @@
-r"""The law of latent tables given noisy ones, with all probabilities integrated out.
+r"""The distribution of latent tables given noisy ones, with all probabilities integrated out.
 
 Latent are tables n of the cliques of a junction tree, which agree on its separators. So many orders of N
 rows have them, and an order is as likely as the Dirichlet priors of every node v given its parents say:
@@ -68,7 +68,7 @@ class Network:
     tree : JunctionTree
     scopes : tuple of Scope
         Of each released table.
-    places : tuple of ndarray of int64
+    positions : tuple of ndarray of int64
         Where each entry of a table of a scope stands in the released table.
     starts : dict of Scope to int
         The first entry of each margin of one data set; the empty one, N, is the first of all.
@@ -81,7 +81,7 @@ class Network:
     sizes: tuple[int, ...]
     tree: JunctionTree
     scopes: tuple[Scope, ...]
-    places: tuple[Rows, ...]
+    positions: tuple[Rows, ...]
     starts: dict[Scope, int]
     shifts: Floats
     coefficients: Floats
@@ -124,7 +124,7 @@ class Network:
             sizes=own.sizes,
             tree=tree,
             scopes=scopes,
-            places=tuple(
+            positions=tuple(
                 _ascending(np.arange(table.size).reshape(table.shape), variables)
                 for variables, table in zip(axes, released, strict=True)
             ),
@@ -176,8 +176,8 @@ class Network:
         from scipy.special import gammaln  # noqa: PLC0415 - slow to import
 
         value = np.zeros_like(counts)
-        for seen, rate in noisy:
-            value -= np.abs(seen - counts) * rate
+        for observed, rate in noisy:
+            value -= np.abs(observed - counts) * rate
         for where, shift, coefficient in sites.gammas:
             value[where] += coefficient * gammaln(shift + np.maximum(counts[where], 0.0))
         for number, where in sites.empty:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.distributions.dirichlet_blocks import PiecesLaw
+from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
 from suffice.pipeline.engines.network.decomposition import family_pieces, joint_pieces, not_reconciled
 from suffice.pipeline.engines.network.posterior import generator_of
 from suffice.pipeline.engines.pooled.importance_sampling import products
-from suffice.pipeline.engines.pooled.multinomial import PooledTablesLaw, TableFactor
+from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution, TableFactor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     Rows: TypeAlias = NDArray[np.int64]
 
 
-def pooled_network_law(
+def pooled_network_distribution(
     released: Sequence[CountTable], data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]
-) -> PooledTablesLaw:
+) -> PooledTablesDistribution:
     """Return the posterior of probabilities that data sets share, in the order of the tables' entries.
 
     Parameters
@@ -48,10 +48,10 @@ def pooled_network_law(
         Where the data hardly agree on the probabilities of a family of nodes that is taken by itself.
     """
     pieces: list[tuple[Any, Rows]] = [
-        (PiecesLaw(pieces=((drawn, taken, taken),)), places)
-        for drawn, taken, places in joint_pieces(released, data_sets, concentrations)
+        (PiecewiseTables(pieces=((drawn, taken, taken),)), positions)
+        for drawn, taken, positions in joint_pieces(released, data_sets, concentrations)
     ]
-    cells = len(data_sets[0].looks[0][0][0])
+    cells = len(data_sets[0].observations[0][0][0])
     alone = family_pieces(released, data_sets[0].take(slice(1)), concentrations)
     if alone:
 
@@ -63,6 +63,9 @@ def pooled_network_law(
             ]
 
         width = sum(table.size for table in released)
-        laws = products(factors, cells, width, generator_of(data_sets, concentrations))
-        pieces += [(law, places) for law, (_, _, places) in zip(laws, alone, strict=True)]
-    return PooledTablesLaw(pieces=tuple(pieces), apart=not_reconciled(released))
+        distributions = products(factors, cells, width, generator_of(data_sets, concentrations))
+        pieces += [
+            (distribution, positions)
+            for distribution, (_, _, positions) in zip(distributions, alone, strict=True)
+        ]
+    return PooledTablesDistribution(pieces=tuple(pieces), apart=not_reconciled(released))

@@ -84,24 +84,28 @@ class NoisyTables:
 
     Attributes
     ----------
-    looks : tuple of (sequence of ndarray of shape (n_cells, *table.shape), float)
+    observations : tuple of (sequence of ndarray of shape (n_cells, *table.shape), float)
         Raw noisy counts, table by table, and b of their noise; the first is the release's own.
     n_prior : NPrior
         The prior of N.
     """
 
-    looks: tuple[tuple[Sequence[Floats], float], ...]
+    observations: tuple[tuple[Sequence[Floats], float], ...]
     n_prior: NPrior
 
-    def part(self, places: Sequence[int]) -> NoisyTables:
-        """The tables at some places."""
-        looks = tuple(([tables[place] for place in places], scale) for tables, scale in self.looks)
-        return replace(self, looks=looks)
+    def part(self, positions: Sequence[int]) -> NoisyTables:
+        """The tables at some positions."""
+        observations = tuple(
+            ([tables[position] for position in positions], scale) for tables, scale in self.observations
+        )
+        return replace(self, observations=observations)
 
     def take(self, cells: slice | Rows) -> NoisyTables:
         """Some cells."""
-        looks = tuple(([table[cells] for table in tables], scale) for tables, scale in self.looks)
-        return replace(self, looks=looks)
+        observations = tuple(
+            ([table[cells] for table in tables], scale) for tables, scale in self.observations
+        )
+        return replace(self, observations=observations)
 
 
 def network_posterior(
@@ -204,19 +208,19 @@ def _chains(
     rng: np.random.Generator,
 ) -> Chains:
     """Start chains at the projected tables, shaken."""
-    ends = np.cumsum([len(places) for places in network.places])[:-1]
+    ends = np.cumsum([len(positions) for positions in network.positions])[:-1]
 
     def by_scope(tables: Sequence[Floats]) -> dict[Scope, Floats]:
         return {
-            scope: table.reshape(len(table), -1).T[places]
-            for scope, places, table in zip(network.scopes, network.places, tables, strict=True)
+            scope: table.reshape(len(table), -1).T[positions]
+            for scope, positions, table in zip(network.scopes, network.positions, tables, strict=True)
         }
 
     start = []
     for each, possible in zip(data_sets, projected, strict=True):
         repeated = by_scope(np.split(np.repeat(possible, n_chains, axis=0), ends, axis=1))
-        start.append(first_tables(network, repeated, each.n_prior, each.looks[0][1], rng))
-    noisy = [[(by_scope(tables), scale) for tables, scale in each.looks] for each in data_sets]
+        start.append(first_tables(network, repeated, each.n_prior, each.observations[0][1], rng))
+    noisy = [[(by_scope(tables), scale) for tables, scale in each.observations] for each in data_sets]
     return Chains(network, noisy, start, rng)
 
 
@@ -230,9 +234,9 @@ def _moments(concentration: Floats, starts: Starts) -> tuple[Floats, Floats]:
 
 def generator_of(data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]) -> np.random.Generator:
     """Return a generator that releases and priors determine: who asks again gets the same chains."""
-    stated = [([scale for _, scale in each.looks], str(each.n_prior)) for each in data_sets]
+    stated = [([scale for _, scale in each.observations], str(each.n_prior)) for each in data_sets]
     digest = hashlib.sha256(repr(stated).encode())
-    noisy = (table for each in data_sets for tables, _ in each.looks for table in tables)
+    noisy = (table for each in data_sets for tables, _ in each.observations for table in tables)
     for values in (*noisy, *concentrations):
         digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
     return np.random.default_rng(int.from_bytes(digest.digest()[:16], "big"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.distributions.laws import NormalInverseGammaLaw
+from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MomentLaw:
+class MomentsDistribution:
     """Means and variances behind latent sums, as ``centre + half_range`` times what the posterior holds.
 
     Attributes
@@ -69,11 +69,11 @@ class MomentLaw:
         return self._in_units(parameter, found)
 
     def quantiles_among(
-        self, others: Sequence[MomentLaw], share: Floats, parameter: str, q: Sequence[float]
+        self, others: Sequence[MomentsDistribution], share: Floats, parameter: str, q: Sequence[float]
     ) -> Floats:
-        """Marginal quantiles of a mixture of this law and others of the same cells, from the integrals."""
+        """Marginal quantiles of a mixture of this and others of the same cells, from the integrals."""
         position = self.names.index(parameter)
-        first, *further = (law.posterior.marginal(position) for law in (self, *others))
+        first, *further = (distribution.posterior.marginal(position) for distribution in (self, *others))
         mixed = first.weighed([first, *further], share)
         return self._in_units(parameter, mixed.quantiles(q, share.shape[1]))
 
@@ -91,23 +91,23 @@ class MomentLaw:
             self.names[1]: self.half_range**2 * variance,
         }
 
-    def prior_law(self) -> NormalInverseGammaLaw:
-        """The prior, as the law of one cell."""
+    def prior_distribution(self) -> NormalInverseGammaDistribution:
+        """The prior, as the distribution of one cell."""
         noisy = self.posterior.noisy
-        return self._law(
+        return self._distribution(
             *(np.array([x]) for x in (noisy.loc, noisy.precision, noisy.concentration, noisy.scale))
         )
 
-    def mixture(self, draws: int, rng: np.random.Generator) -> NormalInverseGammaLaw:
-        """Conjugate laws given draws of the latent sums, draw by draw, then by cell."""
+    def mixture(self, draws: int, rng: np.random.Generator) -> NormalInverseGammaDistribution:
+        """Conjugate distributions given draws of the latent sums, draw by draw, then by cell."""
         given = self.posterior.sample_given(draws, rng)
-        return self._law(given.loc, given.precision, given.concentration, given.scale)
+        return self._distribution(given.loc, given.precision, given.concentration, given.scale)
 
-    def _law(
+    def _distribution(
         self, loc: Floats, precision: Floats, concentration: Floats, scale: Floats
-    ) -> NormalInverseGammaLaw:
-        """A law in half ranges about the centre, in the column's unit."""
-        return NormalInverseGammaLaw(
+    ) -> NormalInverseGammaDistribution:
+        """A distribution in half ranges about the centre, in the column's unit."""
+        return NormalInverseGammaDistribution(
             loc=(self.centre + self.half_range * loc).ravel(),
             precision=precision.ravel(),
             concentration=concentration.ravel(),

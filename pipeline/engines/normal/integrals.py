@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """The parameters' normal inverse gamma laws, given latent sums: arrays of one shape, in half ranges."""
+    """Normal inverse gamma distributions given latent sums: arrays of one shape, in half ranges."""
 
     loc: Floats
     precision: Floats

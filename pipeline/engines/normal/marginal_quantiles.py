@@ -1,4 +1,4 @@
-r"""Marginal laws as mixtures of few components, and their quantiles.
+r"""Marginal distributions as mixtures of few components, and their quantiles.
 
 Given the latent sums the mean is Student's t and the logarithm of the variance that of an inverse gamma.
 Nodes of one cell that are alike, in width and in location as far as either matters, become one component
@@ -29,7 +29,7 @@ _PER_SPREAD = 20.0
 """Locations nearer than the posterior's spread over this, or than half a width, are not told apart."""
 _FARTHEST = 2**15
 _REACH = 1e6
-"""Spreads within which quantiles are looked for: Student laws may have heavy tails."""
+"""Spreads within which quantiles are looked for: Student distributions may have heavy tails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Mixture:
 
     @classmethod
     def of_mean(cls, nodes: Nodes, cells: int) -> Self:
-        """Merge the nodes' Student laws."""
+        """Merge the nodes' Student distributions."""
         given = nodes.given
         width = np.sqrt(given.scale / given.concentration / given.precision)
         return cls._merged(nodes, cells, given.loc, width, is_variance=False)
@@ -81,10 +81,12 @@ class Mixture:
         spread = np.sqrt(_averages(cell, weight, (loc - centre[cell]) ** 2 + width**2, cells))
         alike = np.rint(2.0 * np.log2(width / spread[cell])).astype(np.int64)
         step = np.maximum(0.5 * np.exp2(alike / 2.0), 1.0 / _PER_SPREAD) * spread[cell]
-        place = np.clip(np.rint((loc - centre[cell]) / step), -_FARTHEST, _FARTHEST).astype(np.int64)
+        position = np.clip(np.rint((loc - centre[cell]) / step), -_FARTHEST, _FARTHEST).astype(np.int64)
         tails = np.minimum(np.rint(np.log2(degrees)), 7.0).astype(np.int64)
         key = (cell * 2**9 + np.clip(alike, -200, 200) + 256) * 2**6 + (tails + 40)
-        _, first, group = np.unique(key * 2**17 + place + _FARTHEST, return_index=True, return_inverse=True)
+        _, first, group = np.unique(
+            key * 2**17 + position + _FARTHEST, return_index=True, return_inverse=True
+        )
         number = len(first)
         total = np.asarray(np.bincount(group, weight, number), dtype=np.float64)
         middle = _averages(group, weight, loc, number)

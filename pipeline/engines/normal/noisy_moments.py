@@ -33,7 +33,7 @@ MOMENTS = ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMoments:
-    """Noisy components and the law that they came from, in half ranges about the centre.
+    """Noisy components and the distribution that they came from, in half ranges about the centre.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class NoisyMoments:
         Of the normal inverse gamma prior of the mean and the variance of z.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
-    looks : int
+    observations : int
         The number of releases, each with the same number of components.
     """
 
@@ -60,7 +60,7 @@ class NoisyMoments:
     concentration: float
     scale: float
     n_prior: NPrior
-    looks: int = 1
+    observations: int = 1
 
     def __post_init__(self) -> None:
         for name in ("precision", "concentration", "scale"):
@@ -94,15 +94,15 @@ class NoisyMoments:
         """
         rows = self.coefficients * self.rate[:, None]
         observed = self.values * self.rate
-        own = len(rows) // self.looks
+        own = len(rows) // self.observations
         signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=own - 1)])
-        signs = np.kron(np.eye(self.looks), signs)
+        signs = np.kron(np.eye(self.observations), signs)
         return np.concatenate([rows, signs @ rows]), np.concatenate([observed, observed @ signs.T], axis=1)
 
     def estimates(self) -> Floats:
         """Unbiased N, t and q, (n_cells, 3): of several releases their mean by inverse variance."""
         rows, observed = self.coefficients * self.rate[:, None], self.values * self.rate
-        if len(rows) == 3 * self.looks:
+        if len(rows) == 3 * self.observations:
             return np.asarray(np.linalg.lstsq(rows, observed.T, rcond=None)[0].T, dtype=np.float64)
         n = float(self.n_prior.support[0])
         sums = np.linalg.lstsq(rows[:, 1:], (observed - n * rows[:, 0]).T, rcond=None)[0].T

@@ -70,12 +70,12 @@ class MomentPosterior:
         return self.marginal(parameter).quantiles(q, len(self.noisy.values))
 
     def marginal(self, parameter: int) -> Mixture:
-        """The law of the mean (0) or the variance (1) of every cell."""
+        """The distribution of the mean (0) or the variance (1) of every cell."""
         return self._integrals[3][parameter]
 
     @cached_property
     def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[Mixture, Mixture]]:
-        """Means, standard deviations, log evidence and marginal laws: draws need none of them."""
+        """Means, standard deviations, log evidence and marginal distributions: draws need none of them."""
         shape = (len(self.noisy.values), 2)
         mean, sd, log_evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
         means, variances, starts = [], [], []
@@ -96,7 +96,7 @@ class MomentPosterior:
         return mean, sd, log_evidence, (Mixture.joined(means, starts), Mixture.joined(variances, starts))
 
     def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
-        """Conjugate laws given independent draws of the latent sums: arrays (draws, n_cells)."""
+        """Conjugate distributions given independent draws of the latent sums: arrays (draws, n_cells)."""
         parts = np.empty((4, draws, len(self.noisy.values)))
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))

@@ -206,10 +206,12 @@ class MomentWeights:
         high = high * np.where(high < 0.0, first, last)
         observed = self.observed[boxes.cell]
         distance = np.maximum(np.maximum(low - observed, observed - high), 0.0)
-        components, looks = len(self.noisy.rate), self.noisy.looks
-        shape = (len(distance), looks)
-        each = distance[:, :components].reshape(*shape, components // looks)
-        patterns = distance[:, components:].reshape(*shape, len(self.rows) // looks - components // looks)
+        components, observations = len(self.noisy.rate), self.noisy.observations
+        shape = (len(distance), observations)
+        each = distance[:, :components].reshape(*shape, components // observations)
+        patterns = distance[:, components:].reshape(
+            *shape, len(self.rows) // observations - components // observations
+        )
         together: Floats = np.sum(np.maximum(np.sum(each, axis=2), np.max(patterns, axis=2)), axis=1)
         return together
 

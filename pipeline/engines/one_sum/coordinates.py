@@ -1,4 +1,4 @@
-"""Conjugate laws of one parameter in a coordinate on the whole line, in which they are nearly normal.
+"""Conjugate distributions of one parameter in a coordinate on the real line, where they are nearly normal.
 
 The distribution functions of narrow gammas and betas are those of Peizer and Pratt, whose error is below
 2e-4 where both concentrations are at least ``_LARGE``; of wide ones they are exact.
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.distributions.laws import DirichletLaw, GammaLaw
-from suffice.pipeline.distributions.scalar import InverseGammaLaw, NormalLaw
+from suffice.pipeline.distributions.conjugate import DirichletDistribution, GammaDistribution
+from suffice.pipeline.distributions.scalar import InverseGammaDistribution, NormalDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -28,18 +28,18 @@ _LARGE = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinate:
-    """Laws in their coordinate.
+    """Distributions in their coordinate.
 
     Attributes
     ----------
     centre, width : ndarray of shape (n,), float64
-        About the mean and the standard deviation of every law.
+        About the mean and the standard deviation of every distribution.
     cdf : callable
-        A place for every law, (n,) -> probabilities below.
+        A position for every distribution, (n,) -> probabilities below.
     log_density : callable
-        Places that broadcast with (n,) -> log densities at these places.
+        Positions that broadcast with (n,) -> log densities at these positions.
     back : callable
-        Places -> values of the parameter.
+        Positions -> values of the parameter.
     """
 
     centre: Floats
@@ -49,65 +49,71 @@ class Coordinate:
     back: Callable[[Floats], Floats]
 
 
-def coordinate_of(law: Law) -> Coordinate:
+def coordinate_of(distribution: Distribution) -> Coordinate:
     """Return the logarithm of rates and scales, the logit of probabilities, and means as they are."""
-    if isinstance(law, NormalLaw):
-        return _normal(law)
-    if isinstance(law, GammaLaw):
-        concentration, rate = law.concentration, law.rate
+    if isinstance(distribution, NormalDistribution):
+        return _normal(distribution)
+    if isinstance(distribution, GammaDistribution):
+        concentration, rate = distribution.concentration, distribution.rate
         return Coordinate(
             centre=np.log(concentration / rate),
             width=1.0 / np.sqrt(concentration),
-            cdf=lambda place: gamma_cdf(concentration, _times_exp(rate, place)),
-            log_density=lambda place: _log_gamma(concentration, place - np.log(concentration / rate)),
+            cdf=lambda position: gamma_cdf(concentration, _times_exp(rate, position)),
+            log_density=lambda position: _log_gamma(concentration, position - np.log(concentration / rate)),
             back=np.exp,
         )
-    if isinstance(law, InverseGammaLaw):
-        concentration, scale = law.concentration, law.scale
+    if isinstance(distribution, InverseGammaDistribution):
+        concentration, scale = distribution.concentration, distribution.scale
         return Coordinate(
             centre=np.log(scale / concentration),
             width=1.0 / np.sqrt(concentration),
-            cdf=lambda place: 1.0 - gamma_cdf(concentration, _times_exp(scale, -place)),
-            log_density=lambda place: _log_gamma(concentration, np.log(scale / concentration) - place),
+            cdf=lambda position: 1.0 - gamma_cdf(concentration, _times_exp(scale, -position)),
+            log_density=lambda position: _log_gamma(concentration, np.log(scale / concentration) - position),
             back=np.exp,
         )
-    if isinstance(law, DirichletLaw):
-        rest, own = law.concentration.T
+    if isinstance(distribution, DirichletDistribution):
+        rest, own = distribution.concentration.T
         return Coordinate(
             centre=np.log(own / rest),
             width=np.sqrt(1.0 / own + 1.0 / rest),
-            cdf=lambda place: beta_cdf(own, rest, place),
-            log_density=lambda place: _log_beta(own, rest, place),
+            cdf=lambda position: beta_cdf(own, rest, position),
+            log_density=lambda position: _log_beta(own, rest, position),
             back=_probability,
         )
-    raise TypeError(type(law).__name__)
+    raise TypeError(type(distribution).__name__)
 
 
-def widened(law: Law, variance: Floats) -> Law:
-    """Take so much of the laws' strength away that their variances on the line rise by this much (n,)."""
-    if isinstance(law, NormalLaw):
-        return replace(law, scale=np.sqrt(law.scale**2 + variance))
-    kept = 1.0 / (1.0 + variance / coordinate_of(law).width ** 2)
-    if isinstance(law, GammaLaw):
-        return replace(law, concentration=kept * law.concentration, rate=kept * law.rate)
-    if isinstance(law, InverseGammaLaw):
-        return replace(law, concentration=kept * law.concentration, scale=kept * law.scale)
-    if isinstance(law, DirichletLaw):
-        return replace(law, concentration=kept[:, None] * law.concentration)
-    raise TypeError(type(law).__name__)
+def widened(distribution: Distribution, variance: Floats) -> Distribution:
+    """Weaken distributions so that their variances on the line rise by this much (n,)."""
+    if isinstance(distribution, NormalDistribution):
+        return replace(distribution, scale=np.sqrt(distribution.scale**2 + variance))
+    kept = 1.0 / (1.0 + variance / coordinate_of(distribution).width ** 2)
+    if isinstance(distribution, GammaDistribution):
+        return replace(
+            distribution, concentration=kept * distribution.concentration, rate=kept * distribution.rate
+        )
+    if isinstance(distribution, InverseGammaDistribution):
+        return replace(
+            distribution, concentration=kept * distribution.concentration, scale=kept * distribution.scale
+        )
+    if isinstance(distribution, DirichletDistribution):
+        return replace(distribution, concentration=kept[:, None] * distribution.concentration)
+    raise TypeError(type(distribution).__name__)
 
 
-def _normal(law: NormalLaw) -> Coordinate:
+def _normal(distribution: NormalDistribution) -> Coordinate:
     from scipy.special import ndtr  # noqa: PLC0415 - slow to import
 
     return Coordinate(
-        centre=law.loc,
-        width=law.scale,
-        cdf=lambda place: np.asarray(ndtr((place - law.loc) / law.scale)),
-        log_density=lambda place: (
-            -0.5 * ((place - law.loc) / law.scale) ** 2 - np.log(law.scale) - 0.5 * np.log(2.0 * np.pi)
+        centre=distribution.loc,
+        width=distribution.scale,
+        cdf=lambda position: np.asarray(ndtr((position - distribution.loc) / distribution.scale)),
+        log_density=lambda position: (
+            -0.5 * ((position - distribution.loc) / distribution.scale) ** 2
+            - np.log(distribution.scale)
+            - 0.5 * np.log(2.0 * np.pi)
         ),
-        back=lambda place: place,
+        back=lambda position: position,
     )
 
 
@@ -118,9 +124,9 @@ def _log_gamma(concentration: Floats, distance: Floats) -> Floats:
     return _log_height(concentration) - concentration * deviance
 
 
-def _log_beta(own: Floats, rest: Floats, place: Floats) -> Floats:
+def _log_beta(own: Floats, rest: Floats, position: Floats) -> Floats:
     """Log density of the logit of a beta, relative to that at its mode."""
-    distance = place - np.log(own / rest)
+    distance = position - np.log(own / rest)
     p, q = own / (own + rest), rest / (own + rest)
     height = _log_height(own) + _log_height(rest) - _log_height(own + rest)
     with np.errstate(over="ignore", divide="ignore"):
@@ -128,10 +134,10 @@ def _log_beta(own: Floats, rest: Floats, place: Floats) -> Floats:
         return height - below - rest * np.log1p(p * np.expm1(distance))
 
 
-def _times_exp(factor: Floats, place: Floats) -> Floats:
+def _times_exp(factor: Floats, position: Floats) -> Floats:
     """Return a factor times exp(place); infinite beyond the largest number, which is as it should be."""
     with np.errstate(over="ignore"):
-        return factor * np.exp(place)
+        return factor * np.exp(position)
 
 
 def _probability(logit: Floats) -> Floats:

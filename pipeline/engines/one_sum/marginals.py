@@ -1,4 +1,4 @@
-r"""Laws of a sum S of T over N rows when the parameter is integrated out under its conjugate prior.
+r"""Distributions of a sum S of T over N rows when the parameter is integrated out under its conjugate prior.
 
 Each is written such that no two large log gammas cancel: sums and numbers of rows go up to 1e15.
 """
@@ -31,7 +31,7 @@ class Support(StrEnum):
 
 
 class Marginal(Protocol):
-    """What is needed of the law of S given N."""
+    """What is needed of the distribution of S given N."""
 
     @property
     def support(self) -> Support:

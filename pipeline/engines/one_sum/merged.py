@@ -1,9 +1,9 @@
-"""Quantiles of a mixture of very many conjugate laws, one cell after the other, all cells at once.
+"""Quantiles of a mixture of very many conjugate distributions, one cell after the other, all cells at once.
 
-Latent pairs whose conjugate laws all but coincide are merged first: those of about the same width whose
-centres differ by little of it, or of the centres' spread. A merged law is as much wider as its parts' centres
-are scattered. What merging changes in a distribution function is about a thousandth at most, and mostly far
-below it.
+Latent pairs whose conjugate distributions all but coincide are merged first: those of about the same width
+whose centres differ by little of it, or of the centres' spread. A merged distribution is as much wider as its
+parts' centres are scattered. What merging changes in a distribution function is about a thousandth at most,
+and mostly far below it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.nodes import Nodes
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -31,11 +31,11 @@ _PER_SPREAD = 24.0
 _PER_WIDTH = 4.0
 _PER_OCTAVE = 3.0
 _LEVELS = 72
-_PLACES = 2048
+_POSITIONS = 2048
 _NEGLIGIBLE = 5e-7
 _ROUGHLY, _NEXT_TO_NOTHING = 0.4, 1e-5
 """Fineness, and weight that is left out, with which quantiles are looked for at first."""
-_KEYS = 2 * _PLACES + 1
+_KEYS = 2 * _POSITIONS + 1
 _MOST_NUMBERS = 1 << 21
 _REACH = 12.0
 _HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
@@ -65,13 +65,13 @@ class Components:
     def of(
         cls,
         nodes: Nodes | Components,
-        update: Callable[[Floats, Floats], Law],
+        update: Callable[[Floats, Floats], Distribution],
         cells: int,
         *,
         fineness: float = 1.0,
         negligible: float = _NEGLIGIBLE,
     ) -> Self:
-        """Merge the nodes of some cells; `update` gives their conjugate laws.
+        """Merge the nodes of some cells; `update` gives their conjugate distributions.
 
         What merging changes falls with the square of `fineness`; nodes up to the weight `negligible` are
         left out.
@@ -90,10 +90,10 @@ class Components:
         per_octave, levels = _PER_OCTAVE * fineness, int(_LEVELS * fineness)
         relative = np.maximum(width * (1.0 / (_PER_WIDTH * fineness * unit))[cell], 1.0)
         level = np.minimum(per_octave * np.log2(relative), levels - 1.0).astype(np.int64)
-        # Far out in the tails places grow, so that their number is bounded.
-        place = away * (1.0 / unit)[cell] * np.exp2(np.arange(levels) / -per_octave)[level]
-        place /= 1.0 + np.abs(place) / _PLACES
-        position, own = _numbered(cell, level, np.rint(place).astype(np.int64), cells)
+        # Far out in the tails positions grow, so that their number is bounded.
+        point = away * (1.0 / unit)[cell] * np.exp2(np.arange(levels) / -per_octave)[level]
+        point /= 1.0 + np.abs(point) / _POSITIONS
+        position, own = _numbered(cell, level, np.rint(point).astype(np.int64), cells)
         occupied = np.flatnonzero(own >= 0)
         own = own[occupied]
 
@@ -142,37 +142,39 @@ class Components:
 
     def average(
         self,
-        update: Callable[[Floats, Floats], Law],
+        update: Callable[[Floats, Floats], Distribution],
         function: Callable[[Floats], Floats],
         cells: int,
     ) -> Floats:
-        """Averages (n_cells,) of a function of places on the line, by Gauss and Hermite in each component."""
+        """Averages (n_cells,) of a function on the line, by Gauss-Hermite quadrature in each component."""
         coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
         nodes = _HERMITE_NODES[:, None]
-        place = coordinate.centre + coordinate.width * nodes
+        point = coordinate.centre + coordinate.width * nodes
         # What is nearly normal becomes exactly what it is, and has a mass of 1.
-        log_ratio = coordinate.log_density(place) + nodes**2 / 2.0
+        log_ratio = coordinate.log_density(point) + nodes**2 / 2.0
         ratio = np.exp(log_ratio - np.max(log_ratio, axis=0)) * _HERMITE_WEIGHTS[:, None]
-        value = np.sum(ratio * function(place), axis=0) / np.sum(ratio, axis=0)
+        value = np.sum(ratio * function(point), axis=0) / np.sum(ratio, axis=0)
         average: Floats = np.bincount(self.cell, self.weight * value, cells).astype(np.float64, copy=False)
         return average
 
-    def quantiles(self, update: Callable[[Floats, Floats], Law], q: Sequence[float], cells: int) -> Floats:
+    def quantiles(
+        self, update: Callable[[Floats, Floats], Distribution], q: Sequence[float], cells: int
+    ) -> Floats:
         """Quantiles (n_cells, n_q), by bisection and secants on the distribution function."""
         rough = self.coarser(update, cells)
-        roughly = rough.places(update, q, cells)
-        paces = [rough.paces(update, place, level) for place, level in zip(roughly, q, strict=True)]
-        places = self.places(update, q, cells, list(zip(roughly, paces, strict=True)))
+        roughly = rough.positions(update, q, cells)
+        paces = [rough.paces(update, point, level) for point, level in zip(roughly, q, strict=True)]
+        positions = self.positions(update, q, cells, list(zip(roughly, paces, strict=True)))
         back = coordinate_of(update(self.n[:1], self.total[:1])).back
-        return np.stack([back(place) for place in places], axis=1)
+        return np.stack([back(point) for point in positions], axis=1)
 
-    def coarser(self, update: Callable[[Floats, Floats], Law], cells: int) -> Components:
+    def coarser(self, update: Callable[[Floats, Floats], Distribution], cells: int) -> Components:
         """Merge much coarser: quantiles take a fraction of the time, and are right to about a hundredth."""
         return Components.of(self, update, cells, fineness=_ROUGHLY, negligible=_NEXT_TO_NOTHING)
 
-    def places(
+    def positions(
         self,
-        update: Callable[[Floats, Floats], Law],
+        update: Callable[[Floats, Floats], Distribution],
         q: Sequence[float],
         cells: int,
         guesses: Sequence[tuple[Floats, Floats]] | None = None,
@@ -192,7 +194,7 @@ class Components:
             own, weight = some.cell, some.weight
             cdf = coordinate_of(widened(update(some.n, some.total), some.scatter)).cdf
             start = np.searchsorted(own, np.arange(len(chosen)))
-            return lambda place: np.add.reduceat(weight * cdf(place[own]), start)
+            return lambda point: np.add.reduceat(weight * cdf(point[own]), start)
 
         return [
             find_quantile(
@@ -201,21 +203,21 @@ class Components:
             for number, level in enumerate(q)
         ]
 
-    def paces(self, update: Callable[[Floats, Floats], Law], place: Floats, level: float) -> Floats:
-        """How far quantiles at these places move while the level's normal deviate moves by 1."""
+    def paces(self, update: Callable[[Floats, Floats], Distribution], point: Floats, level: float) -> Floats:
+        """How far quantiles at these positions move while the level's normal deviate moves by 1."""
         from scipy.special import ndtri  # noqa: PLC0415 - slow to import
 
         coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
-        log_density = coordinate.log_density(place[self.cell])
-        density = np.bincount(self.cell, self.weight * np.exp(log_density), len(place))
+        log_density = coordinate.log_density(point[self.cell])
+        density = np.bincount(self.cell, self.weight * np.exp(log_density), len(point))
         normal = np.exp(-0.5 * ndtri(level) ** 2) / np.sqrt(2.0 * np.pi)
         return np.asarray(normal / np.maximum(density, 1e-300))
 
 
-def _numbered(cell: Cells, level: Cells, place: Cells, cells: int) -> tuple[Cells, Cells]:
+def _numbered(cell: Cells, level: Cells, point: Cells, cells: int) -> tuple[Cells, Cells]:
     """Numbers of (cell, level, place), ascending; and the cell of every number, -1 where there is none."""
     keys = []
-    for column in (level, place):
+    for column in (level, point):
         least, most = np.zeros((2, cells), dtype=np.int64)
         np.minimum.at(least, cell, column)
         np.maximum.at(most, cell, column)
@@ -223,12 +225,12 @@ def _numbered(cell: Cells, level: Cells, place: Cells, cells: int) -> tuple[Cell
     (lowest, heights), (first, spans) = keys
     sizes = heights * spans
     if np.sum(sizes) > _MOST_NUMBERS:
-        key = (cell * _KEYS + level) * _KEYS + place + _PLACES
+        key = (cell * _KEYS + level) * _KEYS + point + _POSITIONS
         used, position = np.unique(key, return_inverse=True)
         return position, used // _KEYS**2
     # Where they are few, all that could be are numbered, which takes no sorting.
     start = np.cumsum(sizes) - sizes - lowest * spans - first
-    position = start[cell] + level * spans[cell] + place
+    position = start[cell] + level * spans[cell] + point
     own = np.full(int(np.sum(sizes)), -1)
     own[position] = cell
     return position, own

@@ -80,9 +80,9 @@ def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
         used = np.flatnonzero(masses > _LEAST)
         repeated = (np.repeat(column, nodes.shape[1])[used] for column in (own, count))
         found.append((*repeated, nodes.ravel()[used], masses.ravel()[used]))
-    own, count, place, mass = (np.concatenate(column) for column in zip(*found, strict=True))
+    own, count, position, mass = (np.concatenate(column) for column in zip(*found, strict=True))
     evidence = np.bincount(own, mass, cells)
-    amount = np.where(count < 1.0, 0.0, sums.amount(place))
+    amount = np.where(count < 1.0, 0.0, sums.amount(position))
     return Nodes(
         cell=own,
         n=count,
@@ -139,12 +139,12 @@ def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     """Edges (n_cells, n_edges) of blocks of N: every second octave, kinks, the noise's scale."""
     octaves = np.concatenate([np.arange(2.0), _OCTAVES])
     edges = np.broadcast_to(octaves, (len(sums.first), len(octaves)))
-    for seen in sums.sights:
-        if seen.second is not None:
-            centre = (seen.first + seen.second) / sums.reach
-            near = centre[:, None] + np.ceil(seen.scale / sums.reach) * _SPREAD
+    for observed in sums.observations:
+        if observed.second is not None:
+            centre = (observed.first + observed.second) / sums.reach
+            near = centre[:, None] + np.ceil(observed.scale / sums.reach) * _SPREAD
             # Where all of N has to be in one sum for it to be what was seen, a spike there crosses a kink.
-            alone = np.stack([seen.first, seen.second], axis=1) / sums.reach
+            alone = np.stack([observed.first, observed.second], axis=1) / sums.reach
             edges = np.concatenate([edges, np.ceil(near), np.ceil(alone)], axis=1)
     ends = np.broadcast_to(np.array([low, high + 1.0]), (len(edges), 2))
     edges = np.concatenate([edges, ends], axis=1)
@@ -169,7 +169,7 @@ def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly
     """Blocks of S in every row, of cells whose rows have these weights."""
     log_weights = np.log(weight)
     blocks = divide_by_mass(
-        lambda row, place: sums.log_joint(cell[row], n[row], place) + log_weights[row][:, None],
+        lambda row, position: sums.log_joint(cell[row], n[row], position) + log_weights[row][:, None],
         *ranges_of(sums, cell, n),
         group=cell,
         is_sum=sums.is_sum,
@@ -179,7 +179,7 @@ def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly
     )
     if len(n) > len(sums.first):
         return blocks
-    # With one N the nodes of S alone have to resolve the law of the parameter.
+    # With one N the nodes of S alone have to resolve the distribution of the parameter.
     whole = np.arange(len(blocks.row))
     part, left, right = cut(whole, blocks.left, blocks.right, _PARTS, is_sum=sums.is_sum)
     return replace(blocks.take(part), left=left, right=right)

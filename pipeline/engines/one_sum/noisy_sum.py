@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Cells: TypeAlias = NDArray[np.int64]
 
 _CLOSE = 4.0
-"""Nats below a bound at which the best of a few places passes for the mode."""
+"""Nats below a bound at which the best of a few positions passes for the mode."""
 _SECTIONS, _EIGHTHS = 11, np.linspace(0.0, 1.0, 9)
 _LOWEST_LOG = -600.0
 _LONGEST_LOG = 5.0
@@ -36,20 +36,20 @@ _NEAR_END = (12.0, 108.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Observation:
     """Noisy values of one release; symbols as in ``NoisySums``."""
 
     first: Floats
     second: Floats | None
     scale: float
 
-    def take(self, cells: Cells) -> Sight:
+    def take(self, cells: Cells) -> Observation:
         """The given cells, in the given order."""
         second = None if self.second is None else self.second[cells]
-        return Sight(first=self.first[cells], second=second, scale=self.scale)
+        return Observation(first=self.first[cells], second=second, scale=self.scale)
 
     def log_noise(self, cell: Cells, both: Floats, amount: Floats) -> Floats:
-        """Log of the noise's law at A (n_rows, n_places); ``both`` is R N, (n_rows, 1)."""
+        """Log of the noise's distribution at A (n_rows, n_positions); ``both`` is R N, (n_rows, 1)."""
         noise = amount - self.first[cell][:, None]
         np.abs(noise, out=noise)
         if self.second is not None:
@@ -62,7 +62,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisySums:
-    """Noisy sums and the law that they came from.
+    """Noisy sums and the distribution that they came from.
 
     Attributes
     ----------
@@ -77,10 +77,10 @@ class NoisySums:
     scale : float, > 0
         b, in lattice steps.
     marginal : Marginal
-        The law of S given N under the prior.
+        The distribution of S given N under the prior.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
-    again : tuple of Sight
+    further : tuple of Observation
         What other releases say of the same sums.
     """
 
@@ -92,22 +92,24 @@ class NoisySums:
     scale: float
     marginal: Marginal
     n_prior: NPrior
-    again: tuple[Sight, ...] = ()
+    further: tuple[Observation, ...] = ()
 
     def take(self, cells: Cells) -> Self:
         """The given cells, in the given order."""
-        own, *again = (seen.take(cells) for seen in self.sights)
-        return replace(self, first=own.first, second=own.second, again=tuple(again))
+        own, *further = (observed.take(cells) for observed in self.observations)
+        return replace(self, first=own.first, second=own.second, further=tuple(further))
 
     @property
-    def sights(self) -> tuple[Sight, ...]:
+    def observations(self) -> tuple[Observation, ...]:
         """What every release says, this one first."""
-        return (Sight(first=self.first, second=self.second, scale=self.scale), *self.again)
+        return (Observation(first=self.first, second=self.second, scale=self.scale), *self.further)
 
     @property
     def change_per_row(self) -> float:
-        """Nats by which the noise's law changes at most where N changes by 1 and A does not."""
-        return sum(self.reach / seen.scale for seen in self.sights if seen.second is not None)
+        """Nats by which the noise's distribution changes at most where N changes by 1 and A does not."""
+        return sum(
+            self.reach / observed.scale for observed in self.observations if observed.second is not None
+        )
 
     @property
     def is_sum(self) -> bool:
@@ -116,59 +118,63 @@ class NoisySums:
 
     @property
     def fall(self) -> float:
-        """Nats by which the noise's law falls per step, beyond all kinks."""
-        return (1.0 if self.second is None else 2.0) * sum(1.0 / seen.scale for seen in self.sights)
+        """Nats by which the noise's distribution falls per step, beyond all kinks."""
+        return (1.0 if self.second is None else 2.0) * sum(
+            1.0 / observed.scale for observed in self.observations
+        )
 
     def kinks(self, cell: Cells, n: Floats) -> Floats:
-        """A at which the slope of the noise's law jumps, (n_rows, n_kinks), ascending."""
+        """A at which the slope of the noise's distribution jumps, (n_rows, n_kinks), ascending."""
         return np.stack(self._kinks(cell, n), axis=1)
 
     def _kinks(self, cell: Cells, n: Floats) -> list[Floats]:
         kinks: list[Floats] = []
-        for seen in self.sights:
-            own = seen.first[cell]
+        for observed in self.observations:
+            own = observed.first[cell]
             kinks = _inserted(kinks, own)
-            kinks = _inserted(kinks, own if seen.second is None else self.reach * n - seen.second[cell])
+            kinks = _inserted(
+                kinks, own if observed.second is None else self.reach * n - observed.second[cell]
+            )
         return kinks
 
-    def log_density(self, n: Floats, place: Floats) -> Floats:
-        """Log of the probability or density of places given N; n >= 1 and places broadcast.
+    def log_density(self, n: Floats, position: Floats) -> Floats:
+        """Log of the probability or density of positions given N; n >= 1 and positions broadcast.
 
-        A place is A itself, or its logarithm where S is above 0.
+        A position is A itself, or its logarithm where S is above 0.
         """
-        log_prob = self.marginal.log_prob(self.total(n, self.amount(place)), n)
+        log_prob = self.marginal.log_prob(self.total(n, self.amount(position)), n)
         if self.is_sum:
-            return np.broadcast_to(log_prob, np.broadcast_shapes(n.shape, place.shape))
+            return np.broadcast_to(log_prob, np.broadcast_shapes(n.shape, position.shape))
         # Of A, not of S: no rows at all have a probability, and it has to be weighed against densities.
         log_prob = np.add(log_prob, np.log(self.step))
-        return log_prob + place if self.marginal.support is Support.POSITIVE else log_prob
+        return log_prob + position if self.marginal.support is Support.POSITIVE else log_prob
 
-    def log_noise(self, cell: Cells, n: Floats, place: Floats) -> Floats:
-        """Log of the noise's law, but for its normaliser, at places (n_rows, n_places); n is (n_rows, 1)."""
-        amount = self.amount(place)
+    def log_noise(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log density of the noise, unnormalised, at positions (n_rows, n_positions); n is (n_rows, 1)."""
+        amount = self.amount(position)
         both = self.reach * n
-        own, *again = self.sights
+        own, *further = self.observations
         noise = own.log_noise(cell, both, amount)
-        for seen in again:
-            noise += seen.log_noise(cell, both, amount)
+        for observed in further:
+            noise += observed.log_noise(cell, both, amount)
         return noise
 
-    def log_weight(self, cell: Cells, n: Floats, place: Floats) -> Floats:
-        """Log of p(S | N) and the noise's law, at places (n_rows, n_places); n is (n_rows, 1)."""
-        return self.log_density(n, place) + self.log_noise(cell, n, place)
+    def log_weight(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log of p(S | N) times the density of the noise, at (n_rows, n_positions); n is (n_rows, 1)."""
+        return self.log_density(n, position) + self.log_noise(cell, n, position)
 
-    def log_joint(self, cell: Cells, n: Floats, place: Floats) -> Floats:
-        """Log of W at places (n_rows, n_places), n (n_rows,); where n is 0, every place is S = 0."""
+    def log_joint(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log of W at positions (n_rows, n_positions), n (n_rows,); where n is 0, every position is S = 0."""
         rows = np.maximum(n, 1.0)[:, None]
-        value = self.log_weight(cell, rows, place)
+        value = self.log_weight(cell, rows, position)
         none = n < 1.0
         if np.any(none):
             value[none] = self.log_weight_of_none(cell[none])[:, None]
         return value + self.n_prior.log_prob(n)[:, None]
 
-    def amount(self, place: Floats) -> Floats:
-        """A at a place."""
-        return np.exp(place) if self.marginal.support is Support.POSITIVE else place
+    def amount(self, position: Floats) -> Floats:
+        """A at a position."""
+        return np.exp(position) if self.marginal.support is Support.POSITIVE else position
 
     def total(self, n: Floats, amount: Floats) -> Floats:
         """S, in T's unit."""
@@ -177,31 +183,31 @@ class NoisySums:
         total: Floats = self.lower * n + self.step * amount
         return total
 
-    def least_n(self, place: Floats) -> Floats:
-        """The least N, not only of the integers, with which a place is possible."""
-        return place * self.step / self.marginal.most_per_row if self.is_sum else np.zeros_like(place)
+    def least_n(self, position: Floats) -> Floats:
+        """The least N, not only of the integers, with which a position is possible."""
+        return position * self.step / self.marginal.most_per_row if self.is_sum else np.zeros_like(position)
 
-    def is_possible(self, n: Floats, place: Floats) -> NDArray[np.bool_]:
-        """Whether so many rows can have a sum at a place; arrays of one shape."""
-        possible: NDArray[np.bool_] = n >= self.least_n(place)
+    def is_possible(self, n: Floats, position: Floats) -> NDArray[np.bool_]:
+        """Whether so many rows can have a sum at a position; arrays of one shape."""
+        possible: NDArray[np.bool_] = n >= self.least_n(position)
         return possible
 
     def log_weight_of_none(self, cell: Cells) -> Floats:
-        """Log of the noise's law where N and A are 0."""
+        """Log of the noise's distribution where N and A are 0."""
         none = np.zeros(len(cell))
-        for seen in self.sights:
-            second = 0.0 if seen.second is None else np.abs(seen.second[cell])
-            none -= (np.abs(seen.first[cell]) + second) / seen.scale
+        for observed in self.observations:
+            second = 0.0 if observed.second is None else np.abs(observed.second[cell])
+            none -= (np.abs(observed.first[cell]) + second) / observed.scale
         return none
 
     def longest(self, left: Floats) -> Floats:
-        """How long a block of places may be for rational functions of S to be smooth in it."""
+        """How long a block of positions may be for rational functions of S to be smooth in it."""
         if self.marginal.support is Support.INTEGERS:
             return 9.0 * left + 12.0
         return np.full_like(left, _LONGEST_LOG if self.marginal.support is Support.POSITIVE else np.inf)
 
     def breaks(self, cell: Cells, n: Floats) -> Floats:
-        """Places (n_rows, n_places), ascending: kinks, a typical place, ends beyond which little is left."""
+        """Positions (n_rows, n_positions), ascending: kinks, a typical one, ends with little beyond."""
         kinks = self._kinks(cell, n)
         typical = (self.marginal.typical(n) - self.lower * n) / self.step
         margin = NATS / self.fall
@@ -215,7 +221,7 @@ class NoisySums:
             most = self.marginal.most_per_row * n / self.step
             columns = [np.minimum(np.maximum(np.rint(column), 0.0), most) for column in columns]
             columns[-1] = columns[-1] + 1.0
-            if np.all(np.isfinite(most)):  # near its upper end a law may be as steep as near 0
+            if np.all(np.isfinite(most)):  # near its upper end a distribution may be as steep as near 0
                 for distance in _NEAR_END:
                     near_end = np.minimum(np.maximum(most + 1.0 - distance, columns[0]), columns[-1])
                     columns = _inserted(columns, near_end)
@@ -244,10 +250,10 @@ class NoisySums:
         apart = np.flatnonzero(likeliest + nearest - best > _CLOSE)
         if apart.size:
             density = density.copy()
-            place = self._mode(cell[apart], n[apart], breaks[apart], np.argmax(weight[apart], axis=1))
-            breaks[apart, 0] = place
-            density[apart, 0] = self.log_density(n[apart, None], place[:, None])[:, 0]
-            noise[apart, 0] = self.log_noise(cell[apart], n[apart, None], place[:, None])[:, 0]
+            position = self._mode(cell[apart], n[apart], breaks[apart], np.argmax(weight[apart], axis=1))
+            breaks[apart, 0] = position
+            density[apart, 0] = self.log_density(n[apart, None], position[:, None])[:, 0]
+            noise[apart, 0] = self.log_noise(cell[apart], n[apart, None], position[:, None])[:, 0]
         kinks = self.kinks(cell, n)
         wide = np.log(kinks[:, -1] - kinks[:, 0] + 2.0 / self.fall)[:, None]
         if self.marginal.support is Support.POSITIVE:

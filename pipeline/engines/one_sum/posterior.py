@@ -1,6 +1,6 @@
-"""The law of a family's parameter when N and the sum are latent: a mixture of its conjugate posteriors."""
+"""The posterior of a parameter when N and the sum are latent: a mixture of conjugate posteriors."""
 
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
-    from suffice.pipeline.distributions.natural_parameters import ConjugateLaw
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
 
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
-    Update: TypeAlias = Callable[[Floats, Floats], Law]
+    Update: TypeAlias = Callable[[Floats, Floats], Distribution]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatentSumLaw:
-    """The law of one parameter; made by ``LatentSumLaw.of``.
+class LatentSumPosterior:
+    """The distribution of one parameter; made by ``LatentSumPosterior.of``.
 
     Attributes
     ----------
     sums : NoisySums
-        The noisy sums and the law that they came from.
+        The noisy sums and the distribution that they came from.
     update : callable
-        N and S, each (n,) -> the parameter's conjugate law, n cells of it.
+        N and S, each (n,) -> the parameter's conjugate distribution, n cells of it.
     name : str
         The parameter's.
     merged : Components
@@ -63,8 +63,8 @@ class LatentSumLaw:
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
         for batch in batches(sums):
             nodes = resolve(sums.take(batch))
-            law = update(nodes.n, nodes.total)
-            mean, sd = law.mean(name), law.sd(name)
+            distribution = update(nodes.n, nodes.total)
+            mean, sd = distribution.mean(name), distribution.sd(name)
             cell, weight = nodes.cell, nodes.weight
             centre = np.bincount(cell, weight * mean, len(batch))
             with np.errstate(invalid="ignore"):
@@ -85,7 +85,7 @@ class LatentSumLaw:
         )
 
     def take(self, cells: Cells) -> Self:
-        """Return the law of some cells, ascending."""
+        """Return the distribution of some cells, ascending."""
         return replace(
             self,
             sums=self.sums.take(cells),
@@ -115,7 +115,7 @@ class LatentSumLaw:
         )
 
     def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
-        """Averages in some cells, ascending, of a function of places on the line; see ``Components``."""
+        """Averages in some cells, ascending, of a function of positions on the line; see ``Components``."""
         some = self.take(cells)
         averages = [
             some.merged.take(batch).average(some.update, function, len(batch)) for batch in batches(some.sums)
@@ -127,12 +127,12 @@ class LatentSumLaw:
         drawn = self.mixture(draws, rng).sample(1, rng)[self.name]
         return {self.name: drawn.reshape(draws, len(self.means))}
 
-    def prior_law(self) -> ConjugateLaw:
-        """The prior, as the law of one cell."""
+    def prior_distribution(self) -> ConjugateDistribution:
+        """The prior, as the distribution of one cell."""
         return self._conjugate(np.zeros(1), np.zeros(1))
 
-    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateLaw:
-        """Conjugate laws given independent draws of N and S, draw by draw, then by cell."""
+    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateDistribution:
+        """Conjugate distributions given independent draws of N and S, draw by draw, then by cell."""
         n, total = np.empty((2, draws, len(self.means)))
         for batch in batches(self.sums):
             cells = np.tile(np.arange(len(batch)), draws)
@@ -140,5 +140,5 @@ class LatentSumLaw:
             n[:, batch], total[:, batch] = (drawn.reshape(draws, len(batch)) for drawn in pairs)
         return self._conjugate(n.ravel(), total.ravel())
 
-    def _conjugate(self, n: Floats, total: Floats) -> ConjugateLaw:
-        return cast("ConjugateLaw", self.update(n, total))
+    def _conjugate(self, n: Floats, total: Floats) -> ConjugateDistribution:
+        return cast("ConjugateDistribution", self.update(n, total))

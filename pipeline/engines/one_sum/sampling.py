@@ -2,8 +2,9 @@ r"""Independent draws of the latent (N, S), by rejection.
 
 Blocks of S are cut into tiles. On a tile the log weight is proposed by its chord, raised by as much as the
 weight bulges above it, and a proposal is accepted by its true weight. N is drawn together with S: a tile
-stands for a run of N between which the noise's law changes little, and is raised by what the weight may rise
-within the run: the noise's by its own bound, the other's by as much as is seen at its middle and its end.
+stands for a run of N between which the noise's distribution changes little, and is raised by what the weight
+may rise within the run: the noise's by its own bound, the other's by as much as is seen at its middle and its
+end.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NATS = 18.0
 _RISE = 25.0
 """Nats that a block's weight may span."""
 _RUN = 0.25
-"""Nats that the noise's law may change by in a run of N."""
+"""Nats that the noise's distribution may change by in a run of N."""
 _OF_N = 1.0 / 16.0
 """Length of a run over its N."""
 _ACCEPTED = 0.2
@@ -82,19 +83,19 @@ class Tiles:
             tile = np.searchsorted(self.cumulative, target, side="right")
             offset = self._offsets(tile, rng)
             back = np.floor(rng.random(len(pending)) * self.spread[tile])
-            count, place = self.n[tile] - back, self.left[tile] + offset
-            possible = self.sums.is_possible(count, place)
-            log_weight = self.sums.log_joint(chosen, np.where(possible, count, self.n[tile]), place[:, None])
+            count, point = self.n[tile] - back, self.left[tile] + offset
+            possible = self.sums.is_possible(count, point)
+            log_weight = self.sums.log_joint(chosen, np.where(possible, count, self.n[tile]), point[:, None])
             bound = self.height[tile] + self.slope[tile] * offset
             accepted = possible & (np.log1p(-rng.random(len(pending))) < log_weight[:, 0] - bound)
             done = pending[accepted]
-            amount = np.where(count < 1.0, 0.0, self.sums.amount(place))
+            amount = np.where(count < 1.0, 0.0, self.sums.amount(point))
             n[done], total[done] = count[accepted], self.sums.total(count, amount)[accepted]
             pending = pending[~accepted]
         return n, total
 
     def _offsets(self, tile: Cells, rng: np.random.Generator) -> Floats:
-        """Places behind the tiles' left ends, by the exponential laws of their bounds."""
+        """Positions behind the tiles' left ends, by the exponential distributions of their bounds."""
         rise = self.slope[tile] * self.length[tile]
         share = rng.random(len(tile))
         steep = np.abs(rise) > 1e-9
@@ -124,7 +125,7 @@ def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
     """Tiles of runs of N up to so long (n_cells,)."""
     cell, n, spread = _runs(sums, longest)
     row, left, right, peak = divide(
-        lambda row, place: sums.log_joint(cell[row], n[row], place),
+        lambda row, point: sums.log_joint(cell[row], n[row], point),
         *ranges_of(sums, cell, n),
         group=cell,
         is_sum=sums.is_sum,
@@ -132,7 +133,7 @@ def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
         longest=sums.longest,
         nats=NATS,
     )
-    value = sums.log_joint(cell[row], n[row], _places(sums, left, right, _INNER))
+    value = sums.log_joint(cell[row], n[row], _positions(sums, left, right, _INNER))
     bulge = np.abs(value[:, 1] - (value[:, 0] + value[:, 2]) / 2.0)
     parts = np.clip(np.ceil(np.sqrt(bulge / _FLAT)), 1.0, _MOST_PARTS)
     if sums.is_sum:  # these may be rough
@@ -142,16 +143,16 @@ def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
     row, left, right = row[order], left[order], right[order]
     length = right - left
     own = cell[row]
-    places = _places(sums, left, right, _INNER)
-    value = sums.log_joint(own, n[row], places) - peak[own][:, None]
-    across = np.maximum(places[:, 2] - places[:, 0], 1e-300)
+    positions = _positions(sums, left, right, _INNER)
+    value = sums.log_joint(own, n[row], positions) - peak[own][:, None]
+    across = np.maximum(positions[:, 2] - positions[:, 0], 1e-300)
     slope = (value[:, 2] - value[:, 0]) / across
     chord = value[:, :1] + (value[:, 2] - value[:, 0])[:, None] * _INNER
     bulge = _BULGE * np.max(np.maximum(value - chord, 0.0), axis=1) + _SLACK
-    height = value[:, 0] + bulge + _rise(sums, n[row], spread[row], places)
+    height = value[:, 0] + bulge + _rise(sums, n[row], spread[row], positions)
     mass = np.exp(np.maximum(height, height + slope * length)) * length * _share(slope * length)
     if sums.is_sum:
-        # The proposal's law of an integer is that of the integers' own exponential.
+        # The proposal's distribution of an integer is that of the integers' own exponential.
         mass *= _per_integer(slope)
     mass *= spread[row]
     cells = len(sums.first)
@@ -190,26 +191,27 @@ def _runs(sums: NoisySums, longest: Floats) -> tuple[Cells, Floats, Floats]:
     return cell[order], after[order] - 1.0, (after - first)[order]
 
 
-def _places(sums: NoisySums, left: Floats, right: Floats, inner: Floats) -> Floats:
+def _positions(sums: NoisySums, left: Floats, right: Floats, inner: Floats) -> Floats:
     last = right - 1.0 if sums.is_sum else right
     return left[:, None] + (last - left)[:, None] * inner
 
 
-def _rise(sums: NoisySums, n: Floats, spread: Floats, places: Floats) -> Floats:
+def _rise(sums: NoisySums, n: Floats, spread: Floats, positions: Floats) -> Floats:
     """How far above that of its largest N the weight of a run's others may be, (n_tiles,)."""
     rise = np.zeros(len(n))
     several = np.flatnonzero(spread > 1.0)
     if not several.size:
         return rise
-    last, back, places = n[several, None], (spread[several, None] - 1.0), places[several]
-    at_last = sums.log_density(last, places) + sums.n_prior.log_prob(last)
-    seen = np.zeros(len(several))
+    last, back, positions = n[several, None], (spread[several, None] - 1.0), positions[several]
+    at_last = sums.log_density(last, positions) + sums.n_prior.log_prob(last)
+    observed = np.zeros(len(several))
     for part in (0.5, 1.0):
-        other = np.maximum(last - part * back, sums.least_n(places))
-        seen = np.maximum(
-            seen, np.max(sums.log_density(other, places) + sums.n_prior.log_prob(other) - at_last, axis=1)
+        other = np.maximum(last - part * back, sums.least_n(positions))
+        observed = np.maximum(
+            observed,
+            np.max(sums.log_density(other, positions) + sums.n_prior.log_prob(other) - at_last, axis=1),
         )
-    rise[several] = _BULGE * seen + sums.change_per_row * back[:, 0]
+    rise[several] = _BULGE * observed + sums.change_per_row * back[:, 0]
     return rise
 
 

@@ -1,7 +1,7 @@
 r"""Products of noise-aware posteriors that share their parameters and nothing else.
 
-A noise-aware posterior is a mixture of conjugate laws, one for every value of the latent statistics. With R
-disjoint data sets and independent draws :math:`\eta_r` of each mixture,
+A noise-aware posterior is a mixture of conjugate distributions, one for every value of the latent statistics.
+With R disjoint data sets and independent draws :math:`\eta_r` of each mixture,
 
 .. math::
     p(\theta \mid y_1, \dots, y_R) \propto \mathrm{E} \left[ w \,
@@ -28,7 +28,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.natural_parameters import (
-    ConjugateLaw,
+    ConjugateDistribution,
     log_normaliser,
     natural,
     with_natural,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import MixtureOfConjugates
+    from suffice.pipeline.distributions.conjugate import MixtureOfConjugates
 
     Floats: TypeAlias = NDArray[np.float64]
     Rows: TypeAlias = NDArray[np.int64]
@@ -58,12 +58,12 @@ NUMBERS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PooledLaw:
-    """An equally weighted mixture of conjugate laws in every cell; made by ``product``.
+class PooledDistribution:
+    """An equally weighted mixture of conjugate distributions in every cell; made by ``product``.
 
     Attributes
     ----------
-    conditional : ConjugateLaw
+    conditional : ConjugateDistribution
         Of every draw of the latent statistics, draw by draw and then cell by cell.
     n_particles : int
         Draws a cell.
@@ -71,7 +71,7 @@ class PooledLaw:
         The least effective number of draws of any merge; at most ``n_particles``.
     """
 
-    conditional: ConjugateLaw
+    conditional: ConjugateDistribution
     n_particles: int
     effective: Floats
 
@@ -87,12 +87,12 @@ class PooledLaw:
         return {"sampler": "importance", "draws": self.n_particles, "fewest_effective_draws": fewest}
 
     def mean(self, parameter: str) -> Floats:
-        """Means, averaged over the conditional laws' own."""
+        """Means, averaged over the conditional distributions' own."""
         mean: Floats = np.mean(self._by_particle(self.conditional.mean(parameter)), axis=0)
         return mean
 
     def sd(self, parameter: str) -> Floats:
-        """Standard deviations, from the conditional laws' own."""
+        """Standard deviations, from the conditional distributions' own."""
         within = self._by_particle(self.conditional.sd(parameter)) ** 2
         between = np.var(self._by_particle(self.conditional.mean(parameter)), axis=0)
         sd: Floats = np.sqrt(np.mean(within, axis=0) + between)
@@ -103,7 +103,7 @@ class PooledLaw:
         return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Joint draws: a conditional law at random, then the parameters by it."""
+        """Joint draws: a conditional distribution at random, then the parameters by it."""
         eta = self._by_particle(natural(self.conditional))
         cells = eta.shape[1]
         chosen = rng.integers(0, self.n_particles, (draws, cells))
@@ -117,46 +117,60 @@ class PooledLaw:
         return values.reshape(self.n_particles, -1, *values.shape[1:])
 
 
-def with_cells(law: PooledLaw, cells: Sequence[int], others: Sequence[PooledLaw]) -> PooledLaw:
-    """Return the law with some cells replaced by laws of one cell each."""
-    eta = natural(law.conditional).reshape(law.n_particles, len(law.effective), -1).copy()
-    effective = law.effective.copy()
+def with_cells(
+    distribution: PooledDistribution, cells: Sequence[int], others: Sequence[PooledDistribution]
+) -> PooledDistribution:
+    """Return the distribution with some cells replaced by distributions of one cell each."""
+    eta = (
+        natural(distribution.conditional)
+        .reshape(distribution.n_particles, len(distribution.effective), -1)
+        .copy()
+    )
+    effective = distribution.effective.copy()
     for cell, other in zip(cells, others, strict=True):
         eta[:, cell] = natural(other.conditional)
         effective[cell] = other.effective[0]
-    conditional = with_natural(law.conditional, eta.reshape(-1, eta.shape[-1]))
-    return PooledLaw(conditional=conditional, n_particles=law.n_particles, effective=effective)
-
-
-def joined(laws: Sequence[PooledLaw]) -> PooledLaw:
-    """Return the law of the cells of all laws, in order."""
-    eta = np.concatenate(
-        [natural(law.conditional).reshape(law.n_particles, len(law.effective), -1) for law in laws], axis=1
+    conditional = with_natural(distribution.conditional, eta.reshape(-1, eta.shape[-1]))
+    return PooledDistribution(
+        conditional=conditional, n_particles=distribution.n_particles, effective=effective
     )
-    return PooledLaw(
-        conditional=with_natural(laws[0].conditional, eta.reshape(-1, eta.shape[-1])),
-        n_particles=laws[0].n_particles,
-        effective=np.concatenate([law.effective for law in laws]),
+
+
+def joined(distributions: Sequence[PooledDistribution]) -> PooledDistribution:
+    """Return the distribution of the cells of all distributions, in order."""
+    eta = np.concatenate(
+        [
+            natural(distribution.conditional).reshape(
+                distribution.n_particles, len(distribution.effective), -1
+            )
+            for distribution in distributions
+        ],
+        axis=1,
+    )
+    return PooledDistribution(
+        conditional=with_natural(distributions[0].conditional, eta.reshape(-1, eta.shape[-1])),
+        n_particles=distributions[0].n_particles,
+        effective=np.concatenate([distribution.effective for distribution in distributions]),
     )
 
 
 def product(
-    laws: Sequence[MixtureOfConjugates], rng: np.random.Generator, particles: int = PARTICLES
-) -> PooledLaw:
+    distributions: Sequence[MixtureOfConjugates], rng: np.random.Generator, particles: int = PARTICLES
+) -> PooledDistribution:
     """Multiply posteriors, of the same cells and under one prior, of parameters that they share.
 
     Parameters
     ----------
-    laws : sequence
-        Noise-aware laws of disjoint data.
+    distributions : sequence
+        Noise-aware distributions of disjoint data.
     rng : numpy.random.Generator
         For the draws that the result rests on.
     particles : int
         Draws a cell.
     """
-    like = laws[0].prior_law()
-    eta, effective = _tree(laws, like, particles, rng)
-    return PooledLaw(
+    like = distributions[0].prior_distribution()
+    eta, effective = _tree(distributions, like, particles, rng)
+    return PooledDistribution(
         conditional=with_natural(like, eta.reshape(-1, eta.shape[-1])),
         n_particles=particles,
         effective=effective,
@@ -164,8 +178,8 @@ def product(
 
 
 def product_of_cell(
-    laws: Sequence[MixtureOfConjugates], rng: np.random.Generator, particles: int = PARTICLES
-) -> PooledLaw:
+    distributions: Sequence[MixtureOfConjugates], rng: np.random.Generator, particles: int = PARTICLES
+) -> PooledDistribution:
     """Multiply posteriors of a single cell in which few draws agree: with ``MORE`` of them, then thinned.
 
     Raises
@@ -173,8 +187,8 @@ def product_of_cell(
     UsageError
         Where so few draws count even so that the result would rest on chance.
     """
-    like = laws[0].prior_law()
-    eta, effective = _tree(laws, like, MORE * particles, rng)
+    like = distributions[0].prior_distribution()
+    eta, effective = _tree(distributions, like, MORE * particles, rng)
     if float(np.min(effective)) < FEWEST_EFFECTIVE:
         message = (
             f"of {MORE * particles} draws only {np.min(effective):.0f} count in some cell: the pooled data "
@@ -184,7 +198,7 @@ def product_of_cell(
         raise UsageError(message)
     conditional = with_natural(like, eta[:particles].reshape(-1, eta.shape[-1]))
     effective = np.minimum(effective, float(particles))
-    return PooledLaw(conditional=conditional, n_particles=particles, effective=effective)
+    return PooledDistribution(conditional=conditional, n_particles=particles, effective=effective)
 
 
 def products(
@@ -192,13 +206,13 @@ def products(
     cells: int,
     width: int,
     rng: np.random.Generator,
-) -> list[PooledLaw]:
+) -> list[PooledDistribution]:
     """Multiply posteriors of independent groups of parameters, over many cells.
 
     Parameters
     ----------
     factors : callable
-        Cells -> for every group, the laws of all data sets.
+        Cells -> for every group, the distributions of all data sets.
     cells, width : int
         How many there are, and the components of each.
     rng : numpy.random.Generator
@@ -210,24 +224,27 @@ def products(
         As ``product_of_cell``.
     """
     step = min(CELLS, max(1, NUMBERS // width))
-    laws: list[list[PooledLaw]] = []
+    distributions: list[list[PooledDistribution]] = []
     for start in range(0, cells, step):
         rows = np.arange(start, min(start + step, cells))
-        laws.append([])
-        for place, own in enumerate(factors(rows)):
+        distributions.append([])
+        for position, own in enumerate(factors(rows)):
             part = product(own, rng)
             poor = np.flatnonzero(part.effective < ENOUGH_EFFECTIVE).tolist()
-            again = [product_of_cell(factors(rows[[cell]])[place], rng) for cell in poor]
-            laws[-1].append(with_cells(part, poor, again))
-    return [joined(own) for own in zip(*laws, strict=True)]
+            further = [product_of_cell(factors(rows[[cell]])[position], rng) for cell in poor]
+            distributions[-1].append(with_cells(part, poor, further))
+    return [joined(own) for own in zip(*distributions, strict=True)]
 
 
 def _tree(
-    laws: Sequence[MixtureOfConjugates], like: ConjugateLaw, particles: int, rng: np.random.Generator
+    distributions: Sequence[MixtureOfConjugates],
+    like: ConjugateDistribution,
+    particles: int,
+    rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     """Merge data sets two by two: natural parameters (n_particles, n_cells, n_natural), how many count."""
     start = natural(like)[0]
-    level = [_draws(law, particles, rng) for law in laws]
+    level = [_draws(distribution, particles, rng) for distribution in distributions]
     effective = np.full(level[0].shape[1], float(particles))
     while len(level) > 1:
         merged = []
@@ -239,23 +256,23 @@ def _tree(
     return level[0], effective
 
 
-def _draws(law: MixtureOfConjugates, particles: int, rng: np.random.Generator) -> Floats:
+def _draws(distribution: MixtureOfConjugates, particles: int, rng: np.random.Generator) -> Floats:
     """Natural parameters (n_particles, n_cells, n_natural) of independent draws."""
-    eta = natural(law.mixture(particles, rng))
+    eta = natural(distribution.mixture(particles, rng))
     return eta.reshape(particles, -1, eta.shape[-1])
 
 
 def _merge(
-    like: ConjugateLaw, start: Floats, left: Floats, right: Floats, rng: np.random.Generator
+    like: ConjugateDistribution, start: Floats, left: Floats, right: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Pair draws of two data sets, and keep as many pairs by their weights; how many count, (n_cells,)."""
     particles, cells, _ = left.shape
     shifts = rng.choice(particles, min(PARTNERS, particles), replace=False)
     own, others = _log_z(like, left), _log_z(like, right)
     weight = np.empty((len(shifts), particles, cells))
-    for place, shift in enumerate(shifts):
+    for position, shift in enumerate(shifts):
         together = left + np.roll(right, shift, axis=0) - start
-        weight[place] = _log_z(like, together) - own - np.roll(others, shift, axis=0)
+        weight[position] = _log_z(like, together) - own - np.roll(others, shift, axis=0)
     weight = np.exp(weight - np.max(weight, axis=(0, 1)))
     weight /= np.sum(weight, axis=(0, 1))
     # A draw that meets several partners counts once.
@@ -271,7 +288,7 @@ def _merge(
     return left[first, cell] + right[second, cell] - start, effective
 
 
-def _log_z(like: ConjugateLaw, eta: Floats) -> Floats:
+def _log_z(like: ConjugateDistribution, eta: Floats) -> Floats:
     return log_normaliser(with_natural(like, eta))
 
 

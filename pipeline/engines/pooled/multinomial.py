@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from suffice.pipeline.distributions.dirichlet_blocks import BlockDirichletLaw, PiecesLaw, diagnostics_of
+from suffice.pipeline.distributions.dirichlet_blocks import BlockDirichlet, PiecewiseTables, diagnostics_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.engines.pooled.importance_sampling import PooledLaw
+    from suffice.pipeline.engines.pooled.importance_sampling import PooledDistribution
 
     Floats: TypeAlias = NDArray[np.float64]
     Entries: TypeAlias = NDArray[np.int64]
@@ -43,43 +43,45 @@ class TableFactor:
     piece: MixturePiece
     taken: Entries
 
-    def prior_law(self) -> BlockDirichletLaw:
-        """The prior, as the law of one cell."""
-        return self._law(self.piece.prior_concentration[None])
+    def prior_distribution(self) -> BlockDirichlet:
+        """The prior, as the distribution of one cell."""
+        return self._distribution(self.piece.prior_concentration[None])
 
-    def mixture(self, draws: int, rng: np.random.Generator) -> BlockDirichletLaw:
-        """Laws given independent draws of the latent counts, draw by draw, then by cell."""
+    def mixture(self, draws: int, rng: np.random.Generator) -> BlockDirichlet:
+        """Distributions given independent draws of the latent counts, draw by draw, then by cell."""
         given = self.piece.sample_given(draws, rng)
-        return self._law(given.reshape(-1, given.shape[-1]))
+        return self._distribution(given.reshape(-1, given.shape[-1]))
 
-    def _law(self, concentration: Floats) -> BlockDirichletLaw:
+    def _distribution(self, concentration: Floats) -> BlockDirichlet:
         block = self.piece.block[self.taken]
         starts = np.flatnonzero(np.diff(block, prepend=-1))
-        return BlockDirichletLaw(concentration=concentration[:, self.taken], starts=starts)
+        return BlockDirichlet(concentration=concentration[:, self.taken], starts=starts)
 
 
-def factors_of(law: Any) -> list[Any] | None:
-    """Return mixtures of conjugate laws whose product a law is; None where it is no such product."""
-    if hasattr(law, "mixture"):
-        return [law]
-    if isinstance(law, PiecesLaw) and all(isinstance(piece, MixturePiece) for piece, _, _ in law.pieces):
-        return [TableFactor(piece, taken) for piece, taken, _ in law.pieces]  # type: ignore[arg-type]
+def factors_of(distribution: Any) -> list[Any] | None:
+    """Return the mixtures of conjugate distributions whose product this is; None where it is no product."""
+    if hasattr(distribution, "mixture"):
+        return [distribution]
+    if isinstance(distribution, PiecewiseTables) and all(
+        isinstance(piece, MixturePiece) for piece, _, _ in distribution.pieces
+    ):
+        return [TableFactor(piece, taken) for piece, taken, _ in distribution.pieces]  # type: ignore[arg-type]
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PooledTablesLaw:
+class PooledTablesDistribution:
     """Pooled probabilities, piece by piece.
 
     Attributes
     ----------
-    pieces : tuple of (PooledLaw or PiecesLaw, ndarray of int64)
-        Independent laws, and where their entries stand.
+    pieces : tuple of (PooledDistribution or PiecewiseTables, ndarray of int64)
+        Independent distributions, and where their entries stand.
     apart : tuple of str
         Tables that share margins with others which their posterior does not see.
     """
 
-    pieces: tuple[tuple[PooledLaw | PiecesLaw, Entries], ...]
+    pieces: tuple[tuple[PooledDistribution | PiecewiseTables, Entries], ...]
     apart: tuple[str, ...] = ()
 
     @property
@@ -90,15 +92,15 @@ class PooledTablesLaw:
     @property
     def diagnostics(self) -> dict[str, Any]:
         """What the numbers rest on, and which tables are taken apart from others."""
-        return diagnostics_of([law.diagnostics for law, _ in self.pieces], self.apart)
+        return diagnostics_of([distribution.diagnostics for distribution, _ in self.pieces], self.apart)
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        return self._joined([law.mean(parameter) for law, _ in self.pieces])
+        return self._joined([distribution.mean(parameter) for distribution, _ in self.pieces])
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        return self._joined([law.sd(parameter) for law, _ in self.pieces])
+        return self._joined([distribution.sd(parameter) for distribution, _ in self.pieces])
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles of draws."""
@@ -107,11 +109,13 @@ class PooledTablesLaw:
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws."""
         (name,) = self.parameters
-        return {name: self._joined([law.sample(draws, rng)[name] for law, _ in self.pieces])}
+        return {
+            name: self._joined([distribution.sample(draws, rng)[name] for distribution, _ in self.pieces])
+        }
 
     def _joined(self, parts: Sequence[Floats]) -> Floats:
-        size = sum(len(places) for _, places in self.pieces)
+        size = sum(len(positions) for _, positions in self.pieces)
         result = np.empty((*parts[0].shape[:-1], size))
-        for part, (_, places) in zip(parts, self.pieces, strict=True):
-            result[..., places] = part
+        for part, (_, positions) in zip(parts, self.pieces, strict=True):
+            result[..., positions] = part
         return result

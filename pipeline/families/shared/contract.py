@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
-    from suffice.pipeline.distributions.laws import Law
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -102,13 +102,13 @@ class Family:
     parameters: Callable[[Any], Parameters]
     prior: type[Prior]
     default_prior: Callable[[Parameters], Prior]
-    plug_in: Callable[[NoisyStatistic, Any], Law]
+    plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
-    noise_aware: Callable[[NoisyStatistic, Any, NPrior], Law] | None = None
+    noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None = None
     latent: (
         Callable[
             [NoisyStatistic, Any, NPrior],
-            tuple[NoisySums, Callable[[NDArray[np.float64], NDArray[np.float64]], Law]],
+            tuple[NoisySums, Callable[[NDArray[np.float64], NDArray[np.float64]], Distribution]],
         ]
         | None
     ) = None
@@ -121,7 +121,7 @@ class Family:
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
     predicts: bool = True
-    disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Law] | None = None
+    disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     needs_unit: bool = False

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -159,10 +159,10 @@ def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.ran
     return sample_blocks(concentration, block_starts(tables), rng)
 
 
-def plug_in_law(tables: Sequence[CountTable], prior: Dirichlet, counts: Floats) -> Law:
+def plug_in_distribution(tables: Sequence[CountTable], prior: Dirichlet, counts: Floats) -> Distribution:
     r"""Update every distribution's prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
-    from suffice.pipeline.distributions.dirichlet_blocks import BlockDirichletLaw, block_starts  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.dirichlet_blocks import BlockDirichlet, block_starts  # noqa: PLC0415 - consumers only
 
-    return BlockDirichletLaw(
+    return BlockDirichlet(
         concentration=np.array(prior.concentration, dtype=np.float64) + counts, starts=block_starts(tables)
     )

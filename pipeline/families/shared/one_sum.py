@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal
-    from suffice.pipeline.distributions.laws import Law
     from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums, Sight
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums, Observation
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -123,7 +123,7 @@ def one_sum_family(
     lattice: Callable[[SpecType], SumLattice],
     prior: type[PriorType],
     default_prior: Callable[[Parameters], PriorType],
-    update: Callable[[PriorType, OneSum, Parameters], Law],
+    update: Callable[[PriorType, OneSum, Parameters], Distribution],
     marginal: Callable[[PriorType, Parameters], Marginal],
     log_likelihood: Callable[[Any, OneSum, Parameters], Floats],
     draw: Callable[[SpecType, Floats, np.random.Generator], Floats],
@@ -131,7 +131,7 @@ def one_sum_family(
     outside: Callable[[Floats, Parameters], Outside] | None = None,
     clipped_record: Callable[[Floats, Parameters], Floats] | None = None,
 ) -> Family:
-    """Return the family with this lattice, this conjugate update and this law of the sum under the prior.
+    """Return the family with this lattice, this conjugate update and this marginal of the sum.
 
     `draw` gives a value of the column for every value of the parameter; the others are as in ``Family``.
     """
@@ -147,22 +147,22 @@ def one_sum_family(
         own = lattice(entry)
         return Parameters(lower=own.lower, upper=own.upper, lattice_bits=own.bits, constants=constants(entry))
 
-    def plug_in(statistic: NoisyStatistic, given: PriorType) -> Law:
+    def plug_in(statistic: NoisyStatistic, given: PriorType) -> Distribution:
         return update(given, project(statistic), statistic.plan.parameters)
 
     def latent(
         statistic: NoisyStatistic, given: PriorType, n_prior: NPrior
-    ) -> tuple[NoisySums, Callable[[Floats, Floats], Law]]:
+    ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
         constants = statistic.plan.parameters
         return (
             noisy_sums(statistic, marginal(given, constants), n_prior),
             lambda n, total: update(given, OneSum(n=n, total=total), constants),
         )
 
-    def noise_aware(statistic: NoisyStatistic, given: PriorType, n_prior: NPrior) -> Law:
-        from suffice.pipeline.engines.one_sum.posterior import LatentSumLaw  # noqa: PLC0415 - consumers only
+    def noise_aware(statistic: NoisyStatistic, given: PriorType, n_prior: NPrior) -> Distribution:
+        from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
 
-        return LatentSumLaw.of(*latent(statistic, given, n_prior))
+        return LatentSumPosterior.of(*latent(statistic, given, n_prior))
 
     return Family(
         name=name,
@@ -240,7 +240,7 @@ def project(statistic: NoisyStatistic) -> OneSum:
 
 
 def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -> NoisySums:
-    """Return the raw noisy components, counted from the lowest lattice value, and their law."""
+    """Return the raw noisy components, counted from the lowest lattice value, and their distribution."""
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415 - consumers only
 
     plan = statistic.plan
@@ -251,7 +251,7 @@ def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -
     else:
         reach = float(plan.partition_total or 1)
         step = (upper - lower) / reach
-    own, *again = map(_sight, statistic.looks)
+    own, *further = map(_observation, statistic.observations)
     return NoisySums(
         first=own.first,
         second=own.second,
@@ -261,24 +261,24 @@ def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -
         scale=own.scale,
         marginal=marginal,
         n_prior=n_prior,
-        again=tuple(again),
+        further=tuple(further),
     )
 
 
-def _sight(statistic: NoisyStatistic) -> Sight:
+def _observation(statistic: NoisyStatistic) -> Observation:
     """Return the raw noisy components of one release, counted from the lowest lattice value."""
-    from suffice.pipeline.engines.one_sum.noisy_sum import Sight  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.one_sum.noisy_sum import Observation  # noqa: PLC0415 - consumers only
 
     plan = statistic.plan
     if plan.design is not Design.MINIMAL:
         values = statistic.values.astype(np.float64)
-        return Sight(first=values[:, 0], second=values[:, 1], scale=plan.scale)
+        return Observation(first=values[:, 0], second=values[:, 1], scale=plan.scale)
     # total = step sum(X) + (lower - step lowest) N
     total = _total(plan)
     lowest = int(((plan.parameters.lower or 0) - total.public_n_coefficient) / total.coefficients[0])
     shift = lowest * statistic.known_n
     first = np.array([int(value) - shift for value in statistic.values[:, 0]], dtype=np.float64)
-    return Sight(first=first, second=None, scale=plan.scale)
+    return Observation(first=first, second=None, scale=plan.scale)
 
 
 def _total(plan: StatisticPlan) -> Quantity:
@@ -302,12 +302,12 @@ def success_log_likelihood(probability: Floats, successes: Floats, failures: Flo
     return np.asarray(xlogy(successes, probability) + xlog1py(failures, -probability), dtype=np.float64)
 
 
-def beta_law(prior: Beta, successes: Floats, failures: Floats) -> Law:
-    """Return the law of a probability after these, possibly fractional, successes and failures."""
-    from suffice.pipeline.distributions.laws import DirichletLaw  # noqa: PLC0415 - consumers only
+def beta_distribution(prior: Beta, successes: Floats, failures: Floats) -> Distribution:
+    """Return the distribution of a probability after these, possibly fractional, successes and failures."""
+    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415 - consumers only
 
     concentration = np.stack([prior.concentration0 + failures, prior.concentration1 + successes]).T
-    return DirichletLaw(concentration=concentration, shown=1)
+    return DirichletDistribution(concentration=concentration, shown=1)
 
 
 def failures_before(successes: float, probability: Floats, rng: np.random.Generator) -> Floats:
@@ -316,26 +316,26 @@ def failures_before(successes: float, probability: Floats, rng: np.random.Genera
     return rng.poisson(np.minimum(mean, LARGEST_RATE * probability) / probability).astype(np.float64)
 
 
-def gamma_law(prior: Gamma, sums: OneSum, *, shape: float = 1.0, name: str = "rate") -> Law:
-    r"""Return the law of a rate: :math:`\mathrm{Gamma}(a + k n, b + \text{total})`."""
-    from suffice.pipeline.distributions.laws import GammaLaw  # noqa: PLC0415 - consumers only
+def gamma_distribution(prior: Gamma, sums: OneSum, *, shape: float = 1.0, name: str = "rate") -> Distribution:
+    r"""Return the distribution of a rate: :math:`\mathrm{Gamma}(a + k n, b + \text{total})`."""
+    from suffice.pipeline.distributions.conjugate import GammaDistribution  # noqa: PLC0415 - consumers only
 
-    return GammaLaw(
+    return GammaDistribution(
         concentration=prior.concentration + shape * sums.n, rate=prior.rate + sums.total, name=name
     )
 
 
 def gamma_marginal(concentration: float, rate: float, *, shape: float = 1.0, share: float = 1.0) -> Marginal:
-    r"""Return the law of S where :math:`w S \sim \mathrm{Gamma}(k N, r)` and r has a gamma prior."""
+    r"""Return the distribution of S where :math:`w S \sim \mathrm{Gamma}(k N, r)` and r has a gamma prior."""
     from suffice.pipeline.engines.one_sum.marginals import GammaGamma  # noqa: PLC0415 - consumers only
 
     return GammaGamma(concentration=concentration, rate=rate, shape=shape, share=share)
 
 
-def inverse_gamma_law(prior: InverseGamma, sums: OneSum, *, share: float, name: str) -> Law:
-    r"""Return the law of a scale: :math:`\mathrm{InverseGamma}(a + w n, s + w \, \text{total})`."""
-    from suffice.pipeline.distributions.scalar import InverseGammaLaw  # noqa: PLC0415 - consumers only
+def inverse_gamma_distribution(prior: InverseGamma, sums: OneSum, *, share: float, name: str) -> Distribution:
+    r"""Return the distribution of a scale: :math:`\mathrm{InverseGamma}(a + w n, s + w \, \text{total})`."""
+    from suffice.pipeline.distributions.scalar import InverseGammaDistribution  # noqa: PLC0415 - consumers only
 
-    return InverseGammaLaw(
+    return InverseGammaDistribution(
         concentration=prior.concentration + share * sums.n, scale=prior.scale + share * sums.total, name=name
     )

@@ -29,7 +29,7 @@ def forest(posterior: Posterior, parameter: str, mass: float, draws: int, rng: n
     rng : numpy.random.Generator
     """
     levels = ((1.0 - mass) / 2.0, 0.25, 0.5, 0.75, (1.0 + mass) / 2.0)
-    quantiles = posterior.law.quantiles(parameter, levels, draws, rng).reshape(-1, len(levels))
+    quantiles = posterior.distribution.quantiles(parameter, levels, draws, rng).reshape(-1, len(levels))
     labels = _labels(posterior, parameter)
     shown = np.isfinite(quantiles).all(axis=1)
     if not shown.any():

@@ -133,8 +133,8 @@ def account_document(account: Account) -> dict[str, Any]:
 
     charges = [(charge, _counts_on(account, charge)) for charge in account.charges]
 
-    def returned(place: str) -> str:
-        sums = (charge.epsilon - charge.held for charge, counts_on in charges if counts_on == place)
+    def returned(location: str) -> str:
+        sums = (charge.epsilon - charge.held for charge, counts_on in charges if counts_on == location)
         return format_epsilon(sum(sums, Fraction(0)))
 
     return {

@@ -116,7 +116,7 @@ def plot_calibration(calibration: Calibration, path: Path, *, title: str) -> Non
     axes[0].set_ylabel("simulations")
     axes[0].legend(fontsize="small")
     figure.suptitle(
-        f"{title}\n{calibration.method} posterior, prior {calibration.prior}: {calibration.verdict}",
+        f"{title}\n{calibration.method} posterior, prior {calibration.prior}: {calibration.conclusion}",
         fontsize="medium",
     )
     _save(figure, path)

@@ -142,18 +142,18 @@ def server_clock(connection: Connection) -> Callable[[], datetime]:
     return clock
 
 
-def _require_ledger(connection: Connection, place: str) -> None:
-    if not has_ledger(connection, place):
+def _require_ledger(connection: Connection, location: str) -> None:
+    if not has_ledger(connection, location):
         message = (
-            f"there is no ledger in {place}: "
+            f"there is no ledger in {location}: "
             "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one"
         )
         raise LedgerMissingError(message)
 
 
-def _configure(connection: psycopg.Connection, place: str) -> None:
+def _configure(connection: psycopg.Connection, location: str) -> None:
     if connection.info.server_version < _OLDEST_VERSION * 10_000:
-        message = f"{place} is served by a PostgreSQL before {_OLDEST_VERSION}, which a ledger needs"
+        message = f"{location} is served by a PostgreSQL before {_OLDEST_VERSION}, which a ledger needs"
         raise LedgerError(message)
     with connection.cursor() as cursor:
         for name, value in _SESSION:
@@ -167,7 +167,7 @@ def _configure(connection: psycopg.Connection, place: str) -> None:
             cursor.execute("SELECT current_setting(%s)", (name,))
             row = cursor.fetchone()
             if row != (needed,):
-                message = f"{place} is served with {name} other than {needed}, which a ledger needs"
+                message = f"{location} is served with {name} other than {needed}, which a ledger needs"
                 raise LedgerError(message)
     connection.commit()
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-def has_ledger(connection: Connection, place: str) -> bool:
+def has_ledger(connection: Connection, location: str) -> bool:
     """Tell whether a database holds a ledger that this version of the package reads and writes.
 
     Parameters
     ----------
     connection : Connection
-    place : str
+    location : str
         The database as messages name it.
 
     Raises
@@ -36,13 +36,13 @@ def has_ledger(connection: Connection, place: str) -> bool:
     if not inspector.has_table("alembic_version"):
         return False
     if not inspector.has_table(tables.ledger.name):
-        message = f"{place} is a database, but no ledger of suffice"
+        message = f"{location} is a database, but no ledger of suffice"
         raise LedgerError(message)
     revision = connection.scalar(select(text("version_num")).select_from(text("alembic_version")))
     if revision != tables.REVISION:
         message = (
-            f"the ledger {place} has the schema {revision}, this version of suffice needs {tables.REVISION}: "
-            "use the version that wrote it, or a newer one"
+            f"the ledger {location} has the schema {revision}, this version of suffice needs "
+            f"{tables.REVISION}: use the version that wrote it, or a newer one"
         )
         raise LedgerError(message)
     return True

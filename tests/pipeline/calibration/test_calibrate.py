@@ -1,4 +1,4 @@
-"""Calibration of releases: the verdict's false alarms, what it sees, its defaults and refusals."""
+"""Calibration of releases: the conclusion's false alarms, what it sees, its defaults and refusals."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from suffice.pipeline.calibration.result import (
 )
 from suffice.pipeline.calibration.simulated_release import default_n_prior
 from suffice.pipeline.priors.record_count import Fixed, Reciprocal, Uniform
+from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
 from support.releases import make_plan, public_n_plan, publish
-from support.worlds import simulated_world
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,20 +63,20 @@ def test_calibrated_posteriors_are_called_otherwise_as_rarely_as_stated() -> Non
     """Of 3,000 calibrated runs at most 3 fail on average; 17 or more have a chance of about 1e-8."""
     rng = np.random.default_rng()
     ranks = rng.integers(0, DRAWS, (3000, 400), endpoint=True)
-    failed = sum(calibration(row, row).verdict != CALIBRATED for row in ranks)
+    failed = sum(calibration(row, row).conclusion != CALIBRATED for row in ranks)
     assert failed < 17
 
 
 def test_intervals_too_narrow_too_wide_or_shifted_are_seen() -> None:
-    """At 1,000 ranks that lie exactly as their law says, so that chance has no part in it."""
+    """At 1,000 ranks that lie exactly as their distribution says, so that chance has no part in it."""
     levels = (np.arange(1000) + 0.5) / 1000
     uniform = (levels * (DRAWS + 1)).astype(int)
     beta = {"narrow": (0.6, 0.6), "wide": (1.6, 1.6), "shifted": (1.5, 1.0)}
     for parameters in beta.values():
         wrong = (betaincinv(*parameters, levels) * (DRAWS + 1)).astype(int)
-        assert calibration(wrong, wrong).verdict == NOT_CALIBRATED
-        assert calibration(wrong, uniform).verdict == CLIPPING
-        assert calibration(uniform, wrong).verdict == CALIBRATED
+        assert calibration(wrong, wrong).conclusion == NOT_CALIBRATED
+        assert calibration(wrong, uniform).conclusion == CLIPPING
+        assert calibration(uniform, wrong).conclusion == CALIBRATED
         assert "fail as well" in str(calibration(wrong, wrong))
         assert "wider bounds" in str(calibration(wrong, uniform))
         assert "no record is clipped" in str(calibration(wrong, wrong, 0.0))
@@ -84,15 +84,15 @@ def test_intervals_too_narrow_too_wide_or_shifted_are_seen() -> None:
 
 @pytest.mark.parametrize("simulations", [10, 200, 1000])
 def test_what_so_few_simulations_cannot_see_is_said(simulations: int) -> None:
-    """The last coverages that pass, and none beyond them, by the binomial law written out."""
+    """The last coverages that pass, and none beyond them, by the binomial distribution written out."""
     ranks = np.full(simulations, 100)
     found = calibration(ranks, ranks)
     level = found.false_alarm / 4 / 2
     for mass in LEFT_OUT:
         low, high = (round(simulations * share) for share in found.passing(mass))
-        law = binom(simulations, mass)
-        assert law.cdf(low) > level >= (law.cdf(low - 1) if low else 0.0)
-        assert law.sf(high - 1) > level >= (law.sf(high) if high < simulations else 0.0)
+        distribution = binom(simulations, mass)
+        assert distribution.cdf(low) > level >= (distribution.cdf(low - 1) if low else 0.0)
+        assert distribution.sf(high - 1) > level >= (distribution.sf(high) if high < simulations else 0.0)
     low, high = found.to_dict()["passing"]["coverage_95"]
     assert f"95 % intervals pass that cover {100 * low:.1f} to {100 * high:.1f} %" in str(found)
 
@@ -118,15 +118,20 @@ def test_an_interval_leaves_out_the_ranks_of_its_mass() -> None:
 def test_noise_aware_posteriors_pass_and_plug_in_ones_of_few_rows_fail(public_n: bool) -> None:
     """The plug-in covers under 50 % where it says 95: 400 simulations pass with chance below 1e-40."""
     for method, passes in (("noise-aware", True), ("plug-in", False)):
-        world = simulated_world("bernoulli", n=20, epsilon="0.1", public_n=public_n, method=method)
-        (ranks,) = simulate(world, 400, np.random.default_rng()).clipped
+        generative_model = generative_model_for(
+            "bernoulli", n=20, epsilon="0.1", public_n=public_n, method=method
+        )
+        (ranks,) = simulate(generative_model, 400, np.random.default_rng()).clipped
         assert (min(ranks.p_values()) > 1e-7) == passes
 
 
 def test_a_posterior_that_believes_in_a_quarter_of_the_noise_fails() -> None:
     """Its intervals cover 29, 53 and 75 % (10,000 simulations): 400 pass with chance 1e-20 by their ranks."""
-    world = simulated_world("bernoulli", n=20, epsilon="0.1", public_n=True)
-    mutant = dataclasses.replace(world, plan=dataclasses.replace(world.plan, scale=world.plan.scale / 4))
+    generative_model = generative_model_for("bernoulli", n=20, epsilon="0.1", public_n=True)
+    mutant = dataclasses.replace(
+        generative_model,
+        plan=dataclasses.replace(generative_model.plan, scale=generative_model.plan.scale / 4),
+    )
     (ranks,) = simulate(mutant, 400, np.random.default_rng()).clipped
     assert min(ranks.p_values()) < 1e-7
 
@@ -134,8 +139,8 @@ def test_a_posterior_that_believes_in_a_quarter_of_the_noise_fails() -> None:
 def test_clipping_alone_can_fail_a_calibration() -> None:
     """Rates of 3.3 on average behind a bound of 5, no noise: exact but for what the bound cut off."""
     conditions = ({"upper": "5"}, "Gamma(40, 12)")
-    world = simulated_world("poisson", n=500, method="plug-in", conditions=conditions)
-    found = simulate(dataclasses.replace(world, scale=1e-3), 500, np.random.default_rng())
+    generative_model = generative_model_for("poisson", n=500, method="plug-in", conditions=conditions)
+    found = simulate(dataclasses.replace(generative_model, scale=1e-3), 500, np.random.default_rng())
     assert 0.05 < found.clipped_share < 0.5
     assert min(found.clipped[0].p_values()) < 1e-7
     assert min(found.unclipped[0].p_values()) > 1e-7
@@ -247,9 +252,9 @@ def test_statistics_of_several_columns_and_of_tables_are_calibrated(tmp_path: Pa
 def test_numbers_of_records_are_those_that_the_posterior_believes_possible() -> None:
     """Two columns need four rows: 0 to 3 are drawn again, and not where N is taken from the noisy counts."""
     rng = np.random.default_rng()
-    sizes = simulated_world("multivariate_normal", n=3).sizes(5000, rng)
+    sizes = generative_model_for("multivariate_normal", n=3).sizes(5000, rng)
     assert set(sizes.tolist()) == {4, 5, 6}
-    assert 0 in simulated_world("multivariate_normal", n=3, method="plug-in").sizes(5000, rng)
+    assert 0 in generative_model_for("multivariate_normal", n=3, method="plug-in").sizes(5000, rng)
 
 
 def test_the_default_prior_of_n_is_proper_and_around_the_noisy_number() -> None:

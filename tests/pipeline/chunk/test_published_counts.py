@@ -24,7 +24,7 @@ from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.ledger.opening import create_ledger
 from support.hostile import categorical
-from support.noise_law import law_of_sum
+from support.noise_distribution import distribution_of_sum
 from support.real_data import real_data
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def test_a_release_at_epsilon_1_is_nearer_than_aim_and_mst(
     }
     assert {run: round(error / 77, 1) for run, error in errors.items()} == {"aim": 27.7, "mst": 27.9}
     bound = 2 * min(errors.values()) // 3
-    assert law_of_sum(scale_of(spec), 77)[bound + 1 :].sum() <= 1e-9
+    assert distribution_of_sum(scale_of(spec), 77)[bound + 1 :].sum() <= 1e-9
     assert ours <= bound
 
 

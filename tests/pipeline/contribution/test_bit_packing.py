@@ -77,17 +77,19 @@ def test_places_are_in_the_columns_order(tmp_path: Path, order: str) -> None:
     reader = RecordReader(job, KEY)
     rows = reader.rows(batch)
     records = reader.records(rows, np.arange(800, dtype=np.int32))
-    places = RecordLayout.of(job).order(records, order)
+    positions = RecordLayout.of(job).order(records, order)
     values = table[order].to_pylist()
     values = [None if isinstance(value, float) and np.isnan(value) else value for value in values]
     known = [
-        (value, place) for value, place in zip(values, places.tolist(), strict=True) if value is not None
+        (value, position)
+        for value, position in zip(values, positions.tolist(), strict=True)
+        if value is not None
     ]
     by_value = sorted({value for value, _ in known})
-    by_place = sorted({place for _, place in known})
+    by_position = sorted({position for _, position in known})
     number = {value: index for index, value in enumerate(by_value)}
-    place_number = {place: index for index, place in enumerate(by_place)}
-    assert [number[value] for value, _ in known] == [place_number[place] for _, place in known]
-    assert {place for value, place in zip(values, places.tolist(), strict=True) if value is None} == {
-        -(2**63)
-    }
+    position_number = {position: index for index, position in enumerate(by_position)}
+    assert [number[value] for value, _ in known] == [position_number[position] for _, position in known]
+    assert {
+        position for value, position in zip(values, positions.tolist(), strict=True) if value is None
+    } == {-(2**63)}

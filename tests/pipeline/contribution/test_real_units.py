@@ -103,8 +103,12 @@ def test_removing_one_customer_moves_no_cell_beyond_the_bound(tmp_path: Path, th
     spec = sales(RETAIL)
     declared = {plan.name: plan.l1_sensitivity for plan in compile_plan(spec).statistics}
     everyone = totals(spec, threads)
-    places = pc.value_counts(table.group_by(["CustomerID", "Country"]).aggregate([])["CustomerID"])
-    in_two = [place["values"] for place in places.to_pylist() if place["counts"] > 1 and place["values"]]
+    positions = pc.value_counts(table.group_by(["CustomerID", "Country"]).aggregate([])["CustomerID"])
+    in_two = [
+        position["values"]
+        for position in positions.to_pylist()
+        if position["counts"] > 1 and position["values"]
+    ]
     assert len(in_two) == 8
     for customer in (LARGEST, *in_two[:2]):
         rest = table.filter(pc.fill_null(pc.not_equal(table["CustomerID"], customer), True))  # noqa: FBT003

@@ -113,9 +113,9 @@ def multisets(universe: Sequence[Row], most: int) -> list[list[Row]]:
 def test_no_unit_moves_the_totals_further_than_declared(tmp_path: Path, neighboring: str, shape: str) -> None:
     groups = ["a", "b"] if shape == "groups" else None
     spec = make_spec(tmp_path, neighboring, **({"groups": {"g": groups}} if groups else {}))
-    places = [("x", 1), ("y", 1), ("x", 2), ("y", 2), ("x", None), ("z", 1)]
+    positions = [("x", 1), ("y", 1), ("x", 2), ("y", 2), ("x", None), ("z", 1)]
     keys = ["a", "b"] if groups else ["a"]
-    universe = [("B", state, order, key) for key in keys for state, order in places[: 4 if groups else 6]]
+    universe = [("B", state, order, key) for key in keys for state, order in positions[: 4 if groups else 6]]
     vectors = []
     for rows in multisets(universe, 3 if groups else 4):
         vectors.append(totals(tmp_path, spec, [*rows, *OTHERS]))

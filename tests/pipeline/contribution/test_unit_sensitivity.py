@@ -184,7 +184,7 @@ def test_nulls_are_dropped_after_the_cut(tmp_path: Path) -> None:
     assert 0 in kept, "the one value is kept under a thirtieth of the keys"
 
 
-KEYS = [UnitKey.of(bytes((number * 7 + place) % 256 for place in range(48))) for number in range(5)]
+KEYS = [UnitKey.of(bytes((number * 7 + position) % 256 for position in range(48))) for number in range(5)]
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
@@ -208,8 +208,8 @@ def test_the_totals_are_sums_over_units(tmp_path: Path) -> None:
         sizes = rng.integers(0, 5, 4)
         units = [
             [
-                (f"unit {number}", engine.universe[place])
-                for place in rng.integers(0, len(engine.universe), size)
+                (f"unit {number}", engine.universe[position])
+                for position in rng.integers(0, len(engine.universe), size)
             ]
             for number, size in enumerate(sizes)
         ]
@@ -232,7 +232,7 @@ def test_other_ways_to_cut_are_caught(tmp_path: Path, monkeypatch: pytest.Monkey
         numbers, counts = bounding.number_units(records, key)
         kept: list[int] = []
         taken = np.zeros(len(counts), int)
-        for row in np.argsort([hash((place * 2654435761) % 1009) for place in range(len(records))]):
+        for row in np.argsort([hash((position * 2654435761) % 1009) for position in range(len(records))]):
             taken[numbers[row]] += 1
             if taken[numbers[row]] <= max_rows:
                 kept.append(int(row))

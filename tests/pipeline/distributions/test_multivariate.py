@@ -89,11 +89,11 @@ def test_the_regression_plug_in_posterior_is_the_closed_form(name: str, minimal:
     covariance = np.linalg.inv(updated)
     for k in range(size):
         t = stats.t(2 * concentration, mean[k], np.sqrt(scale / concentration * covariance[k, k]))
-        parameter, place = ("coefficient", (0, k)) if k < 2 else ("intercept", (0,))
-        assert posterior.mean(parameter)[place] == pytest.approx(t.mean(), rel=1e-3, abs=1e-3)
-        assert posterior.sd(parameter)[place] == pytest.approx(t.std(), rel=1e-3)
-        assert posterior.quantile(parameter, 0.9)[place] == pytest.approx(t.ppf(0.9), rel=1e-3, abs=1e-3)
-        drawn = sample[parameter][(slice(None), *place)]
+        parameter, position = ("coefficient", (0, k)) if k < 2 else ("intercept", (0,))
+        assert posterior.mean(parameter)[position] == pytest.approx(t.mean(), rel=1e-3, abs=1e-3)
+        assert posterior.sd(parameter)[position] == pytest.approx(t.std(), rel=1e-3)
+        assert posterior.quantile(parameter, 0.9)[position] == pytest.approx(t.ppf(0.9), rel=1e-3, abs=1e-3)
+        drawn = sample[parameter][(slice(None), *position)]
         assert stats.kstest(drawn, t.cdf).pvalue > 1e-9
     variance = stats.invgamma(concentration, scale=scale)
     assert posterior.mean("variance")[0] == pytest.approx(variance.mean(), rel=1e-3)

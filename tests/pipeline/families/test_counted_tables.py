@@ -130,7 +130,7 @@ def test_rows_of_a_table_have_one_key_per_variable(family: str) -> None:
 
 
 def probabilities(family: str, rows: dict[str, NDArray[np.int64]], prior: float) -> list[Any]:
-    """Return scipy's law of every probability, in order, by counting rows."""
+    """Return scipy's distribution of every probability, in order, by counting rows."""
     tables: list[tuple[tuple[str, ...], str]] = {
         "contingency": [],
         "naive_bayes": [((), "y"), (("y",), "a"), (("y",), "b")],
@@ -142,26 +142,28 @@ def probabilities(family: str, rows: dict[str, NDArray[np.int64]], prior: float)
         sizes, tables = {"ab": 6}, [((), "ab")]
     if family == "naive_bayes":
         sizes["a"] = 3
-    laws = []
+    distributions = []
     for given, name in tables:
         for codes in itertools.product(*(range(sizes[parent]) for parent in given)):
             chosen = np.ones(len(rows[name]), dtype=bool)
             for parent, code in zip(given, codes, strict=True):
                 chosen &= rows[parent] == code
             counts = np.bincount(rows[name][chosen], minlength=sizes[name]) + prior
-            laws += [stats.beta(count, counts.sum() - count) for count in counts]
-    return laws
+            distributions += [stats.beta(count, counts.sum() - count) for count in counts]
+    return distributions
 
 
 @pytest.mark.parametrize("family", ENTRIES)
 def test_the_plug_in_posterior_of_exact_counts_is_the_closed_form(family: str) -> None:
     statistic, rows = exact_statistic(family)
     posterior = plug_in_posterior(statistic, prior="Dirichlet(0.5)")
-    laws = probabilities(family, rows, 0.5)
+    distributions = probabilities(family, rows, 0.5)
     mean, sd = posterior.mean("probability")[0], posterior.sd("probability")[0]
-    assert mean == pytest.approx([law.mean() for law in laws])
-    assert sd == pytest.approx([law.std() for law in laws])
-    assert posterior.quantile("probability", 0.1)[0] == pytest.approx([law.ppf(0.1) for law in laws])
+    assert mean == pytest.approx([distribution.mean() for distribution in distributions])
+    assert sd == pytest.approx([distribution.std() for distribution in distributions])
+    assert posterior.quantile("probability", 0.1)[0] == pytest.approx(
+        [distribution.ppf(0.1) for distribution in distributions]
+    )
     draws = posterior.sample(4000)["probability"][:, 0]
     assert draws.mean(axis=0) == pytest.approx(mean, abs=6 * sd.max() / np.sqrt(4000))
     assert draws.std(axis=0) == pytest.approx(sd, rel=0.15)
@@ -287,11 +289,11 @@ def test_the_log_likelihood_is_that_of_the_rows(family: str) -> None:
     statistic, rows = exact_statistic(family)
     module = {"naive_bayes": naive_bayes, "bayesian_network": bayesian_network}[family]
     counts = module.project(statistic)
-    law = plug_in_posterior(statistic, prior="Dirichlet(20)")
-    theta = law.sample(1, rng=3)["probability"][0, 0]
+    distribution = plug_in_posterior(statistic, prior="Dirichlet(20)")
+    theta = distribution.sample(1, rng=3)["probability"][0, 0]
     by_label = {
         tuple(sorted((k, v) for k, v in label.items() if v is not None)): p
-        for label, p in zip(label_rows(law.label_columns), theta, strict=True)
+        for label, p in zip(label_rows(distribution.label_columns), theta, strict=True)
     }
     tables = {
         "naive_bayes": {"y": (), "a": ("y",), "b": ("y",)},

@@ -48,7 +48,7 @@ class Case:
     prior: Prior
     default: Prior
     posterior: Callable[[float, float], Any]
-    """From n and the total to scipy's law, under `prior`."""
+    """From n and the total to scipy's distribution, under `prior`."""
 
 
 N = 400
@@ -220,15 +220,15 @@ def test_the_plug_in_posterior_is_the_closed_form(family: str, public_n: bool) -
     assert statistic.quantity("n")[0][0] == pytest.approx(N, rel=1e-6)
     assert statistic.quantity("total")[0][0] == pytest.approx(total, rel=1e-5)
     posterior = plug_in_posterior(statistic, prior=case.prior)
-    law = case.posterior(N, total)
+    distribution = case.posterior(N, total)
     assert posterior.parameters == (case.parameter,)
-    assert posterior.mean(case.parameter)[0] == pytest.approx(law.mean(), rel=1e-4)
-    assert posterior.sd(case.parameter)[0] == pytest.approx(law.std(), rel=1e-4)
+    assert posterior.mean(case.parameter)[0] == pytest.approx(distribution.mean(), rel=1e-4)
+    assert posterior.sd(case.parameter)[0] == pytest.approx(distribution.std(), rel=1e-4)
     for q in (0.01, 0.5, 0.9):
-        assert posterior.quantile(case.parameter, q)[0] == pytest.approx(law.ppf(q), rel=1e-4)
+        assert posterior.quantile(case.parameter, q)[0] == pytest.approx(distribution.ppf(q), rel=1e-4)
     # Dvoretzky, Kiefer, Wolfowitz with a false alarm of 2e-9.
     drawn = np.sort(posterior.sample(20_000)[case.parameter][:, 0])
-    assert np.max(np.abs(law.cdf(drawn) - np.arange(20_000) / 20_000)) < np.sqrt(20 / 40_000) + 2e-3
+    assert np.max(np.abs(distribution.cdf(drawn) - np.arange(20_000) / 20_000)) < np.sqrt(20 / 40_000) + 2e-3
 
 
 @pytest.mark.parametrize("family", CASES)

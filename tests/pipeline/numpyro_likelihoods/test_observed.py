@@ -13,8 +13,8 @@ from scipy import integrate, stats
 from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior
+from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.worlds import simulated_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ COUNTS: dict[str, tuple[dict[str, Any], Callable[[float, int], Any], list[float]
         [0.3, 0.5, 0.9],
     ),
 }
-"""Keys of the spec, the law of the total of n records, parameters."""
+"""Keys of the spec, the distribution of the total of n records, parameters."""
 
 SUMS: dict[str, tuple[dict[str, Any], Callable[[float, int], Any], list[float], str]] = {
     "exponential": ({"upper": "4"}, lambda r, n: stats.gamma(n, scale=1 / r), [0.5, 1.0, 3.0], "rate"),
@@ -123,7 +123,7 @@ def compiled(cells: NoisyStatistic, n_prior: str | None, **parameters: Floats) -
 @pytest.mark.parametrize("row", [[9, 14], [-3, 7]])
 @pytest.mark.parametrize("family", COUNTS)
 def test_sums_over_counts_are_those_written_out(family: str, row: list[int]) -> None:
-    keys, law, values = COUNTS[family]
+    keys, distribution, values = COUNTS[family]
     statistic = released({"family": family, **keys}, [row], epsilon="2")
     name = "rate" if family == "poisson" else "probability"
     upper, scale = int(statistic.plan.partition_total or 0), statistic.plan.scale
@@ -132,7 +132,7 @@ def test_sums_over_counts_are_those_written_out(family: str, row: list[int]) -> 
         total = 0.0
         for n in range(7):
             s = np.arange(400)
-            mass = law(value, n).pmf(s) if n else (s == 0).astype(float)
+            mass = distribution(value, n).pmf(s) if n else (s == 0).astype(float)
             total += float(np.sum(mass * np.exp(-(abs(row[0] - s) + abs(row[1] - upper * n + s)) / scale)))
         exact.append(np.log(total))
     assert differences(found(statistic, **{name: values})) == pytest.approx(
@@ -150,7 +150,7 @@ def test_sums_over_counts_are_those_written_out(family: str, row: list[int]) -> 
 def test_integrals_over_sums_are_those_of_a_quadrature(
     family: str, sums: tuple[float, float], epsilon: str
 ) -> None:
-    keys, law, values, name = SUMS[family]
+    keys, distribution, values, name = SUMS[family]
     steps = 2**10
     statistic = released({"family": family, **keys, "lattice_bits": "10"}, [[0, 0]])
     plan = statistic.plan
@@ -164,7 +164,7 @@ def test_integrals_over_sums_are_those_of_a_quadrature(
     for value in values:
         whole = float(np.exp(-(abs(first) + abs(second)) / scale))
         for n in range(1, 7):
-            of_n = law(value, n)
+            of_n = distribution(value, n)
             kinks = sorted([first, width * n - second])
 
             def integrand(s: float, of_n: Any = of_n, n: int = n) -> float:
@@ -186,7 +186,7 @@ def test_integrals_over_sums_are_those_of_a_quadrature(
 
 @pytest.mark.parametrize("family", ["exponential", "poisson"])
 def test_a_minimal_statistic_has_one_noise_and_a_known_n(family: str) -> None:
-    keys, law, values = (SUMS if family == "exponential" else COUNTS)[family][:3]
+    keys, distribution, values = (SUMS if family == "exponential" else COUNTS)[family][:3]
     bits = {"lattice_bits": "10"} if family == "exponential" else {}
     statistic = released({"family": family, **keys, **bits}, [[0]], public_n=5)
     total, noise_sd = statistic.quantity("total")
@@ -196,7 +196,7 @@ def test_a_minimal_statistic_has_one_noise_and_a_known_n(family: str) -> None:
     (total,), _ = statistic.quantity("total")
     exact = []
     for value in values:
-        of_n = law(value, 5)
+        of_n = distribution(value, 5)
         if family == "poisson":
             s = np.arange(200)
             exact.append(np.log(np.sum(of_n.pmf(s) * np.exp(-abs(total - s) / scale))))
@@ -286,13 +286,13 @@ def test_pooled_posteriors_are_products_of_these_likelihoods(
 def log_prior_density(posterior: Any, grid: Floats) -> Floats:
     """The prior's log density, by scipy."""
     prior = posterior.prior
-    laws: dict[str, Callable[[], Any]] = {
+    distributions: dict[str, Callable[[], Any]] = {
         "Beta": lambda: stats.beta(prior.concentration1, prior.concentration0),
         "Gamma": lambda: stats.gamma(prior.concentration, scale=1 / prior.rate),
         "InverseGamma": lambda: stats.invgamma(prior.concentration, scale=prior.scale),
         "Normal": lambda: stats.norm(prior.loc, prior.scale),
     }
-    density: Floats = laws[type(prior).__name__]().logpdf(grid)
+    density: Floats = distributions[type(prior).__name__]().logpdf(grid)
     return density
 
 
@@ -309,9 +309,9 @@ def log_prior_density(posterior: Any, grid: Floats) -> Floats:
 def test_numbers_that_no_parameter_can_be_are_refused(
     family: str, parameters: dict[str, Any], rule: str
 ) -> None:
-    world = simulated_world(family, n=20)
-    nothing = np.zeros((1, len(world.plan.components)), dtype=object)
-    cell = world.noisy(nothing, nothing)
+    generative_model = generative_model_for(family, n=20)
+    nothing = np.zeros((1, len(generative_model.plan.components)), dtype=object)
+    cell = generative_model.noisy(nothing, nothing)
     (name,) = parameters
     with pytest.raises(UsageError, match=rf"{name} has to be numbers that are .*{rule}"):
         likelihood.log_likelihood(cell, **parameters)
@@ -319,10 +319,10 @@ def test_numbers_that_no_parameter_can_be_are_refused(
 
 def test_distributions_of_tables_may_follow_one_another() -> None:
     """Each of the rows of a table is a distribution: their sum is not 1."""
-    world = simulated_world("markov_chain", n=20)
-    nothing = np.zeros((1, len(world.plan.components)), dtype=object)
-    cell = world.noisy(nothing, nothing)
-    states = int(np.sqrt(len(world.plan.components)))
+    generative_model = generative_model_for("markov_chain", n=20)
+    nothing = np.zeros((1, len(generative_model.plan.components)), dtype=object)
+    cell = generative_model.noisy(nothing, nothing)
+    states = int(np.sqrt(len(generative_model.plan.components)))
     found = likelihood.log_likelihood(cell, probability=np.full((1, states**2), 1.0 / states))
     assert np.all(np.isfinite(np.asarray(found)))
 

@@ -99,23 +99,24 @@ def of_family(
     root: Floats | None,
     classes: Floats | None,
 ) -> float:
-    """Sum over all vectors of joint counts of class and features; each feature is its noisy table and law.
+    """Sum over all vectors of joint counts of class and features; each feature is its noisy table and
+    distribution.
 
     `root` has the probabilities of the classes, else they are drawn uniformly; `classes` is a noisy count.
     """
     n_classes = len(features[0][0])
     shape = (n_classes, *(noisy.shape[1] for noisy, _ in features))
     joint = np.ones(shape)
-    for axis, (_, law) in enumerate(features, start=1):
-        joint = joint * law.reshape(
+    for axis, (_, distribution) in enumerate(features, start=1):
+        joint = joint * distribution.reshape(
             [n_classes, *(-1 if each == axis else 1 for each in range(1, len(shape)))]
         )
     if root is not None:
         joint = joint * root.reshape(-1, *[1] * len(features))
     terms = []
     for n in range(MOST + 1):
-        for places in combinations_with_replacement(range(joint.size), n):
-            counts = np.bincount(np.array(places, dtype=int), minlength=joint.size).reshape(shape)
+        for positions in combinations_with_replacement(range(joint.size), n):
+            counts = np.bincount(np.array(positions, dtype=int), minlength=joint.size).reshape(shape)
             m = counts.reshape(n_classes, -1).sum(axis=1)
             log_p = gammaln(n + 1) - gammaln(counts + 1).sum() + np.sum(counts * np.log(joint))
             if root is None:

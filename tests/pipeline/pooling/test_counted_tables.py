@@ -59,9 +59,9 @@ def enumerated(entry: dict[str, Any], parts: list[NoisyStatistic]) -> tuple[Floa
             own = own + log_dirichlet(TABLES.reshape(-1, 2, 2).sum(axis=2))
         shared = (shared[:, None] + TABLES).reshape(-1, 4)
         log_weight = (log_weight[:, None] + own).ravel()
-        shared, place = np.unique(shared, axis=0, return_inverse=True)
+        shared, position = np.unique(shared, axis=0, return_inverse=True)
         top = log_weight.max()
-        log_weight = np.log(np.bincount(place.ravel(), np.exp(log_weight - top))) + top
+        log_weight = np.log(np.bincount(position.ravel(), np.exp(log_weight - top))) + top
     table = shared.reshape(-1, 2, 2)
     if family == "contingency":
         blocks = [shared]

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from suffice.pipeline.engines.network import posterior
-from suffice.pipeline.engines.network.pooled import pooled_network_law
+from suffice.pipeline.engines.network.pooled import pooled_network_distribution
 from suffice.pipeline.engines.network.posterior import NoisyTables
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.pooling.roll_up import roll_up
@@ -24,7 +24,7 @@ from support.noisy import noisy_statistic, statistic_plan
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.engines.pooled.multinomial import PooledTablesLaw
+    from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
@@ -63,7 +63,7 @@ def _short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posterior, "_LEAST_THIN", 1)
 
 
-def law(releases: list[Tables], noise: float = 1.0) -> PooledTablesLaw:
+def distribution(releases: list[Tables], noise: float = 1.0) -> PooledTablesDistribution:
     """One cell, many times over, with so many times its noise believed."""
     data_sets = []
     for tables, scale, n_prior in releases:
@@ -71,8 +71,8 @@ def law(releases: list[Tables], noise: float = 1.0) -> PooledTablesLaw:
             np.tile(np.array(numbers, float).reshape(table.shape), (REPEATS, *[1] * len(table.shape)))
             for numbers, table in zip(tables, CHAIN, strict=True)
         ]
-        data_sets.append(NoisyTables(looks=((counts, noise * scale),), n_prior=n_prior))
-    return pooled_network_law(CHAIN, data_sets, PRIORS)
+        data_sets.append(NoisyTables(observations=((counts, noise * scale),), n_prior=n_prior))
+    return pooled_network_distribution(CHAIN, data_sets, PRIORS)
 
 
 def latent(tables: list[list[int]], scale: float, n_prior: NPrior) -> tuple[Floats, Floats]:
@@ -112,7 +112,7 @@ def enumerated(releases: list[Tables]) -> Floats:
     return expected
 
 
-def distance(found: PooledTablesLaw, expected: Floats) -> float:
+def distance(found: PooledTablesDistribution, expected: Floats) -> float:
     """The largest t statistic of means and mean squares over the repeated cells."""
     mean, sd = found.mean("probability"), found.sd("probability")
     moments = np.concatenate([mean, sd**2 + mean**2], axis=1)
@@ -126,7 +126,7 @@ LIMIT = float(stats.t.isf(FALSE_ALARM / (2 * 20), REPEATS - 1))
 @pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.audit)])
 def test_pooled_moments_equal_enumeration(order: int) -> None:
     """In either order of the releases, with a limit of 14 standard errors of sixteen cells."""
-    assert distance(law(RELEASES[::order]), enumerated(RELEASES)) < LIMIT
+    assert distance(distribution(RELEASES[::order]), enumerated(RELEASES)) < LIMIT
 
 
 def test_half_of_the_noise_is_seen() -> None:
@@ -135,12 +135,12 @@ def test_half_of_the_noise_is_seen() -> None:
     To hide it, sixteen cells would have to scatter eight times as much as they do: a chi squared of 15
     degrees of freedom above 900, with a chance far under 1e-6.
     """
-    assert distance(law(RELEASES, 0.5), enumerated(RELEASES)) > LIMIT
+    assert distance(distribution(RELEASES, 0.5), enumerated(RELEASES)) > LIMIT
 
 
 def test_a_release_that_says_nothing_changes_nothing() -> None:
     blank: Tables = ([[0, 0], [0] * 4, [0] * 4], 1e9, Uniform(0, 4))
-    assert distance(law([RELEASES[0], blank]), enumerated(RELEASES[:1])) < LIMIT
+    assert distance(distribution([RELEASES[0], blank]), enumerated(RELEASES[:1])) < LIMIT
 
 
 def network(nodes: dict[str, Any], rows: list[list[int]], epsilon: str = "1") -> NoisyStatistic:

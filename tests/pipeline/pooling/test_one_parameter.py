@@ -9,15 +9,15 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.distributions.on_grid import GridLaw
-from suffice.pipeline.engines.pooled.importance_sampling import PooledLaw
+from suffice.pipeline.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.engines.pooled.importance_sampling import PooledDistribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.record_count import Uniform
+from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.worlds import simulated_world
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,16 +47,16 @@ def joint(parts: list[NoisyStatistic], prior: Any = None, n_prior: Any = N_PRIOR
     return pooled(parts, prior=prior, n_prior=n_prior, clipping="ignored", rng=np.random.default_rng())
 
 
-def log_law_of(family: str, total: Floats, n: int, theta: Floats) -> Floats:
-    """Log law of the sum of n records, (n_parameters, n_totals)."""
+def log_distribution_of(family: str, total: Floats, n: int, theta: Floats) -> Floats:
+    """Log distribution of the sum of n records, (n_parameters, n_totals)."""
     match family:
         case "bernoulli" | "binomial":
-            log_law = stats.binom.logpmf(total, n if family == "bernoulli" else 3 * n, theta)
+            log_distribution = stats.binom.logpmf(total, n if family == "bernoulli" else 3 * n, theta)
         case "poisson":
-            log_law = stats.poisson.logpmf(total, n * theta)
+            log_distribution = stats.poisson.logpmf(total, n * theta)
         case _:
-            log_law = stats.gamma.logpdf(total, n, scale=1 / theta)
-    return np.asarray(log_law, dtype=np.float64)
+            log_distribution = stats.gamma.logpdf(total, n, scale=1 / theta)
+    return np.asarray(log_distribution, dtype=np.float64)
 
 
 def log_likelihood(statistic: NoisyStatistic, parameter: Floats) -> Floats:
@@ -71,11 +71,13 @@ def log_likelihood(statistic: NoisyStatistic, parameter: Floats) -> Floats:
     for n in range(N_PRIOR.lower, N_PRIOR.upper + 1):
         amount = np.arange(-10.0 * reach, 40.0 * reach) if n else np.zeros(1)
         total, theta = lower * n + step * amount, parameter[:, None]
-        log_law = np.zeros((len(parameter), 1)) if n == 0 else log_law_of(plan.family, total, n, theta)
+        log_distribution = (
+            np.zeros((len(parameter), 1)) if n == 0 else log_distribution_of(plan.family, total, n, theta)
+        )
         if plan.family == "exponential" and n:
-            log_law = log_law + np.log(step)
+            log_distribution = log_distribution + np.log(step)
         noise = (np.abs(first - amount) + np.abs(second - (reach * n - amount))) / plan.scale
-        terms.append(np.logaddexp.reduce(log_law - noise, axis=1))
+        terms.append(np.logaddexp.reduce(log_distribution - noise, axis=1))
     log_sum: Floats = np.logaddexp.reduce(terms, axis=0)
     return log_sum
 
@@ -91,28 +93,28 @@ PROBLEMS: list[tuple[dict[str, str], list[list[float]], list[str], Any, Any, Flo
 ]
 
 
-@pytest.mark.parametrize(("entry", "shares", "epsilons", "prior", "law", "places"), PROBLEMS)
+@pytest.mark.parametrize(("entry", "shares", "epsilons", "prior", "distribution", "positions"), PROBLEMS)
 def test_moments_and_quantiles_are_those_of_the_product(
     entry: dict[str, str],
     shares: list[list[float]],
     epsilons: list[str],
     prior: Any,
-    law: Any,
-    places: Floats,
+    distribution: Any,
+    positions: Floats,
 ) -> None:
     parts = [noisy(entry, share, epsilon) for share, epsilon in zip(shares, epsilons, strict=True)]
     posterior = joint(parts, prior)
     (name,) = posterior.parameters
-    log_value = law.logpdf(places) + sum(log_likelihood(part, places) for part in parts)
+    log_value = distribution.logpdf(positions) + sum(log_likelihood(part, positions) for part in parts)
     share = np.exp(log_value - log_value.max())
     share /= share.sum()
-    mean = share @ places
-    sd = np.sqrt(share @ (places - mean) ** 2)
+    mean = share @ positions
+    sd = np.sqrt(share @ (positions - mean) ** 2)
     # The sum over a lattice stands for an integral where sums are continuous, and the grid has an end.
     assert abs(posterior.mean(name)[0] - mean) < 2e-3 * sd
     assert posterior.sd(name)[0] == pytest.approx(sd, rel=2e-3)
     for level in (0.025, 0.5, 0.975):
-        below = np.interp(posterior.quantile(name, level)[0], places, np.cumsum(share) - share / 2)
+        below = np.interp(posterior.quantile(name, level)[0], positions, np.cumsum(share) - share / 2)
         assert below == pytest.approx(level, abs=3e-3)
     assert posterior.diagnostics == {}
     draws = posterior.sample(4000, np.random.default_rng())[name]
@@ -121,11 +123,15 @@ def test_moments_and_quantiles_are_those_of_the_product(
 
 def typical(family: str) -> tuple[list[NoisyStatistic], Any, Any]:
     """Two data sets that hardly vary, averages of 400 that the model draws, behind noise of 0 and 1 scale."""
-    world, rng = simulated_world(family, n=40), np.random.default_rng()
-    sums = world.sums(world.truth(400, rng), np.full(400, 40), rng).clipped
+    generative_model, rng = generative_model_for(family, n=40), np.random.default_rng()
+    sums = generative_model.sums(generative_model.truth(400, rng), np.full(400, 40), rng).clipped
     exact = (np.sum(sums, axis=0) // 400)[None]
-    steps = np.full((1, len(world.plan.components)), int(world.plan.scale))
-    return [world.noisy(exact, moved) for moved in (0 * steps, steps)], world.prior, world.believed_n_prior
+    steps = np.full((1, len(generative_model.plan.components)), int(generative_model.plan.scale))
+    return (
+        [generative_model.noisy(exact, moved) for moved in (0 * steps, steps)],
+        generative_model.prior,
+        generative_model.believed_n_prior,
+    )
 
 
 @pytest.mark.parametrize("family", ONE_PARAMETER)
@@ -136,7 +142,7 @@ def test_one_release_is_itself_and_order_does_not_matter(family: str) -> None:
         joint(parts[:1], prior, n_prior),
     )
     together, swapped = joint(parts, prior, n_prior), joint(parts[::-1], prior, n_prior)
-    assert isinstance(together.law, GridLaw)
+    assert isinstance(together.distribution, GriddedDistribution)
     (name,) = own.parameters
     for one, other in ((own, alone), (together, swapped)):
         assert np.all(np.abs(one.mean(name) - other.mean(name)) < 1e-3 * one.sd(name))
@@ -170,19 +176,19 @@ def test_data_that_disagree_behind_wide_noise_and_a_private_n_are_pooled() -> No
     rows = [[1205.0, 364.0], [1256.0, 159.0]]
     parts = [noisy(BERNOULLI, row, "0.2") for row in rows]
     posterior = joint(parts, n_prior=Uniform(0, 3000))
-    places = np.linspace(0.1, 0.28, 91)
-    log_value = np.zeros(len(places))
+    positions = np.linspace(0.1, 0.28, 91)
+    log_value = np.zeros(len(positions))
     for part, row in zip(parts, rows, strict=True):
         scale = float(part.plan.scale)
         away = np.arange(-60.0 * scale, 60.0 * scale, 2.0).round()
         false, true = (row[0] + away)[:, None], np.maximum(row[1] + away, 0.0)
-        log_law = stats.binom.logpmf(true, false + true, places[:, None, None])
-        log_law -= (np.abs(false - row[0]) + np.abs(true - row[1])) / scale
-        log_value += np.logaddexp.reduce(log_law.reshape(len(places), -1), axis=1)
+        log_distribution = stats.binom.logpmf(true, false + true, positions[:, None, None])
+        log_distribution -= (np.abs(false - row[0]) + np.abs(true - row[1])) / scale
+        log_value += np.logaddexp.reduce(log_distribution.reshape(len(positions), -1), axis=1)
     share = np.exp(log_value - log_value.max())
     share /= share.sum()
-    mean = share @ places
-    sd = np.sqrt(share @ (places - mean) ** 2)
+    mean = share @ positions
+    sd = np.sqrt(share @ (positions - mean) ** 2)
     assert abs(posterior.mean("probability")[0] - mean) < 1e-2 * sd
     assert posterior.sd("probability")[0] == pytest.approx(sd, rel=1e-2)
 
@@ -210,5 +216,5 @@ def test_priors_that_are_no_conjugate_ones_pool_as_well() -> None:
 def test_conjugate_priors_with_their_mass_at_an_end_fall_back_on_labelled_draws() -> None:
     parts = [noisy(BERNOULLI, [9, 3], "1"), noisy(BERNOULLI, [4, 8], "1")]
     posterior = joint(parts, "Beta(0.1, 0.1)")
-    assert isinstance(posterior.law, PooledLaw)
+    assert isinstance(posterior.distribution, PooledDistribution)
     assert posterior.diagnostics["sampler"] == "importance"

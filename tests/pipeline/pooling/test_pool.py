@@ -91,10 +91,10 @@ def test_months_pool_to_their_common_parameter(put: Put) -> None:
     assert ratio == pytest.approx(3**-0.5 * np.ones(3), rel=0.1)
     assert posterior.diagnostics == {}
     assert alone.diagnostics == {}
-    again = suffice.pool("cancelled", disjoint=parts, rng=3, where={"origin": "JFK"})
-    assert again.sample(5, rng=1)["probability"].shape == (5, 1)
+    further = suffice.pool("cancelled", disjoint=parts, rng=3, where={"origin": "JFK"})
+    assert further.sample(5, rng=1)["probability"].shape == (5, 1)
     repeated = suffice.pool("cancelled", disjoint=parts, rng=3, where={"origin": "JFK"})
-    assert np.array_equal(again.mean("probability"), repeated.mean("probability"))
+    assert np.array_equal(further.mean("probability"), repeated.mean("probability"))
 
 
 def test_cells_pool_by_their_keys_in_whatever_order(put: Put) -> None:
@@ -105,7 +105,7 @@ def test_cells_pool_by_their_keys_in_whatever_order(put: Put) -> None:
     assert posterior.mean("probability") == pytest.approx([0.1, 0.2, 0.05], abs=0.004)
 
 
-def test_two_looks_at_the_same_counts_are_narrower_than_one(put: Put) -> None:
+def test_two_observations_at_the_same_counts_are_narrower_than_one(put: Put) -> None:
     noisy = {**ROW, "epsilon": "0.04"}
     first, second = put(privacy=noisy), put(privacy={**ROW, "epsilon": "0.4"})
     posterior = suffice.pool("cancelled", same_data=[first, second])
@@ -118,7 +118,7 @@ def test_two_looks_at_the_same_counts_are_narrower_than_one(put: Put) -> None:
 def test_what_is_not_known_to_be_related_so_is_refused(put: Put) -> None:
     january, february = put("2013-01"), put("2013-02")
     year, crew = put(), put("2013-02", dataset="crew")
-    again = put(privacy={**ROW, "epsilon": "2"})
+    further = put(privacy={**ROW, "epsilon": "2"})
     bounds = {**STATISTICS, "delay": {**STATISTICS["delay"], "upper": 200}}
     refused: list[tuple[str, dict[str, Any], str]] = [
         ("cancelled", {}, "disjoint=.*same_data="),
@@ -128,7 +128,7 @@ def test_what_is_not_known_to_be_related_so_is_refused(put: Put) -> None:
         ("cancelled", {"disjoint": [january, year]}, "may share rows"),
         ("cancelled", {"disjoint": [january, crew]}, "different datasets"),
         ("cancelled", {"same_data": [january, february]}, "do not meet"),
-        ("cancelled", {"disjoint": [year, again], "vouched": True}, "are same_data, not disjoint"),
+        ("cancelled", {"disjoint": [year, further], "vouched": True}, "are same_data, not disjoint"),
         ("cancelled", {"same_data": [january, february], "vouched": True}, "are disjoint, not same_data"),
         ("cancelled", {"disjoint": "january"}, "a list of what"),
         ("cancelled", {"same_data": [january, None]}, "a list of what"),
@@ -263,8 +263,8 @@ def test_means_and_variances_pool_too(put: Put) -> None:
     # The ratio is 0.786.
     assert np.all(posterior.sd("mean") < 0.9 * alone.sd("mean"))
     assert posterior.sample(3)["variance"].shape == (3, 1)
-    again = suffice.pool("delay", same_data=[put(), put()], where={"origin": "JFK"})
-    assert np.all(again.sd("mean") < put().posterior("delay", where={"origin": "JFK"}).sd("mean"))
+    further = suffice.pool("delay", same_data=[put(), put()], where={"origin": "JFK"})
+    assert np.all(further.sd("mean") < put().posterior("delay", where={"origin": "JFK"}).sd("mean"))
 
 
 def test_means_and_variances_pool_under_a_density(put: Put) -> None:
@@ -275,10 +275,10 @@ def test_means_and_variances_pool_under_a_density(put: Put) -> None:
     )
     alone = first.posterior("delay", where=where, prior=prior)
     apart = suffice.pool("delay", disjoint=[first, put("2013-02")], where=where, prior=prior)
-    again = suffice.pool("delay", same_data=[put(), put()], where=where, prior=prior)
-    assert str(apart.prior) == str(again.prior) == prior
+    further = suffice.pool("delay", same_data=[put(), put()], where=where, prior=prior)
+    assert str(apart.prior) == str(further.prior) == prior
     # Noise hides most of the few rows: other rows say more than another look at the same.
-    assert apart.sd("mean")[0] < again.sd("mean")[0] < alone.sd("mean")[0]
+    assert apart.sd("mean")[0] < further.sd("mean")[0] < alone.sd("mean")[0]
 
 
 def test_moments_weighed_otherwise_are_of_the_same_data_and_another_lattice_is_not(put: Put) -> None:
@@ -298,18 +298,18 @@ def test_moments_weighed_otherwise_are_of_the_same_data_and_another_lattice_is_n
 
 
 def test_new_rows_come_from_the_familys_own_model(put: Put) -> None:
-    """Against the law of a beta-binomial and of a normal with these parameters."""
+    """Against the distribution of a beta-binomial and of a normal with these parameters."""
     release = put()
     posterior = release.posterior("cancelled", method="plug-in", where={"origin": "JFK"})
     draws = 20_000
     predicted = posterior.predictive(50, draws, rng=np.random.default_rng())
     assert set(predicted) == {"n", "total"}
     assert np.all(predicted["n"] == 50)
-    law = stats.betabinom(50, 201, 801)
+    distribution = stats.betabinom(50, 201, 801)
     reach = 6 / np.sqrt(draws)
     assert predicted["total"].shape == (draws, 1)
-    assert np.mean(predicted["total"]) == pytest.approx(law.mean(), abs=reach * law.std())
-    assert np.std(predicted["total"]) == pytest.approx(law.std(), rel=2 * reach)
+    assert np.mean(predicted["total"]) == pytest.approx(distribution.mean(), abs=reach * distribution.std())
+    assert np.std(predicted["total"]) == pytest.approx(distribution.std(), rel=2 * reach)
     delays = release.posterior("delay", method="plug-in", where={"origin": "JFK"})
     new = delays.predictive(draws=draws, rng=np.random.default_rng())
     expected = np.sqrt(delays.mean("variance")[0] + delays.sd("mean")[0] ** 2)

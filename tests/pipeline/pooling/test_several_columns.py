@@ -36,7 +36,7 @@ PRIORS: dict[str, Any] = {
 
 
 def target_of(*, linear: bool, rng: np.random.Generator) -> Target:
-    """A data set of two columns with a normal law of its own for the first of them, far from the kinks."""
+    """Two columns, the first with a normal distribution of its own, far from the kinks."""
     own = NormalEvidence(
         loc=rng.normal(size=1) / 5, precision=1.3, df=6.0, scale=np.array([[0.8]]), linear=linear
     )
@@ -72,7 +72,7 @@ def test_the_gradient_over_all_data_sets_is_that_of_the_density(linear: bool) ->
         slope = (target(x + step)[0] - target(x - step)[0]) / 2e-5
         assert gradient[coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
     first, second = (
-        part.state(x[place : place + size]) for place, part in ((0, targets[0]), (size, targets[1]))
+        part.state(x[position : position + size]) for position, part in ((0, targets[0]), (size, targets[1]))
     )
     total = target.total(x)
     assert total.n == pytest.approx(first.n + second.n)
@@ -117,7 +117,7 @@ def test_without_noise_to_speak_of_the_data_sets_are_one(entry: dict[str, Any]) 
     assert posterior.diagnostics["sampler"].startswith("MCMC")
     for parameter in posterior.parameters:
         sd = plain.sd(parameter)
-        # Means of conditional laws that hardly differ: six standard errors, and a little noise.
+        # Means of conditional distributions that hardly differ: six standard errors, and a little noise.
         reach = 6 / np.sqrt(posterior.diagnostics["fewest_effective_draws"]) + 0.1
         assert np.all(np.abs(posterior.mean(parameter) - plain.mean(parameter)) < reach * sd)
         assert posterior.sd(parameter) == pytest.approx(sd, rel=0.1)

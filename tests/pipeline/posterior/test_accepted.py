@@ -17,16 +17,16 @@ from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture, parse_mixture
+from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.worlds import simulated_world
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_a_family_takes_what_its_errors_name_and_nothing_else(family: str) -> None:
-    world, rng = simulated_world(family, n=20), np.random.default_rng()
-    exact = world.sums(world.truth(1, rng), np.array([20]), rng).clipped
-    statistic = world.noisy(exact, np.zeros((1, len(world.plan.components)), dtype=int))
-    own: Any = world.prior
+    generative_model, rng = generative_model_for(family, n=20), np.random.default_rng()
+    exact = generative_model.sums(generative_model.truth(1, rng), np.array([20]), rng).clipped
+    statistic = generative_model.noisy(exact, np.zeros((1, len(generative_model.plan.components)), dtype=int))
+    own: Any = generative_model.prior
     said = accepted_priors(FAMILIES[family])
     assert said.startswith(FAMILIES[family].prior.__name__)
     within = Density(np.zeros_like, 0.2, 0.4)
@@ -34,7 +34,10 @@ def test_a_family_takes_what_its_errors_name_and_nothing_else(family: str) -> No
         (Mixture(1, own, 2, own), "Mixture of such"),
         (within, "any density of one number"),
         (Independent(mean=stats.norm(), sd=stats.gamma(4)), "Independent"),
-        (Gamma(1, 1) if isinstance(world.prior, Beta | Dirichlet) else Beta(1, 1), "no family takes this"),
+        (
+            Gamma(1, 1) if isinstance(generative_model.prior, Beta | Dirichlet) else Beta(1, 1),
+            "no family takes this",
+        ),
     ]
     for prior, word in offered:
         if word in said:
@@ -80,7 +83,7 @@ def test_a_prior_that_leaves_its_domain_is_told_what_can_be_written_as_text() ->
     assert posterior_of(statistic, prior="TruncatedNormal(0.3, 0.1, 0, 1)").mean("probability")[0] > 0
 
 
-def fails(*_places: Any) -> Any:
+def fails(*_positions: Any) -> Any:
     """A density with a mistake in it."""
     nothing: dict[str, int] = {}
     return nothing["rate"]

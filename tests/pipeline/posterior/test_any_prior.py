@@ -62,7 +62,7 @@ SUMS: dict[str, Callable[[Floats, int, Floats], Floats]] = {
 
 
 def enumerated(
-    statistic: NoisyStatistic, prior: Any, n_prior: NPrior, places: Floats, weights: Floats
+    statistic: NoisyStatistic, prior: Any, n_prior: NPrior, positions: Floats, weights: Floats
 ) -> tuple[float, float, Floats]:
     """Mean, standard deviation and probabilities of the places of the first cell's parameter."""
     family, scale = statistic.plan.family, statistic.plan.scale
@@ -73,17 +73,17 @@ def enumerated(
     terms = []
     for n in range(n_prior.support[0], n_prior.support[1] + 1):
         total = np.arange(400.0) if n else np.zeros(1)
-        log_law = SUMS[family](total, n, places[:, None]) if n else np.zeros((len(places), 1))
+        log_distribution = SUMS[family](total, n, positions[:, None]) if n else np.zeros((len(positions), 1))
         noise = np.abs(values[0] - total)
         if len(values) == 2:
             noise = noise + np.abs(values[1] - (reach * n - total))
         log_n = n_prior.log_prob(np.array([float(n)]))[0]
-        terms.append(np.logaddexp.reduce(log_law - noise / scale + log_n, axis=1))
-    log_value = np.logaddexp.reduce(terms, axis=0) + prior(places)
+        terms.append(np.logaddexp.reduce(log_distribution - noise / scale + log_n, axis=1))
+    log_value = np.logaddexp.reduce(terms, axis=0) + prior(positions)
     share = np.exp(log_value - log_value.max()) * weights
     share /= share.sum()
-    mean = float(share @ places)
-    return mean, math.sqrt(share @ (places - mean) ** 2), share
+    mean = float(share @ positions)
+    return mean, math.sqrt(share @ (positions - mean) ** 2), share
 
 
 def panels(edges: Floats) -> tuple[Floats, Floats]:
@@ -132,15 +132,15 @@ def test_moments_and_quantiles_are_those_of_enumeration(
     levels = (0.025, 0.5, 0.975)
     quantiles = [posterior.quantile(name, level)[0] for level in levels]
     edges = np.concatenate([edges, np.linspace(0.1, 1, 91), quantiles, ends])
-    places, weights = panels(np.unique(np.clip(edges, *ends)))
-    mean, sd, share = enumerated(statistic, density.log_density, n_prior, places, weights)
+    positions, weights = panels(np.unique(np.clip(edges, *ends)))
+    mean, sd, share = enumerated(statistic, density.log_density, n_prior, positions, weights)
     if prior is HALF_CAUCHY and not public and n_prior.support[0] == 0:
         assert posterior.mean(name)[0] == math.inf  # no rows at all leave the prior, which has no mean
     else:
         assert abs(posterior.mean(name)[0] - mean) < 1e-4 * sd
         assert posterior.sd(name)[0] == pytest.approx(sd, rel=1e-4)
     for level, quantile in zip(levels, quantiles, strict=True):
-        assert abs(share[places < quantile].sum() - level) < 2e-4
+        assert abs(share[positions < quantile].sum() - level) < 2e-4
 
 
 CONJUGATE: list[tuple[str, Prior, Any]] = [
@@ -178,7 +178,7 @@ def test_a_conjugate_density_gives_the_conjugate_result(
     assert found.sd(name)[finite] == pytest.approx(sd[finite], rel=2e-4)
 
 
-def test_draws_follow_the_law() -> None:
+def test_draws_follow_the_distribution() -> None:
     statistic = released("poisson", [[5, 4], [30, 2]])
     posterior = posterior_of(statistic, prior=stats.lognorm(0.5, scale=2), n_prior=Reciprocal(100))
     draws = posterior.sample(20_000, np.random.default_rng())["rate"]

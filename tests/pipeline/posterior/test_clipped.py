@@ -14,15 +14,15 @@ from suffice.pipeline.calibration.calibrate import simulate
 from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior import clipped_cells
-from suffice.pipeline.posterior.clipped import clipped_law
+from suffice.pipeline.posterior.clipped import clipped_distribution
 from suffice.pipeline.posterior.clipped_cells import LARGEST_BOUND, PartlyClipped
 from suffice.pipeline.posterior.infer import noise_aware_posterior, posterior_of
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.worlds import simulated_world
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,56 +60,58 @@ def released(
     return noisy_statistic(plan, values, public_n=public_n)
 
 
-def law_of(family: str, place: Floats) -> Floats:
+def distribution_of(family: str, position: Floats) -> Floats:
     """Chances of a clipped record at places on the line, from the distribution functions of scipy."""
     upper = int(ENTRIES[family]["upper"])
     count = np.arange(float(upper))
     given: Any
     if family == "poisson":
-        given = stats.poisson(np.exp(place)[:, None])
+        given = stats.poisson(np.exp(position)[:, None])
     else:
         successes = float(ENTRIES[family].get("successes", 1))
-        given = stats.nbinom(successes, 1.0 / (1.0 + np.exp(-place[:, None])))
+        given = stats.nbinom(successes, 1.0 / (1.0 + np.exp(-position[:, None])))
     return np.concatenate([given.pmf(count), given.sf(upper - 1)], axis=1)
 
 
-def log_prior(family: str, prior: Any, place: Floats) -> Floats:
+def log_prior(family: str, prior: Any, position: Floats) -> Floats:
     if isinstance(prior, Mixture):
-        parts = [log_prior(family, part, place) for part in prior.components]
+        parts = [log_prior(family, part, position) for part in prior.components]
         return np.asarray(np.logaddexp.reduce(np.log(prior.weights)[:, None] + np.array(parts)))
     if isinstance(prior, Gamma):
         prior = stats.gamma(prior.concentration, scale=1 / prior.rate)
     if isinstance(prior, Beta):
         prior = stats.beta(prior.concentration1, prior.concentration0)
     if family == "poisson":
-        return np.asarray(prior.logpdf(np.exp(place)) + place)
-    inside = 1.0 / (1.0 + np.exp(-place))
+        return np.asarray(prior.logpdf(np.exp(position)) + position)
+    inside = 1.0 / (1.0 + np.exp(-position))
     return np.asarray(prior.logpdf(inside) + np.log(inside) + np.log1p(-inside))
 
 
 def enumerated(family: str, statistic: NoisyStatistic, prior: Any, n_prior: NPrior) -> tuple[Floats, Floats]:
     """Parameters, and probabilities of them for the first cell: every N, every sum."""
-    place = np.linspace(-40.0, 12.0 if family == "poisson" else 34.0, 6001)
-    chance = law_of(family, place)
+    position = np.linspace(-40.0, 12.0 if family == "poisson" else 34.0, 6001)
+    chance = distribution_of(family, position)
     upper, scale = chance.shape[1] - 1, statistic.plan.scale
     values = statistic.values[0].astype(float)
-    weight = np.zeros(len(place))
-    law = np.ones((len(place), 1))
+    weight = np.zeros(len(position))
+    distribution = np.ones((len(position), 1))
     low, high = n_prior.support
     for n in range(high + 1):
-        total = np.arange(float(law.shape[1]))
+        total = np.arange(float(distribution.shape[1]))
         distance = np.abs(total - values[0])
         if len(values) > 1:
             distance = distance + np.abs(upper * n - total - values[1])
         if n >= low:
-            weight += np.exp(n_prior.log_prob(np.array([float(n)]))) * (law @ np.exp(-distance / scale))
-        longer = np.zeros((len(place), law.shape[1] + upper))
+            weight += np.exp(n_prior.log_prob(np.array([float(n)]))) * (
+                distribution @ np.exp(-distance / scale)
+            )
+        longer = np.zeros((len(position), distribution.shape[1] + upper))
         for count in range(upper + 1):
-            longer[:, count : count + law.shape[1]] += law * chance[:, count : count + 1]
-        law = longer
-    log_weight = np.log(weight) + log_prior(family, prior, place)
+            longer[:, count : count + distribution.shape[1]] += distribution * chance[:, count : count + 1]
+        distribution = longer
+    log_weight = np.log(weight) + log_prior(family, prior, position)
     share = np.exp(log_weight - log_weight.max())
-    parameter = np.exp(place) if family == "poisson" else 1.0 / (1.0 + np.exp(-place))
+    parameter = np.exp(position) if family == "poisson" else 1.0 / (1.0 + np.exp(-position))
     return parameter, share / share.sum()
 
 
@@ -131,15 +133,15 @@ def test_posteriors_are_those_of_enumeration(
     public_n = n_prior.n if isinstance(n_prior, Fixed) else None
     statistic = released(family, [sums], epsilon=epsilon, public_n=public_n)
     given = PRIORS[family][which]
-    law = clipped_law([statistic], Density.of(given) or given, [n_prior])
+    distribution = clipped_distribution([statistic], Density.of(given) or given, [n_prior])
     parameter, share = enumerated(family, statistic, given, n_prior)
     mean = float(share @ parameter)
     sd = float(np.sqrt(share @ (parameter - mean) ** 2))
-    (name,) = law.parameters
-    assert abs(law.mean(name)[0] - mean) < 1e-6 * sd
-    assert law.sd(name)[0] == pytest.approx(sd, rel=1e-5)
+    (name,) = distribution.parameters
+    assert abs(distribution.mean(name)[0] - mean) < 1e-6 * sd
+    assert distribution.sd(name)[0] == pytest.approx(sd, rel=1e-5)
     levels = (0.025, 0.5, 0.975)
-    found = law.quantiles(name, levels, 1, np.random.default_rng())[0]
+    found = distribution.quantiles(name, levels, 1, np.random.default_rng())[0]
     below = np.cumsum(share) - share / 2.0
     assert np.interp(found, parameter, below) == pytest.approx(levels, abs=1e-3)
 
@@ -150,12 +152,12 @@ def counted(upper: str, sums: list[list[int]], *, epsilon: str = "1") -> NoisySt
     return noisy_statistic(plan, np.array(sums, dtype=object))
 
 
-def test_where_little_is_clipped_both_laws_agree() -> None:
+def test_where_little_is_clipped_both_distributions_agree() -> None:
     """Rates of 3 behind a bound of 14: one record in 10^6 is clipped, and the shift is below 1e-3 sd."""
     statistic = counted("14", [[3 * n, 11 * n] for n in (30, 1000, 10**6)])
     n_prior, prior = Uniform(0, 2 * 10**6), Gamma(9, 3)
     plain = noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping="ignored")
-    clipped = clipped_law([statistic], prior, [n_prior])
+    clipped = clipped_distribution([statistic], prior, [n_prior])
     sd = plain.sd("rate")
     assert np.all(np.abs(plain.mean("rate") - clipped.mean("rate")) < 0.01 * sd)
     assert clipped.sd("rate") == pytest.approx(sd, rel=0.01)
@@ -173,7 +175,7 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
     few = noise_aware_posterior(counted("40", [[100, 1900], [1900, 100]]), n_prior=Uniform(0, 100))
     assert few.models_clipping is not None
     assert few.models_clipping.tolist() == [False, True]
-    assert isinstance(few.law, PartlyClipped)
+    assert isinstance(few.distribution, PartlyClipped)
     ignored = noise_aware_posterior(
         counted("40", [[100, 1900], [1900, 100]]), n_prior=Uniform(0, 100), clipping="ignored"
     )
@@ -186,23 +188,23 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
         [False] * 2,
     )
     assert ignored.clipping.is_warned.tolist() == [False, True]
-    # What is left out is negligible: the two laws of the first cell.
-    one = clipped_law([counted("40", [[100, 1900]])], Gamma(1, 0.05), [Uniform(0, 100)])
+    # What is left out is negligible: the two distributions of the first cell.
+    one = clipped_distribution([counted("40", [[100, 1900]])], Gamma(1, 0.05), [Uniform(0, 100)])
     assert abs(one.mean("rate")[0] - few.mean("rate")[0]) < 0.005 * few.sd("rate")[0]
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "5"])
-def test_far_from_the_mean_no_cell_is_told_otherwise_than_by_its_whole_law(
+def test_far_from_the_mean_no_cell_is_told_otherwise_than_by_its_whole_distribution(
     epsilon: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Averages of 1 to 17 in cells of few records and many, so that laws are wide and narrow."""
+    """Averages of 1 to 17 in cells of few records and many, so that distributions are wide and narrow."""
     plan = statistic_plan({"family": "poisson", "upper": "25"}, epsilon=epsilon, public_n=False)
     sums = [[n * average, n * (25 - average)] for n in (2, 10, 60, 2000) for average in range(1, 18)]
     statistic = noisy_statistic(plan, np.array(sums, dtype=object))
     prior, n_prior = Gamma(1, 0.2), Uniform(0, 4000)
-    _, quickly = clipped_cells.law_with_clipping(statistic, prior, n_prior)
+    _, quickly = clipped_cells.distribution_with_clipping(statistic, prior, n_prior)
     monkeypatch.setattr(clipped_cells, "_FAR", np.inf)
-    _, wholly = clipped_cells.law_with_clipping(statistic, prior, n_prior)
+    _, wholly = clipped_cells.distribution_with_clipping(statistic, prior, n_prior)
     assert quickly.tolist() == wholly.tolist()
     assert 0 < quickly.sum() < len(sums)
 
@@ -218,7 +220,7 @@ def test_above_the_largest_bound_clipping_is_not_modelled_but_warned_of() -> Non
 
 
 def test_a_posterior_answers_all_questions() -> None:
-    """Draws have the law's moments and quantiles: 40,000 of them, six standard errors."""
+    """Draws have the distribution's moments and quantiles: 40,000 of them, six standard errors."""
     statistic = counted("40", [[100, 1900], [1900, 100], [30, 20]])
     posterior = noise_aware_posterior(statistic, n_prior=Uniform(0, 100))
     draws = posterior.sample(40_000, rng=3)["rate"]
@@ -291,12 +293,14 @@ def test_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored(
     The control ignores clipping: its intervals of 95 % held the truth in 4 % and 27 % of 1,500 simulations.
     It is missed only where more than 44 of 60 do (44 have a p-value of 6e-8): at 27 %, a chance below 1e-12.
     """
-    world = simulated_world("poisson", n=n, public_n=public_n, conditions=({"upper": "8"}, "Gamma(20, 2)"))
-    found = simulate(world, simulations, np.random.default_rng())
+    generative_model = generative_model_for(
+        "poisson", n=n, public_n=public_n, conditions=({"upper": "8"}, "Gamma(20, 2)")
+    )
+    found = simulate(generative_model, simulations, np.random.default_rng())
     assert 0.4 < found.clipped_share < 0.8
     assert min(found.clipped[0].p_values()) > 2.5e-7
     assert min(found.unclipped[0].p_values()) > 2.5e-7
-    ignored = dataclasses.replace(world, clipping="ignored")
+    ignored = dataclasses.replace(generative_model, clipping="ignored")
     control = simulate(ignored, simulations, np.random.default_rng())
     assert min(control.clipped[0].p_values()) < 2.5e-7
     assert min(control.unclipped[0].p_values()) > 2.5e-7
@@ -327,9 +331,9 @@ def test_pooled_posteriors_are_those_of_enumeration(
         "rng": np.random.default_rng(),
     }
     posterior = pooled(statistics, **terms)
-    place = np.linspace(-40.0, 12.0 if family == "poisson" else 34.0, 6001)
+    position = np.linspace(-40.0, 12.0 if family == "poisson" else 34.0, 6001)
     with np.errstate(divide="ignore"):
-        log_share = log_prior(family, given, place) * (1 - len(parts))
+        log_share = log_prior(family, given, position) * (1 - len(parts))
         for statistic in statistics:
             parameter, share = enumerated(family, statistic, given, n_prior)
             log_share = log_share + np.log(share)
@@ -369,15 +373,17 @@ def test_pooled_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ign
     clipping 12 % of 300 did: were it 20 %, 20 or more would with a chance below 1e-6.
     """
     cells, rng = 30, np.random.default_rng()
-    world = simulated_world("poisson", n=40, public_n=True, conditions=({"upper": "8"}, "Gamma(20, 2)"))
-    truth, sizes = world.truth(cells, rng), np.full(cells, 40)
+    generative_model = generative_model_for(
+        "poisson", n=40, public_n=True, conditions=({"upper": "8"}, "Gamma(20, 2)")
+    )
+    truth, sizes = generative_model.truth(cells, rng), np.full(cells, 40)
     parts = []
     for _ in range(2):
-        noise = discrete_laplace(world.scale, (cells, len(world.plan.components)), rng)
-        parts.append(world.noisy(world.sums(truth, sizes, rng).clipped, noise))
+        noise = discrete_laplace(generative_model.scale, (cells, len(generative_model.plan.components)), rng)
+        parts.append(generative_model.noisy(generative_model.sums(truth, sizes, rng).clipped, noise))
     held = []
     for clipping in ("modelled", "ignored"):
-        posterior = pooled(parts, prior=world.prior, n_prior=None, clipping=clipping, rng=rng)
+        posterior = pooled(parts, prior=generative_model.prior, n_prior=None, clipping=clipping, rng=rng)
         low, high = posterior.credible_interval("rate").T
         held.append(int(np.sum((low < truth.ravel()) & (truth.ravel() < high))))
     assert held[0] >= 20

@@ -16,8 +16,8 @@ from suffice.pipeline.posterior.posterior import PLUG_IN
 from suffice.pipeline.priors.record_count import Uniform
 from suffice.pipeline.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.statistics.measure import PowerSums
+from support.generative_models import CONDITIONS, generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.worlds import CONDITIONS, simulated_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,19 +81,21 @@ def moments(family: str, truth: tuple[float, ...], constants: Mapping[str, Fract
 
 @pytest.mark.parametrize("family", list(CLIPPED))
 def test_shares_and_shifts_are_those_of_simulated_records(family: str) -> None:
-    """Moments of clipped records are those of an unclipped law at the parameters they are said to move to."""
+    """Clipped records have the moments of unclipped ones at the parameters they are said to move to."""
     keys, truth = CLIPPED[family]
-    world = simulated_world(family, n=1, method=PLUG_IN, conditions=(keys, None))
-    parameters = world.family.parameters(world.entry)
-    assert world.family.outside is not None
-    found = world.family.outside(*(np.array([value]) for value in truth), parameters)
+    generative_model = generative_model_for(family, n=1, method=PLUG_IN, conditions=(keys, None))
+    parameters = generative_model.family.parameters(generative_model.entry)
+    assert generative_model.family.outside is not None
+    found = generative_model.family.outside(*(np.array([value]) for value in truth), parameters)
     share = float(found.share[0])
     assert 0.02 < share < 0.25
-    measure = world.family.measure(world.entry)
+    measure = generative_model.family.measure(generative_model.entry)
     assert isinstance(measure, PowerSums)
     sizes = np.ones(RECORDS, dtype=np.int64)
-    assert world.family.simulate is not None
-    drawn = world.family.simulate(world.entry, repeated(truth, RECORDS), sizes, np.random.default_rng())
+    assert generative_model.family.simulate is not None
+    drawn = generative_model.family.simulate(
+        generative_model.entry, repeated(truth, RECORDS), sizes, np.random.default_rng()
+    )
     assert abs(drawn.n_clipped / RECORDS - share) < Z * math.sqrt(share * (1 - share) / RECORDS)
     quantiser = measure.of.quantiser
     lower, upper = float(parameters.lower or 0), float(parameters.upper or 0)
@@ -120,10 +122,10 @@ def test_clipped_normal_moments_are_integrals(
     mean: float, variance: float, lower: float, upper: float
 ) -> None:
     found = normal_outside(np.array([mean]), np.array([variance]), lower, upper)
-    law = stats.norm(mean, math.sqrt(variance))
-    below, above = law.cdf(lower), law.sf(upper)
-    first = law.expect(lb=lower, ub=upper) + lower * below + upper * above
-    second = law.expect(np.square, lb=lower, ub=upper) + lower**2 * below + upper**2 * above
+    distribution = stats.norm(mean, math.sqrt(variance))
+    below, above = distribution.cdf(lower), distribution.sf(upper)
+    first = distribution.expect(lb=lower, ub=upper) + lower * below + upper * above
+    second = distribution.expect(np.square, lb=lower, ub=upper) + lower**2 * below + upper**2 * above
     assert found.share[0] == pytest.approx(below + above)
     assert mean + found.shifts[0][0] == pytest.approx(first)
     assert variance + found.shifts[1][0] == pytest.approx(second - first**2)
@@ -192,13 +194,15 @@ def test_the_threshold_is_where_an_interval_covers_94_percent() -> None:
 @pytest.mark.parametrize("family", list(CLIPPED))
 def test_wide_bounds_are_no_alarm(family: str) -> None:
     """Under these parameters less than one record in 10^12 is beyond the bounds: a thousand never warn."""
-    world = simulated_world(family, n=1000, method=PLUG_IN)
-    assert world.family.simulate is not None
-    sums = world.family.simulate(
-        world.entry, repeated(TYPICAL[family], 1), np.array([1000]), np.random.default_rng()
+    generative_model = generative_model_for(family, n=1000, method=PLUG_IN)
+    assert generative_model.family.simulate is not None
+    sums = generative_model.family.simulate(
+        generative_model.entry, repeated(TYPICAL[family], 1), np.array([1000]), np.random.default_rng()
     )
-    totals = world.family.totals(world.entry, world.plan.design, sums.clipped)
-    statistic, prior = noisy_statistic(world.plan, totals), CONDITIONS[family][1]
+    totals = generative_model.family.totals(
+        generative_model.entry, generative_model.plan.design, sums.clipped
+    )
+    statistic, prior = noisy_statistic(generative_model.plan, totals), CONDITIONS[family][1]
     for posterior in (
         plug_in_posterior(statistic, prior=prior),
         noise_aware_posterior(statistic, prior=prior, n_prior=Uniform(0, 2000)),
@@ -211,12 +215,14 @@ def test_wide_bounds_are_no_alarm(family: str) -> None:
 @pytest.mark.parametrize("family", list(CLIPPED))
 def test_any_released_values_give_a_share(family: str) -> None:
     """No records, all at either bound, impossible sums, more than there can be: never an error."""
-    world = simulated_world(family, n=1, method=PLUG_IN, conditions=(CLIPPED[family][0], None))
-    scale = world.plan.partition_total or 1
-    width = len(world.plan.components)
+    generative_model = generative_model_for(
+        family, n=1, method=PLUG_IN, conditions=(CLIPPED[family][0], None)
+    )
+    scale = generative_model.plan.partition_total or 1
+    width = len(generative_model.plan.components)
     rows = [[0] * width, [-(10**9) * scale] * width, [10**12 * scale] * width]
-    rows += [[10**9 * scale * (place == position) for place in range(width)] for position in range(width)]
-    found = plug_in_posterior(noisy_statistic(world.plan, np.array(rows, dtype=object))).clipping
+    rows += [[10**9 * scale * (point == position) for point in range(width)] for position in range(width)]
+    found = plug_in_posterior(noisy_statistic(generative_model.plan, np.array(rows, dtype=object))).clipping
     assert found is not None
     assert np.all((found.share >= 0.0) & (found.share <= 1.0))
     assert not np.isnan(found.bias).any()

@@ -33,7 +33,7 @@ GROUPS: dict[str, list[str | int]] = {
 
 
 def rates(counts: list[list[int]], groups: dict[str, list[str | int]] = GROUPS) -> Posterior:
-    """Posteriors of independent beta laws: counts of false and true taken for exact."""
+    """Posteriors of independent beta distributions: counts of false and true taken for exact."""
     plan = statistic_plan({"family": "bernoulli"}, epsilon="0.5", public_n=False)
     return posterior_of(noisy_statistic(plan, np.array(counts), groups=groups), method="plug-in")
 
@@ -41,28 +41,34 @@ def rates(counts: list[list[int]], groups: dict[str, list[str | int]] = GROUPS) 
 COUNTS = [[60, 40], [90, 10], [70, 30], [30, 70]]
 
 
-def test_a_probability_is_the_laws_own() -> None:
+def test_a_probability_is_the_distributions_own() -> None:
     posterior = rates(COUNTS)
-    laws = [stats.beta(1 + true, 1 + false) for false, true in COUNTS]
+    distributions = [stats.beta(1 + true, 1 + false) for false, true in COUNTS]
     above = posterior.probability("probability", above=0.35, draws=DRAWS)
     below = posterior.probability("probability", below=0.35, draws=DRAWS)
     between = posterior.probability("probability", above=0.2, below=0.35, draws=DRAWS)
-    assert above == pytest.approx([law.sf(0.35) for law in laws], abs=REACH)
-    assert below == pytest.approx([law.cdf(0.35) for law in laws], abs=REACH)
-    assert between == pytest.approx([law.cdf(0.35) - law.cdf(0.2) for law in laws], abs=REACH)
+    assert above == pytest.approx([distribution.sf(0.35) for distribution in distributions], abs=REACH)
+    assert below == pytest.approx([distribution.cdf(0.35) for distribution in distributions], abs=REACH)
+    assert between == pytest.approx(
+        [distribution.cdf(0.35) - distribution.cdf(0.2) for distribution in distributions], abs=REACH
+    )
 
 
 def test_a_difference_pairs_cells_whose_other_keys_agree() -> None:
     contrast = rates(COUNTS).difference("probability", {"origin": "JFK"}, {"origin": "LGA"}, draws=DRAWS)
     assert contrast.groups == {"month": [1, 2]}
     assert (contrast.first, contrast.second) == ("origin=JFK", "origin=LGA")
-    laws = [stats.beta(1 + true, 1 + false) for false, true in COUNTS]
-    assert contrast.mean == pytest.approx([laws[k].mean() - laws[k + 2].mean() for k in (0, 1)])
-    assert contrast.sd == pytest.approx([np.hypot(laws[k].std(), laws[k + 2].std()) for k in (0, 1)])
+    distributions = [stats.beta(1 + true, 1 + false) for false, true in COUNTS]
+    assert contrast.mean == pytest.approx(
+        [distributions[k].mean() - distributions[k + 2].mean() for k in (0, 1)]
+    )
+    assert contrast.sd == pytest.approx(
+        [np.hypot(distributions[k].std(), distributions[k + 2].std()) for k in (0, 1)]
+    )
     points = np.linspace(0, 1, 20_001)
     exact = []
     for pair in (0, 1):
-        density, below = laws[pair].pdf(points), laws[pair + 2].cdf(points)
+        density, below = distributions[pair].pdf(points), distributions[pair + 2].cdf(points)
         exact.append(float(np.sum(density * below) * (points[1] - points[0])))
     assert contrast.probability() == pytest.approx(exact, abs=REACH)
     assert contrast.probability(below=0.0) == pytest.approx(1 - np.array(exact), abs=REACH)
@@ -107,8 +113,8 @@ def test_categories_are_compared_one_by_one() -> None:
 def test_two_posteriors_match_by_their_keys_in_any_order() -> None:
     first = rates(COUNTS)
     order = [3, 1, 0, 2]
-    again = {column: [keys[cell] for cell in order] for column, keys in GROUPS.items()}
-    second = rates([COUNTS[cell] for cell in order], again)
+    further = {column: [keys[cell] for cell in order] for column, keys in GROUPS.items()}
+    second = rates([COUNTS[cell] for cell in order], further)
     same = contrast_between(
         "difference", "probability", first, second, draws=100, rng=np.random.default_rng(1)
     )

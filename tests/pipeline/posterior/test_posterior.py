@@ -64,10 +64,12 @@ def test_plug_in_bernoulli_is_the_beta_of_clipped_counts(
 ) -> None:
     posterior = plug_in_posterior(released(BERNOULLI, rows, public_n), prior=Beta(2, 3))
     for cell, (false, true) in enumerate(counts):
-        law = stats.beta(2 + true, 3 + false)
-        assert posterior.mean("probability")[cell] == pytest.approx(law.mean())
-        assert posterior.sd("probability")[cell] == pytest.approx(law.std())
-        assert posterior.credible_interval("probability", 0.9)[cell] == pytest.approx(law.interval(0.9))
+        distribution = stats.beta(2 + true, 3 + false)
+        assert posterior.mean("probability")[cell] == pytest.approx(distribution.mean())
+        assert posterior.sd("probability")[cell] == pytest.approx(distribution.std())
+        assert posterior.credible_interval("probability", 0.9)[cell] == pytest.approx(
+            distribution.interval(0.9)
+        )
     assert posterior.parameters == ("probability",)
     assert posterior.categories == ()
     assert posterior.method == "plug-in"
@@ -102,10 +104,10 @@ def test_plug_in_poisson_is_a_gamma_within_what_is_possible() -> None:
     statistic = released(POISSON, [[200, 600], [-30, 830], [900, -100], [-100, -60]])
     posterior = plug_in_posterior(statistic, prior=Gamma(2, 0.5))
     for cell, (n, total) in enumerate([(100, 200), (100, 0), (100, 800), (0, 0)]):
-        law = stats.gamma(2 + total, scale=1 / (0.5 + n))
-        assert posterior.mean("rate")[cell] == pytest.approx(law.mean())
-        assert posterior.sd("rate")[cell] == pytest.approx(law.std())
-        assert posterior.credible_interval("rate")[cell] == pytest.approx(law.interval(0.95))
+        distribution = stats.gamma(2 + total, scale=1 / (0.5 + n))
+        assert posterior.mean("rate")[cell] == pytest.approx(distribution.mean())
+        assert posterior.sd("rate")[cell] == pytest.approx(distribution.std())
+        assert posterior.credible_interval("rate")[cell] == pytest.approx(distribution.interval(0.95))
 
 
 def test_plug_in_normal_is_the_conjugate_update_in_the_columns_unit() -> None:
@@ -119,15 +121,17 @@ def test_plug_in_normal_is_the_conjugate_update_in_the_columns_unit() -> None:
     scale = 2000 + (np.sum((x - x.mean()) ** 2) + 2 * 400 * (x.mean() - 10) ** 2 / precision) / 2
     mean = stats.t(2 * concentration, loc, np.sqrt(scale / concentration / precision))
     variance = stats.invgamma(concentration, scale=scale)
-    for parameter, law in (("mean", mean), ("variance", variance)):
-        assert posterior.mean(parameter)[0] == pytest.approx(law.mean(), rel=1e-5)
-        assert posterior.sd(parameter)[0] == pytest.approx(law.std(), rel=1e-5)
-        assert posterior.quantile(parameter, 0.2)[0] == pytest.approx(law.ppf(0.2), rel=1e-5)
+    for parameter, distribution in (("mean", mean), ("variance", variance)):
+        assert posterior.mean(parameter)[0] == pytest.approx(distribution.mean(), rel=1e-5)
+        assert posterior.sd(parameter)[0] == pytest.approx(distribution.std(), rel=1e-5)
+        assert posterior.quantile(parameter, 0.2)[0] == pytest.approx(distribution.ppf(0.2), rel=1e-5)
     # Dvoretzky, Kiefer, Wolfowitz with a false alarm of 2e-9 each.
     draws = posterior.sample(20_000)
-    for parameter, law in (("mean", mean), ("variance", variance)):
+    for parameter, distribution in (("mean", mean), ("variance", variance)):
         order = np.sort(draws[parameter][:, 0])
-        assert np.max(np.abs(law.cdf(order) - np.arange(20_000) / 20_000)) < np.sqrt(20 / 40_000) + 2e-3
+        assert (
+            np.max(np.abs(distribution.cdf(order) - np.arange(20_000) / 20_000)) < np.sqrt(20 / 40_000) + 2e-3
+        )
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from suffice.pipeline.priors.by_name import parse_density
 from suffice.pipeline.priors.joint_density import Independent
 from suffice.pipeline.priors.mixtures import parse_mixture
 from suffice.pipeline.priors.record_count import Uniform
+from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.worlds import simulated_world
 
 if TYPE_CHECKING:
-    from suffice.pipeline.calibration.simulated_release import World
+    from suffice.pipeline.calibration.simulated_release import GenerativeModel
 
 TEXTS: list[tuple[str, Any]] = [
     ("Beta(2, 5)", stats.beta(2, 5)),
@@ -46,8 +46,8 @@ TEXTS: list[tuple[str, Any]] = [
 def test_a_text_is_the_distribution_of_that_name(text: str, expected: Any) -> None:
     density = parse_density(text)
     assert str(density) == text
-    places = expected.ppf(np.linspace(0.05, 0.95, 7))
-    assert density(places) == pytest.approx(expected.logpdf(places))
+    positions = expected.ppf(np.linspace(0.05, 0.95, 7))
+    assert density(positions) == pytest.approx(expected.logpdf(positions))
     assert (density.lower, density.upper) == pytest.approx(expected.support())
 
 
@@ -117,23 +117,23 @@ MOMENTS = {
 @pytest.mark.parametrize("number", range(len(PRIORS)))
 def test_truths_are_drawn_from_any_prior(number: int) -> None:
     family, prior = PRIORS[number]
-    world = world_under(family, prior)
-    drawn = world.truth(20_000, np.random.default_rng()).reshape(20_000, -1)
+    generative_model = generative_model_under(family, prior)
+    drawn = generative_model.truth(20_000, np.random.default_rng()).reshape(20_000, -1)
     mean, sd = MOMENTS[number]
     # Six standard errors of a mean; those of a standard deviation are at most three times as wide here.
     assert abs(drawn[:, 0].mean() - mean) < 6 * sd / math.sqrt(20_000)
     assert abs(drawn[:, 0].std() / sd - 1.0) < 18 / math.sqrt(20_000)
 
 
-def world_under(family: str, prior: str) -> World:
+def generative_model_under(family: str, prior: str) -> GenerativeModel:
     bounds = {"upper": "40"} if family == "poisson" else {"lower": "-9", "upper": "9"}
-    return simulated_world(family, n=20, conditions=(bounds, prior))
+    return generative_model_for(family, n=20, conditions=(bounds, prior))
 
 
-def rank_p_values(world: World, simulations: int) -> list[float]:
+def rank_p_values(generative_model: GenerativeModel, simulations: int) -> list[float]:
     """Chances of histograms as uneven, by the chi square of 10 bins."""
     found = []
-    for ranks in simulate(world, simulations, np.random.default_rng()).clipped:
+    for ranks in simulate(generative_model, simulations, np.random.default_rng()).clipped:
         counts = np.reshape(ranks.counts, (10, -1)).sum(axis=1)
         chi_square = float(np.sum((counts - simulations / 10) ** 2) / (simulations / 10))
         found.append(float(stats.chi2(9).sf(chi_square)))
@@ -153,7 +153,7 @@ def rank_p_values(world: World, simulations: int) -> list[float]:
 )
 def test_ranks_are_uniform_under_any_prior(number: int, simulations: int) -> None:
     """Of six histograms one fails by chance in a million runs."""
-    assert min(rank_p_values(world_under(*PRIORS[number]), simulations)) > 1e-6 / 6
+    assert min(rank_p_values(generative_model_under(*PRIORS[number]), simulations)) > 1e-6 / 6
 
 
 def test_uneven_ranks_are_seen() -> None:
@@ -163,8 +163,11 @@ def test_uneven_ranks_are_seen() -> None:
     of the ten bins. As soon as 41 of 80 do, p is below 1e-6 / 6; were the share only 80 %, fewer would in
     3 of 1e9.
     """
-    world = simulated_world("poisson", n=500, conditions=({"upper": "12"}, PRIORS[1][1]))
-    assert min(rank_p_values(dataclasses.replace(world, scale=30.0 * world.scale), 80)) < 1e-6 / 6
+    generative_model = generative_model_for("poisson", n=500, conditions=({"upper": "12"}, PRIORS[1][1]))
+    assert (
+        min(rank_p_values(dataclasses.replace(generative_model, scale=30.0 * generative_model.scale), 80))
+        < 1e-6 / 6
+    )
 
 
 def test_planning_takes_any_prior() -> None:

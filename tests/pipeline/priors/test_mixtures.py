@@ -22,7 +22,7 @@ from suffice.pipeline.distributions.conjugate_priors import (
     Prior,
     parse_prior,
 )
-from suffice.pipeline.engines.posterior_mixture import mixture_law
+from suffice.pipeline.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.matching import log_evidence as exact_evidence
 from suffice.pipeline.priors.mixtures import Mixture, parse_mixture
@@ -114,12 +114,12 @@ def test_a_known_n_weighs_by_evidence_too() -> None:
     statistic = released("bernoulli", [[4]], public_n=11)
     evidence = [log_evidence(statistic, prior, Fixed(11)) for prior in (Beta(1, 9), Beta(9, 1))]
     mixed = noise_aware_posterior(statistic, prior="Mixture(1, Beta(1, 9), 1, Beta(9, 1))")
-    law = mixture_law(
+    distribution = mixture_distribution(
         Mixture(1, Beta(1, 9), 1, Beta(9, 1)),
-        [noise_aware_posterior(statistic, prior=prior).law for prior in (Beta(1, 9), Beta(9, 1))],
+        [noise_aware_posterior(statistic, prior=prior).distribution for prior in (Beta(1, 9), Beta(9, 1))],
     )
-    assert law.share[0, 0] == pytest.approx(1 / (1 + np.exp(evidence[1] - evidence[0])), rel=1e-9)
-    assert mixed.mean("probability") == pytest.approx(law.mean("probability"))
+    assert distribution.share[0, 0] == pytest.approx(1 / (1 + np.exp(evidence[1] - evidence[0])), rel=1e-9)
+    assert mixed.mean("probability") == pytest.approx(distribution.mean("probability"))
 
 
 def test_equal_components_change_nothing() -> None:
@@ -192,7 +192,9 @@ def test_a_plug_in_mixture_weighs_its_components_by_evidence(
     statistic = noisy_statistic(plan, np.array([row]) * max(unit, 1))
     parts = [plug_in_posterior(statistic, prior=prior) for prior in (first, second)]
     mixed = plug_in_posterior(statistic, prior=Mixture(0.3, first, 0.7, second))
-    evidence = [log_evidence_of(prior, part.law) for prior, part in zip((first, second), parts, strict=True)]
+    evidence = [
+        log_evidence_of(prior, part.distribution) for prior, part in zip((first, second), parts, strict=True)
+    ]
     share = 0.3 / (0.3 + 0.7 * np.exp(evidence[1] - evidence[0]))
     assert 1e-9 < share < 1 - 1e-9
     for name in mixed.parameters:
@@ -200,30 +202,38 @@ def test_a_plug_in_mixture_weighs_its_components_by_evidence(
         assert mixed.mean(name) == pytest.approx(expected, rel=1e-6)
 
 
-def log_evidence_of(prior: Prior, law: Any) -> float:
+def log_evidence_of(prior: Prior, distribution: Any) -> float:
     """Of the likelihood, which every prior shares, the value at one place is the unit."""
-    laws: Any = None
-    place: Any = 2.0
+    distributions: Any = None
+    position: Any = 2.0
     match prior:
         case Beta():
-            counts = [[prior.concentration0, prior.concentration1], law.concentration[0]]
-            laws, place = [stats.dirichlet(count) for count in counts], np.array([0.6, 0.4])
+            counts = [[prior.concentration0, prior.concentration1], distribution.concentration[0]]
+            distributions, position = [stats.dirichlet(count) for count in counts], np.array([0.6, 0.4])
         case Dirichlet():
-            counts = [list(np.broadcast_to(prior.concentration, 3)), law.concentration[0]]
-            laws, place = [stats.dirichlet(count) for count in counts], np.array([0.5, 0.3, 0.2])
+            counts = [list(np.broadcast_to(prior.concentration, 3)), distribution.concentration[0]]
+            distributions, position = [stats.dirichlet(count) for count in counts], np.array([0.5, 0.3, 0.2])
         case Gamma():
-            pairs = [(prior.concentration, prior.rate), (law.concentration[0], law.rate[0])]
-            laws = [stats.gamma(a, scale=1 / rate) for a, rate in pairs]
+            pairs = [(prior.concentration, prior.rate), (distribution.concentration[0], distribution.rate[0])]
+            distributions = [stats.gamma(a, scale=1 / rate) for a, rate in pairs]
         case InverseGamma():
-            pairs = [(prior.concentration, prior.scale), (law.concentration[0], law.scale[0])]
-            laws = [stats.invgamma(a, scale=scale) for a, scale in pairs]
+            pairs = [
+                (prior.concentration, prior.scale),
+                (distribution.concentration[0], distribution.scale[0]),
+            ]
+            distributions = [stats.invgamma(a, scale=scale) for a, scale in pairs]
         case Normal():
-            laws = [stats.norm(prior.loc, prior.scale), stats.norm(law.loc[0], law.scale[0])]
-    if laws is not None:
-        return float(laws[0].logpdf(place) - laws[1].logpdf(place))
+            distributions = [
+                stats.norm(prior.loc, prior.scale),
+                stats.norm(distribution.loc[0], distribution.scale[0]),
+            ]
+    if distributions is not None:
+        return float(distributions[0].logpdf(position) - distributions[1].logpdf(position))
     assert isinstance(prior, NormalInverseGamma)
     values = [(prior.loc, prior.precision, prior.concentration, prior.scale)]
-    values.append((law.loc[0], law.precision[0], law.concentration[0], law.scale[0]))
+    values.append(
+        (distribution.loc[0], distribution.precision[0], distribution.concentration[0], distribution.scale[0])
+    )
     first, second = (
         stats.norm(loc, (2.0 / precision) ** 0.5).logpdf(1.0) + stats.invgamma(a, scale=b).logpdf(2.0)
         for loc, precision, a, b in values
@@ -239,9 +249,9 @@ def test_a_mixture_fits_its_family() -> None:
 
 
 def test_a_plug_in_mixture_needs_the_evidence_of_its_family() -> None:
-    law = plug_in_posterior(released("poisson", [[30, 22]])).law
+    distribution = plug_in_posterior(released("poisson", [[30, 22]])).distribution
     with pytest.raises(PriorError, match="no mixture"):
-        exact_evidence(parse_prior("NormalInverseWishart([0, 0], 1, 5, [1, 1])"), law)
+        exact_evidence(parse_prior("NormalInverseWishart([0, 0], 1, 5, [1, 1])"), distribution)
 
 
 def test_quantiles_of_a_mixture_of_normal_priors_rest_on_no_draws() -> None:
@@ -255,9 +265,9 @@ def test_quantiles_of_a_mixture_of_normal_priors_rest_on_no_draws() -> None:
     sample = mixed.sample(draws, rng)
     for name in ("mean", "variance"):
         for level in (0.025, 0.3, 0.5, 0.975):
-            places = mixed.quantile(name, level)
-            assert np.array_equal(places, mixed.quantile(name, level, draws=1))
-            below = np.mean(sample[name] < places, axis=0)
+            positions = mixed.quantile(name, level)
+            assert np.array_equal(positions, mixed.quantile(name, level, draws=1))
+            below = np.mean(sample[name] < positions, axis=0)
             assert np.all(np.abs(below - level) < 6 * np.sqrt(level * (1 - level) / draws) + 0.005)
     alone = noise_aware_posterior(cells, prior=first, n_prior=Uniform(0, 60))
     twice = noise_aware_posterior(cells, prior=Mixture(0.2, first, 0.8, first), n_prior=Uniform(0, 60))

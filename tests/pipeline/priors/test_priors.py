@@ -156,13 +156,13 @@ def test_draws_of_a_prior_follow_its_marginals(prior: Any, marginals: list[Any])
     """Kolmogorov-Smirnov at 1e-8 a marginal, with 5,000 draws.
 
     The control, a scale off by 30 %, is missed with chance below 1e-20: the p-value of the closest, a gamma
-    law, is 1e-114 on average, and its square root of nats scatters by 4 %.
+    distribution, is 1e-114 on average, and its square root of nats scatters by 4 %.
     """
     draws = prior.sample(5000, np.random.default_rng()).reshape(5000, -1)
     assert draws.shape[1] == len(marginals)
-    for column, law in zip(draws.T, marginals, strict=True):
-        assert stats.kstest(column, law.cdf).pvalue > 1e-8
-        assert stats.kstest(1.3 * column, law.cdf).pvalue < 1e-8 or law.dist.name == "beta"
+    for column, distribution in zip(draws.T, marginals, strict=True):
+        assert stats.kstest(column, distribution.cdf).pvalue > 1e-8
+        assert stats.kstest(1.3 * column, distribution.cdf).pvalue < 1e-8 or distribution.dist.name == "beta"
 
 
 def test_mean_and_variance_are_drawn_jointly() -> None:

@@ -304,9 +304,9 @@ def test_the_key_is_not_shown() -> None:
     assert "key" not in repr(shuffle.Round(job=job, key=key, number=0, n_rounds=1, n_buckets=1))
 
 
-@pytest.mark.parametrize("place", ["threads", "local"])
+@pytest.mark.parametrize("kind", ["threads", "local"])
 def test_failures_come_back_as_fixed_texts(
-    tmp_path: Path, place: str, threads: Cluster, local: Cluster, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, kind: str, threads: Cluster, local: Cluster, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spec = unit_spec(write(tmp_path / "data", customers()))
     job = chunk_job(spec)
@@ -314,7 +314,7 @@ def test_failures_come_back_as_fixed_texts(
         measures=job.measures, groups=job.groups, unit=job.unit, action="raise", canary=CANARY
     )
     with pytest.raises(StageFailedError) as caught:
-        bounded_sums(fragile, partitions_of(spec), threads if place == "threads" else local, KEY)
+        bounded_sums(fragile, partitions_of(spec), threads if kind == "threads" else local, KEY)
     assert str(caught.value) == READING_FAILED
     assert CANARY not in repr([caught.value, caught.value.__context__, capfd.readouterr()])
 

@@ -220,7 +220,7 @@ def test_the_noise_of_quantities_is_that_of_the_reference_table() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.5, 1.0, 7.25, 1e3, 2.0**40])
-def test_the_noise_sd_is_that_of_the_exact_law(scale: float) -> None:
+def test_the_noise_sd_is_that_of_the_exact_distribution(scale: float) -> None:
     q = math.exp(-1 / scale)
     assert discrete_laplace_sd(scale) == pytest.approx(math.sqrt(2 * q) / -math.expm1(-1 / scale), rel=1e-12)
     assert discrete_laplace_sd(1e-4) == 0

@@ -115,11 +115,11 @@ def test_the_example_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_breaks_a_rule_is_refused_with_its_place(
-    tmp_path: Path, written: str, instead: str, place: str, rule: str
+    tmp_path: Path, written: str, instead: str, workspace: str, rule: str
 ) -> None:
     assert written in EXAMPLE
     message = refusal(tmp_path, EXAMPLE.replace(written, instead, 1))
-    assert place in message
+    assert workspace in message
     assert rule in message
 
 

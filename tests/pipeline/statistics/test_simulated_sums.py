@@ -1,4 +1,4 @@
-"""Simulated data sets: summed as the engine's reference sums them, and drawn from the family's own law."""
+"""Simulated data sets: summed as the engine's reference sums them, drawn from the family's distribution."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from suffice.errors import UsageError
 from suffice.pipeline.calibration.calibrate import simulate
 from suffice.pipeline.calibration.result import LEFT_OUT
-from suffice.pipeline.calibration.simulated_release import World
+from suffice.pipeline.calibration.simulated_release import GenerativeModel
 from suffice.pipeline.distributions import moment_projection
 from suffice.pipeline.posterior.posterior import PLUG_IN
 from suffice.pipeline.posterior.predictive import Model
@@ -27,7 +27,7 @@ from suffice.pipeline.statistics.simulated_sums import (
     transition_counts,
 )
 from support.audit import designs
-from support.worlds import CONDITIONS, SEVERAL, most_clipped, simulated_world
+from support.generative_models import CONDITIONS, SEVERAL, generative_model_for, most_clipped
 
 if TYPE_CHECKING:
     from suffice.pipeline.calibration.simulated_release import Counts, Floats
@@ -40,16 +40,16 @@ FALSE_ALARM = 1e-6 / (2 * 10 * len(CONDITIONS) * (len(LEFT_OUT) + 1))
 """Of one check: 1e-6 over both designs of all families, of at most ten parameters or categories each."""
 
 
-def summed(world: World) -> PowerSums:
-    measure = world.family.measure(world.entry)
+def summed(generative_model: GenerativeModel) -> PowerSums:
+    measure = generative_model.family.measure(generative_model.entry)
     assert isinstance(measure, PowerSums)
     return measure
 
 
 @pytest.mark.parametrize("family", SUMMED)
 def test_sums_are_those_of_the_public_lattice(family: str) -> None:
-    world = simulated_world(family, n=10, method=PLUG_IN)
-    measure = summed(world)
+    generative_model = generative_model_for(family, n=10, method=PLUG_IN)
+    measure = summed(generative_model)
     rng = np.random.default_rng()
     sizes = np.array([0, 3, 1, _RECORDS + 5, 0, 2000, 0])
     values = rng.standard_cauchy(int(sizes.sum())) * 10.0
@@ -74,8 +74,8 @@ def test_sums_are_those_of_the_public_lattice(family: str) -> None:
 
 def test_moments_are_those_of_the_public_lattices() -> None:
     """Beside Python integers, with values beyond the bounds of one column or both, in several parts."""
-    world = simulated_world("multivariate_normal", n=10, method=PLUG_IN)
-    measure = world.family.measure(world.entry)
+    generative_model = generative_model_for("multivariate_normal", n=10, method=PLUG_IN)
+    measure = generative_model.family.measure(generative_model.entry)
     assert isinstance(measure, MomentSums)
     sizes = np.array([0, 4, _RECORDS + 3, 0])
     values = np.random.default_rng().standard_normal((int(sizes.sum()), 2)) * 3.0
@@ -106,13 +106,13 @@ def test_moments_are_those_of_the_public_lattices() -> None:
 
 def test_without_bounds_nothing_is_clipped() -> None:
     """Values beyond the bounds, by hand: 7 and 3 of 0..4 in steps of one, and powers past their unit."""
-    world = simulated_world("poisson", n=1, method=PLUG_IN, conditions=({"upper": "4"}, None))
-    sums = power_sums(summed(world), np.array([2]), lambda _: np.array([7.0, 3.0]))
+    generative_model = generative_model_for("poisson", n=1, method=PLUG_IN, conditions=({"upper": "4"}, None))
+    sums = power_sums(summed(generative_model), np.array([2]), lambda _: np.array([7.0, 3.0]))
     assert (sums.clipped.tolist(), sums.unclipped.tolist(), sums.n_clipped) == ([[2, 7]], [[2, 10]], 1)
-    world = simulated_world(
+    generative_model = generative_model_for(
         "weibull", n=1, method=PLUG_IN, conditions=({"shape": "2", "upper": "2", "lattice_bits": "2"}, None)
     )
-    sums = power_sums(summed(world), np.array([2]), lambda _: np.array([4.0, 1.0]))
+    sums = power_sums(summed(generative_model), np.array([2]), lambda _: np.array([4.0, 1.0]))
     assert (sums.clipped.tolist(), sums.unclipped.tolist()) == ([[2, 5]], [[2, 17]])
 
 
@@ -126,7 +126,7 @@ def test_codes_are_counted_by_their_probabilities() -> None:
     assert sums.n_clipped == 0
 
 
-def test_simulated_noise_has_its_law() -> None:
+def test_simulated_noise_has_its_distribution() -> None:
     """Mean absolute value of 40,000 draws within 6 standard errors, at scales from 0 to the largest."""
     rng = np.random.default_rng()
     assert not discrete_laplace(1e-3, (100,), rng).any()
@@ -146,27 +146,35 @@ def test_without_noise_the_conjugate_posterior_is_calibrated(
 ) -> None:
     """Draws, sums, totals and priors fit one another in every family: the plug-in posterior is then exact.
 
-    But for the projection of several columns onto what their bounds allow: those of these worlds have no end.
+    But for the projection of several columns onto what their bounds allow: those of these generative models
+    have no end.
     """
     monkeypatch.setattr(moment_projection, "project", moment_projection.estimate)
-    world = simulated_world(family, n=40, public_n=public_n, method=PLUG_IN)
-    found = simulate(dataclasses.replace(world, scale=1e-3), SIMULATIONS, np.random.default_rng())
+    generative_model = generative_model_for(family, n=40, public_n=public_n, method=PLUG_IN)
+    found = simulate(dataclasses.replace(generative_model, scale=1e-3), SIMULATIONS, np.random.default_rng())
     assert found.clipped_share < most_clipped(SIMULATIONS, 40)
     for ranks in found.clipped:
         assert min(ranks.p_values()) > FALSE_ALARM, ranks
 
 
-class Faster(World):
+class Faster(GenerativeModel):
     """A simulator with one wrong factor."""
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
         return super().sums(1.2 * truth, sizes, rng)
 
 
-def test_data_of_another_law_fail_the_same_check() -> None:
+def test_data_of_another_distribution_fail_the_same_check() -> None:
     """The control: rates a fifth too high at N = 40, of which the posterior knows about a sixth."""
-    world = dataclasses.replace(simulated_world("exponential", n=40, method=PLUG_IN), scale=1e-3)
-    wrong = Faster(**{entry.name: getattr(world, entry.name) for entry in dataclasses.fields(world)})
+    generative_model = dataclasses.replace(
+        generative_model_for("exponential", n=40, method=PLUG_IN), scale=1e-3
+    )
+    wrong = Faster(
+        **{
+            entry.name: getattr(generative_model, entry.name)
+            for entry in dataclasses.fields(generative_model)
+        }
+    )
     found = simulate(wrong, SIMULATIONS, np.random.default_rng())
     assert min(found.clipped[0].p_values()) < FALSE_ALARM
 
@@ -214,7 +222,7 @@ def test_rows_of_a_regression_lie_about_its_line(intercept: str) -> None:
     entry, _ = CONDITIONS["linear_regression"]
     wide = {**entry["predictors"], "z": {"lower": "-2", "upper": "1"}}
     size = 3 if intercept == "true" else 2
-    world = simulated_world(
+    generative_model = generative_model_for(
         "linear_regression",
         n=10,
         method=PLUG_IN,
@@ -225,9 +233,13 @@ def test_rows_of_a_regression_lie_about_its_line(intercept: str) -> None:
     )
     truth = np.array([*[0.5, -0.7, 0.4][:size], 0.3])
     rows = 100_000
-    (sums,) = world.sums(truth[None], np.array([rows]), np.random.default_rng()).unclipped
-    statistic = world.noisy(sums[None], np.zeros((1, len(world.plan.components)), dtype=np.int64))
-    found = {(each.name, each.component): statistic.estimates(each)[0] for each in world.plan.quantities}
+    (sums,) = generative_model.sums(truth[None], np.array([rows]), np.random.default_rng()).unclipped
+    statistic = generative_model.noisy(
+        sums[None], np.zeros((1, len(generative_model.plan.components)), dtype=np.int64)
+    )
+    found = {
+        (each.name, each.component): statistic.estimates(each)[0] for each in generative_model.plan.quantities
+    }
     products = "total_of_products"
     gram = np.array(
         [
@@ -249,23 +261,23 @@ def test_new_rows_of_tables_are_counted_in_each() -> None:
     """Predictive counts by label; regressions and chains do not tell what new rows start from."""
     rng = np.random.default_rng()
     for family, tables in (("contingency", 1), ("bayesian_network", 3)):
-        world = simulated_world(family, n=20, method=PLUG_IN)
-        drawn = world.truth(6, rng)
-        counts = _model(world).quantities([drawn.reshape(3, 2, -1)], 7, rng)["count"]
+        generative_model = generative_model_for(family, n=20, method=PLUG_IN)
+        drawn = generative_model.truth(6, rng)
+        counts = _model(generative_model).quantities([drawn.reshape(3, 2, -1)], 7, rng)["count"]
         assert counts.shape == (3, 2, drawn.shape[1])
         assert np.all(counts.sum(axis=2) == 7 * tables)
-    pair = simulated_world("multivariate_normal", n=20, method=PLUG_IN)
+    pair = generative_model_for("multivariate_normal", n=20, method=PLUG_IN)
     parts = np.split(pair.truth(6, rng).reshape(3, 2, -1), [2, 4], axis=2)
     found = _model(pair).quantities(parts, 7, rng)
     assert found["n"].shape == (3, 2)
     assert found["total"].shape == found["total_of_squares"].shape == (3, 2, 2)
     assert np.all(found["n"] == 7)
     for family in ("linear_regression", "markov_chain"):
-        world = simulated_world(family, n=20, method=PLUG_IN)
+        generative_model = generative_model_for(family, n=20, method=PLUG_IN)
         with pytest.raises(UsageError, match="new rows depend on"):
-            _model(world).quantities([np.zeros((1, 1, 4))], 1, rng)
+            _model(generative_model).quantities([np.zeros((1, 1, 4))], 1, rng)
 
 
-def _model(world: World) -> Model:
-    zeros = np.zeros((2, len(world.plan.components)), dtype=np.int64)
-    return Model(entry=world.entry, statistic=world.noisy(zeros.astype(object), zeros))
+def _model(generative_model: GenerativeModel) -> Model:
+    zeros = np.zeros((2, len(generative_model.plan.components)), dtype=np.int64)
+    return Model(entry=generative_model.entry, statistic=generative_model.noisy(zeros.astype(object), zeros))

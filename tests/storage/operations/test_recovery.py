@@ -24,7 +24,7 @@ MANIFEST = b"the exact bytes"
 STATES = ("reserved", "drawing", "staged")
 
 
-class World:
+class GenerativeModel:
     """A ledger with epsilon 3 for `flights`, a store, and runs that stop wherever a test wants."""
 
     def __init__(
@@ -63,8 +63,8 @@ class World:
 
     def write(self, charge: Charge) -> None:
         for statistic in ("a", "b"):
-            place = (charge.name, charge.window, charge.release_id)
-            self.store.write_data(*place, statistic, b"noisy", rows=1)
+            workspace = (charge.name, charge.window, charge.release_id)
+            self.store.write_data(*workspace, statistic, b"noisy", rows=1)
 
     def recover(self, **passed: float) -> Report:
         self.clock.advance(**(passed or {"minutes": 3}))
@@ -91,10 +91,10 @@ def ledger_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def world(
+def generative_model(
     ledger_factory: Callable[[], Ledger], make_request: Callable[..., Any], clock: Any, tmp_path: Path
-) -> World:
-    return World(ledger_factory, make_request, clock, tmp_path / "releases")
+) -> GenerativeModel:
+    return GenerativeModel(ledger_factory, make_request, clock, tmp_path / "releases")
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,11 @@ def world(
         ("staged", "published", 0, {"manifest.json", "a.parquet", "b.parquet"}),
     ],
 )
-def test_each_state_has_its_end(world: World, state: str, after: str, returned: int, files: set[str]) -> None:
-    charge = world.run(state)
-    report = world.recover()
+def test_each_state_has_its_end(
+    generative_model: GenerativeModel, state: str, after: str, returned: int, files: set[str]
+) -> None:
+    charge = generative_model.run(state)
+    report = generative_model.recover()
     (found,) = report.charges
     assert report.ok
     assert (found.charge_id, found.before, found.after, found.action) == (
@@ -118,195 +120,208 @@ def test_each_state_has_its_end(world: World, state: str, after: str, returned: 
     )
     assert found.returned == returned
     assert found.spent == 1 - returned
-    assert world.state() == after
-    assert world.balance() == (1 - returned, 0)
-    assert world.files(charge) == files
-    standing = world.store.read_manifest("delays", "all", charge.release_id)
+    assert generative_model.state() == after
+    assert generative_model.balance() == (1 - returned, 0)
+    assert generative_model.files(charge) == files
+    standing = generative_model.store.read_manifest("delays", "all", charge.release_id)
     assert (standing == MANIFEST) == (after == "published")
-    assert world.ledger.verify() == ()
-    assert world.recover().charges == ()
+    assert generative_model.ledger.verify() == ()
+    assert generative_model.recover().charges == ()
 
 
 @pytest.mark.parametrize("state", ["reserved", "drawing"])
-def test_a_live_charge_is_left_alone_until_its_lease_passes(world: World, state: str) -> None:
-    charge = world.run(state)
+def test_a_live_charge_is_left_alone_until_its_lease_passes(
+    generative_model: GenerativeModel, state: str
+) -> None:
+    charge = generative_model.run(state)
     for _ in range(3):
-        report = world.recover(seconds=100)
+        report = generative_model.recover(seconds=100)
         assert report.ok
         assert [found.action for found in report.charges] == [Action.IN_PROGRESS]
         assert "left to the run that holds it" in str(report)
-        world.ledger.renew(charge)
-    assert world.state() == state
-    assert [found.action for found in world.recover(seconds=121).charges] == [Action.ABANDONED]
+        generative_model.ledger.renew(charge)
+    assert generative_model.state() == state
+    assert [found.action for found in generative_model.recover(seconds=121).charges] == [Action.ABANDONED]
     with pytest.raises(ChargeLostError):
-        world.ledger.renew(charge)
+        generative_model.ledger.renew(charge)
 
 
-def test_what_is_staged_is_published_whoever_holds_it(world: World) -> None:
-    charge = world.run("staged")
-    assert [found.action for found in world.recover(seconds=0).charges] == [Action.PUBLISHED]
-    assert publish(world.ledger, world.store, charge).state is ChargeState.PUBLISHED
+def test_what_is_staged_is_published_whoever_holds_it(generative_model: GenerativeModel) -> None:
+    charge = generative_model.run("staged")
+    assert [found.action for found in generative_model.recover(seconds=0).charges] == [Action.PUBLISHED]
+    assert publish(generative_model.ledger, generative_model.store, charge).state is ChargeState.PUBLISHED
 
 
-def test_runs_that_publish_one_charge_do_not_make_each_other_fail(world: World) -> None:
-    charge = world.run("staged")
-    other = world.open_ledger()
+def test_runs_that_publish_one_charge_do_not_make_each_other_fail(generative_model: GenerativeModel) -> None:
+    charge = generative_model.run("staged")
+    other = generative_model.open_ledger()
     taken = other.take_over(charge)
-    assert publish(world.ledger, world.store, charge).state is ChargeState.PUBLISHED
-    assert publish(other, world.store, taken).state is ChargeState.PUBLISHED
-    assert world.ledger.verify() == ()
+    assert publish(generative_model.ledger, generative_model.store, charge).state is ChargeState.PUBLISHED
+    assert publish(other, generative_model.store, taken).state is ChargeState.PUBLISHED
+    assert generative_model.ledger.verify() == ()
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_a_store_that_is_missing_or_another_leaves_the_charge(
-    world: World, tmp_path: Path, state: str
+    generative_model: GenerativeModel, tmp_path: Path, state: str
 ) -> None:
-    world.run(state, store_uri=str(tmp_path / "gone"))
-    report = world.recover()
+    generative_model.run(state, store_uri=str(tmp_path / "gone"))
+    report = generative_model.recover()
     assert not report.ok
     assert "there is no release store at" in report.charges[0].problem
-    other = open_store(str(tmp_path / "other"), ledger_id=world.ledger.ledger_id, create=True)
-    report = recover(world.ledger, lambda _: other)
+    other = open_store(str(tmp_path / "other"), ledger_id=generative_model.ledger.ledger_id, create=True)
+    report = recover(generative_model.ledger, lambda _: other)
     assert "the store at" in report.charges[0].problem
     strange = open_store(str(tmp_path / "strange"), ledger_id="0" * 32, create=True)
-    report = recover(world.ledger, lambda _: open_store(strange.uri, ledger_id=world.ledger.ledger_id))
+    report = recover(
+        generative_model.ledger,
+        lambda _: open_store(strange.uri, ledger_id=generative_model.ledger.ledger_id),
+    )
     assert "belongs to ledger" in report.charges[0].problem
     assert [found.action for found in report.charges] == [Action.LEFT]
-    assert world.state() == state
-    report = recover(world.ledger, lambda _: world.store)
+    assert generative_model.state() == state
+    report = recover(generative_model.ledger, lambda _: generative_model.store)
     assert report.ok
-    assert world.state() == ("published" if state == "staged" else "abandoned")
+    assert generative_model.state() == ("published" if state == "staged" else "abandoned")
 
 
-def test_each_store_is_opened_once(world: World, tmp_path: Path) -> None:
+def test_each_store_is_opened_once(generative_model: GenerativeModel, tmp_path: Path) -> None:
     for name in ("x", "y"):
-        world.run("drawing", name)
-    world.run("staged", "z", store_uri=str(tmp_path / "gone"))
-    world.clock.advance(minutes=3)
+        generative_model.run("drawing", name)
+    generative_model.run("staged", "z", store_uri=str(tmp_path / "gone"))
+    generative_model.clock.advance(minutes=3)
     opened: list[str] = []
 
     def open_once(uri: str) -> ReleaseStore:
         opened.append(uri)
-        return world.open_store(uri)
+        return generative_model.open_store(uri)
 
-    recover(world.ledger, open_once)
-    assert opened == [world.store.uri, str(tmp_path / "gone")]
+    recover(generative_model.ledger, open_once)
+    assert opened == [generative_model.store.uri, str(tmp_path / "gone")]
 
 
-def test_files_of_earlier_abandoned_charges_go_and_those_of_releases_stay(world: World) -> None:
-    dead = world.run("drawing")
-    abandon(world.ledger, world.store, dead, reason="x")
-    second = world.run("published", new_attempt=True)
-    hidden = world.root / "delays" / "all" / dead.release_id / ".c.parquet.0123"
+def test_files_of_earlier_abandoned_charges_go_and_those_of_releases_stay(
+    generative_model: GenerativeModel,
+) -> None:
+    dead = generative_model.run("drawing")
+    abandon(generative_model.ledger, generative_model.store, dead, reason="x")
+    second = generative_model.run("published", new_attempt=True)
+    hidden = generative_model.root / "delays" / "all" / dead.release_id / ".c.parquet.0123"
     hidden.write_bytes(b"half")
-    report = world.recover()
+    report = generative_model.recover()
     (found,) = report.charges
     assert (found.action, found.before, found.after) == (Action.CLEANED, "abandoned", "abandoned")
     assert len(found.removed) == 3
     assert found.returned == 0
-    assert world.files(dead) == {"manifest.json"}
-    assert world.files(second) == {"manifest.json", "a.parquet", "b.parquet"}
-    assert world.recover().charges == ()
+    assert generative_model.files(dead) == {"manifest.json"}
+    assert generative_model.files(second) == {"manifest.json", "a.parquet", "b.parquet"}
+    assert generative_model.recover().charges == ()
 
 
-def test_files_go_only_once_the_tombstone_stands(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    charge = world.run("drawing")
+def test_files_go_only_once_the_tombstone_stands(
+    generative_model: GenerativeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charge = generative_model.run("drawing")
 
     def fail(*_: object) -> None:
         raise StoreError("the store is away")
 
     monkeypatch.setattr(ReleaseStore, "put_tombstone", fail)
-    report = world.recover()
+    report = generative_model.recover()
     assert [found.problem for found in report.charges] == ["the store is away"]
-    assert world.state() == "drawing"
-    assert world.files(charge) == {"a.parquet", "b.parquet"}
+    assert generative_model.state() == "drawing"
+    assert generative_model.files(charge) == {"a.parquet", "b.parquet"}
     monkeypatch.undo()
-    assert world.recover().ok
-    assert world.files(charge) == {"manifest.json"}
+    assert generative_model.recover().ok
+    assert generative_model.files(charge) == {"manifest.json"}
 
 
-def test_an_abandoned_charge_whose_tombstone_was_taken_away_gets_another(world: World) -> None:
-    charge = world.run("drawing")
-    world.recover()
-    (world.root / "delays" / "all" / charge.release_id / "manifest.json").unlink()
-    world.write(charge)
-    assert [found.action for found in world.recover().charges] == [Action.CLEANED]
-    assert world.files(charge) == {"manifest.json"}
+def test_an_abandoned_charge_whose_tombstone_was_taken_away_gets_another(
+    generative_model: GenerativeModel,
+) -> None:
+    charge = generative_model.run("drawing")
+    generative_model.recover()
+    (generative_model.root / "delays" / "all" / charge.release_id / "manifest.json").unlink()
+    generative_model.write(charge)
+    assert [found.action for found in generative_model.recover().charges] == [Action.CLEANED]
+    assert generative_model.files(charge) == {"manifest.json"}
 
 
-def test_the_files_of_a_manifest_are_never_removed(world: World) -> None:
-    charge = world.run("drawing")
-    abandon(world.ledger, world.store, charge, reason="x")
-    path = world.root / "delays" / "all" / charge.release_id / "manifest.json"
+def test_the_files_of_a_manifest_are_never_removed(generative_model: GenerativeModel) -> None:
+    charge = generative_model.run("drawing")
+    abandon(generative_model.ledger, generative_model.store, charge, reason="x")
+    path = generative_model.root / "delays" / "all" / charge.release_id / "manifest.json"
     path.unlink()
     path.write_bytes(b"somebody's manifest")
-    report = world.recover()
+    report = generative_model.recover()
     assert not report.ok
     assert "no tombstone stands" in report.charges[0].problem
-    assert world.files(charge) == {"manifest.json", "a.parquet", "b.parquet"}
+    assert generative_model.files(charge) == {"manifest.json", "a.parquet", "b.parquet"}
 
 
-def test_a_tombstone_where_staged_bytes_belong_ends_the_charge(world: World) -> None:
-    charge = world.run("staged")
-    world.store.put_tombstone("delays", "all", charge.release_id)
-    (found,) = world.recover().charges
+def test_a_tombstone_where_staged_bytes_belong_ends_the_charge(generative_model: GenerativeModel) -> None:
+    charge = generative_model.run("staged")
+    generative_model.store.put_tombstone("delays", "all", charge.release_id)
+    (found,) = generative_model.recover().charges
     assert (found.before, found.after) == ("staged", "abandoned")
     assert found.spent == 1
-    assert world.files(charge) == {"manifest.json"}
+    assert generative_model.files(charge) == {"manifest.json"}
 
 
 @pytest.mark.parametrize("state", ["drawing", "staged"])
-def test_what_does_not_belong_there_is_left_as_it_is(world: World, state: str) -> None:
+def test_what_does_not_belong_there_is_left_as_it_is(generative_model: GenerativeModel, state: str) -> None:
     plan = make_plan()
-    charge = world.run(state)
-    foreign = compose(plan, data_files(plan, some_values(plan), world.store))
-    world.store.put_manifest("delays", "all", charge.release_id, foreign)
-    report = world.recover()
+    charge = generative_model.run(state)
+    foreign = compose(plan, data_files(plan, some_values(plan), generative_model.store))
+    generative_model.store.put_manifest("delays", "all", charge.release_id, foreign)
+    report = generative_model.recover()
     assert not report.ok
     assert "another manifest than that of delays stands at" in report.charges[0].problem
-    assert world.state() == state
-    assert world.balance() == (1, 0)
-    assert world.store.read_manifest("delays", "all", charge.release_id) == foreign
+    assert generative_model.state() == state
+    assert generative_model.balance() == (1, 0)
+    assert generative_model.store.read_manifest("delays", "all", charge.release_id) == foreign
 
 
-def test_a_manifest_that_names_the_draw_is_what_was_published(world: World) -> None:
+def test_a_manifest_that_names_the_draw_is_what_was_published(generative_model: GenerativeModel) -> None:
     """As after a ledger was put back from a copy that was made before ``staged``."""
     plan = make_plan()
-    charge = world.run("drawing", plan_json=plan.canonical, plan_hash=plan.plan_hash)
+    charge = generative_model.run("drawing", plan_json=plan.canonical, plan_hash=plan.plan_hash)
     own = compose(
         plan,
-        data_files(plan, some_values(plan), world.store),
+        data_files(plan, some_values(plan), generative_model.store),
         release_id=charge.release_id,
         ledger_id=charge.ledger_id,
         drawing_sequence=charge.drawing_sequence,
         drawing_hash=charge.drawing_hash,
     )
-    world.store.put_manifest("delays", "all", charge.release_id, own)
-    (found,) = world.recover().charges
+    generative_model.store.put_manifest("delays", "all", charge.release_id, own)
+    (found,) = generative_model.recover().charges
     assert (found.action, found.before) == (Action.PUBLISHED, "drawing")
-    current = world.ledger.find("flights", "delays", "all")
+    current = generative_model.ledger.find("flights", "delays", "all")
     assert current is not None
     assert (current.state, current.manifest) == ("published", own)
-    assert world.files(charge) == {"manifest.json", "a.parquet", "b.parquet"}
+    assert generative_model.files(charge) == {"manifest.json", "a.parquet", "b.parquet"}
 
 
-def test_epsilon_is_not_returned_where_the_store_knows_of_a_draw(world: World) -> None:
+def test_epsilon_is_not_returned_where_the_store_knows_of_a_draw(generative_model: GenerativeModel) -> None:
     """As after a ledger was put back from a copy that was made before ``drawing``."""
-    charge = world.run("reserved")
-    world.write(charge)
-    report = world.recover()
+    charge = generative_model.run("reserved")
+    generative_model.write(charge)
+    report = generative_model.recover()
     assert not report.ok
     assert "is this an older copy of the ledger?" in report.charges[0].problem
-    assert world.balance() == (0, 1)
+    assert generative_model.balance() == (0, 1)
     with pytest.raises(LedgerCorruptError):
-        settle(world.ledger, world.store, charge)
+        settle(generative_model.ledger, generative_model.store, charge)
 
 
-def test_a_report_can_be_printed_and_read_by_programs(world: World, tmp_path: Path) -> None:
+def test_a_report_can_be_printed_and_read_by_programs(
+    generative_model: GenerativeModel, tmp_path: Path
+) -> None:
     for state in STATES:
-        world.run(state, state)
-    world.clock.advance(minutes=3)
-    report = recover(world.open_ledger(), world.open_store)
+        generative_model.run(state, state)
+    generative_model.clock.advance(minutes=3)
+    report = recover(generative_model.open_ledger(), generative_model.open_store)
     drew = "noise may have been drawn: epsilon 1 is spent"
     assert str(report).splitlines() == [
         "flights: reserved, attempt 1: reserved, now abandoned; nothing was drawn: epsilon 1 is returned",
@@ -321,9 +336,9 @@ def test_a_report_can_be_printed_and_read_by_programs(world: World, tmp_path: Pa
         ("0", "1"),
     ]
     assert [len(entry["removed"]) for entry in document["charges"]] == [0, 2, 0]
-    assert str(world.recover()) == "nothing to recover: every charge is final"
-    world.run("drawing", "late", epsilon=Fraction(1, 2), store_uri=str(tmp_path / "gone"))
-    assert "late, attempt 1: drawing; left: there is no release store" in str(world.recover())
+    assert str(generative_model.recover()) == "nothing to recover: every charge is final"
+    generative_model.run("drawing", "late", epsilon=Fraction(1, 2), store_uri=str(tmp_path / "gone"))
+    assert "late, attempt 1: drawing; left: there is no release store" in str(generative_model.recover())
 
 
 def test_a_store_in_a_bucket_is_recovered_alike(
@@ -336,9 +351,9 @@ def test_a_store_in_a_bucket_is_recovered_alike(
     with bucket_server() as server:
         for name, value in variables(server.url).items():
             monkeypatch.setenv(name, value)
-        world = World(ledger_factory, make_request, clock, tmp_path, "s3://bucket/pre")
-        left = {state: world.run(state, state) for state in STATES}
-        report = world.recover()
+        generative_model = GenerativeModel(ledger_factory, make_request, clock, tmp_path, "s3://bucket/pre")
+        left = {state: generative_model.run(state, state) for state in STATES}
+        report = generative_model.recover()
         kept = {key.partition("/pre/")[2] for key in server.objects}
     assert report.ok
     assert [found.after for found in report.charges] == ["abandoned", "abandoned", "published"]

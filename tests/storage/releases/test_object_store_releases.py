@@ -24,7 +24,7 @@ from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.release_store import open_release, open_store
 from support.bucket_server import BucketServer, bucket_server
 from support.buckets import SECRET, s3_server, variables
-from support.making import make_place, mapping
+from support.making import make_workspace, mapping
 from support.releases import (
     LEDGER_ID,
     RELEASE_ID,
@@ -168,20 +168,20 @@ class TestStores:
         store = open_store(uri, ledger_id=LEDGER_ID, create=True)
         plan = monthly_plan()
         manifest = compose(plan, data_files(plan, some_values(plan), store, "2013-02"), window="2013-02")
-        place = ("flights", "2013-02", RELEASE_ID)
+        workspace = ("flights", "2013-02", RELEASE_ID)
         with pytest.raises(StoreError, match="files are kept"):
-            store.remove_data(*place)
-        store.put_tombstone(*place)
+            store.remove_data(*workspace)
+        store.put_tombstone(*workspace)
         with pytest.raises(ObjectExistsError):
-            store.put_manifest(*place, manifest)
+            store.put_manifest(*workspace, manifest)
         assert store.releases() == ()
         with pytest.raises(ReleaseMissingError, match="abandoned"):
-            open_release(store.release_uri(*place))
-        prefix = "/".join(place)
-        assert store.remove_data(*place) == tuple(
+            open_release(store.release_uri(*workspace))
+        prefix = "/".join(workspace)
+        assert store.remove_data(*workspace) == tuple(
             f"{prefix}/{name}.parquet" for name in ("arr_delay", "cancelled", "carrier", "stops")
         )
-        assert store.remove_data(*place) == ()
+        assert store.remove_data(*workspace) == ()
         publish(store, plan, "2013-01")
         assert open_release("flights", store=uri).window == "2013-01"
         with pytest.raises(StoreError, match="files are kept"):
@@ -273,22 +273,22 @@ def run_command(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0
 
 
 def test_a_whole_release_into_s3(moto: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = make_place(tmp_path)
+    workspace = make_workspace(tmp_path)
     spec = tmp_path / "release.json"
-    spec.write_text(json.dumps(mapping(place.data)), encoding="utf-8")
-    words = ("release", str(spec), "--store", moto, "--ledger", place.ledger)
+    spec.write_text(json.dumps(mapping(workspace.data)), encoding="utf-8")
+    words = ("release", str(spec), "--store", moto, "--ledger", workspace.ledger)
     released = run_command(capsys, *words)
     assert released["status"] == "published"
     assert released["uri"] == f"{moto}/flights/all/{released['release_id']}"
     assert all(file["path"].startswith(f"{released['uri']}/") for file in released["files"])
-    for path in place.data.iterdir():
+    for path in workspace.data.iterdir():
         path.unlink()
     again = run_command(capsys, *words)
     assert (again["status"], again["remaining_epsilon"]) == ("already_published", "9")
     assert again["release_id"] == released["release_id"]
     for reference in ("flights", "flights@all", released["uri"], f"{released['uri']}/manifest.json"):
         assert run_command(capsys, "show", reference, "--store", moto)["uri"] == released["uri"]
-        assert run_command(capsys, "verify", reference, "--store", moto, "--ledger", place.ledger)["ok"]
+        assert run_command(capsys, "verify", reference, "--store", moto, "--ledger", workspace.ledger)["ok"]
     assert len(run_command(capsys, "table", "flights", "stops", "--store", moto)["rows"]) == 6
     assert run_command(capsys, "posterior", released["uri"], "cancelled", "--draws", "10")["rows"]
     assert open_store(moto).objects.keys("") == sorted(
@@ -298,7 +298,7 @@ def test_a_whole_release_into_s3(moto: str, tmp_path: Path, capsys: pytest.Captu
             *(f"flights/all/{released['release_id']}/{file}.parquet" for file in mapping("x")["statistics"]),
         ]
     )
-    with open_ledger(place.ledger) as ledger:
+    with open_ledger(workspace.ledger) as ledger:
         charge = ledger.find("passengers", "flights", "all")
         assert ledger.verify() == ()
     assert charge is not None
@@ -308,14 +308,14 @@ def test_a_whole_release_into_s3(moto: str, tmp_path: Path, capsys: pytest.Captu
 def test_a_server_that_replaces_objects_is_refused_before_the_charge(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    place = make_place(tmp_path)
+    workspace = make_workspace(tmp_path)
     with s3_server() as (url, application):
         for name, value in variables(url).items():
             monkeypatch.setenv(name, value)
         application.honest = False
         with pytest.raises(StoreError, match="replaces objects"):
-            suffice.release(place.spec(), store="s3://bucket/x", ledger=place.ledger)
-    with open_ledger(place.ledger) as ledger:
+            suffice.release(workspace.spec(), store="s3://bucket/x", ledger=workspace.ledger)
+    with open_ledger(workspace.ledger) as ledger:
         assert ledger.find("passengers", "flights", "all") is None
 
 
@@ -323,7 +323,7 @@ def test_a_manifest_of_unknown_fate_leaves_its_charge_staged(
     server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer to the manifest's put is lost, and so is every look at it; the next run finds it there."""
-    place = make_place(tmp_path)
+    workspace = make_workspace(tmp_path)
     uri = "s3://bucket/pre"
     put_manifest = suffice.storage.releases.release_store.ReleaseStore.put_manifest
 
@@ -334,28 +334,28 @@ def test_a_manifest_of_unknown_fate_leaves_its_charge_staged(
 
     monkeypatch.setattr("suffice.storage.releases.release_store.ReleaseStore.put_manifest", cut_off)
     with pytest.raises(StageFailedError, match="again publishes it"):
-        carry_out(place.spec(), store=uri, ledger=place.ledger)
+        carry_out(workspace.spec(), store=uri, ledger=workspace.ledger)
     monkeypatch.undo()
     for name, value in variables(server.url).items():
         monkeypatch.setenv(name, value)
     server.readable = True
-    with open_ledger(place.ledger) as ledger:
+    with open_ledger(workspace.ledger) as ledger:
         staged = ledger.find("passengers", "flights", "all")
     assert staged is not None
     assert staged.state == "staged"
     manifest = f"/bucket/pre/flights/all/{staged.release_id}/manifest.json"
     assert server.objects[manifest] == staged.manifest
-    outcome = carry_out(place.spec(), store=uri, ledger=place.ledger)
+    outcome = carry_out(workspace.spec(), store=uri, ledger=workspace.ledger)
     assert outcome.status == "published"
     assert server.objects[manifest] == staged.manifest
 
 
 def test_a_data_file_whose_answer_is_lost_costs_nothing(server: BucketServer, tmp_path: Path) -> None:
-    place = make_place(tmp_path)
+    workspace = make_workspace(tmp_path)
     uri = "gs://bucket/pre"
-    open_store(uri, ledger_id=ledger_id(place.ledger), create=True)
+    open_store(uri, ledger_id=ledger_id(workspace.ledger), create=True)
     server.faults += ["lost answer", "lost answer", "lost answer", "error after", "lost request"]
-    assert carry_out(place.spec(), store=uri, ledger=place.ledger).status == "published"
+    assert carry_out(workspace.spec(), store=uri, ledger=workspace.ledger).status == "published"
     assert server.faults == []
     assert verify_release("flights", store=uri).ok
 

@@ -38,23 +38,23 @@ def noisy_counts(
 
 
 def enumerated(counts: NoisyCounts, n_prior: NPrior, chance: Floats) -> float:
-    """Log chance of the noisy sums under one law of a record: laws of sums by repeated convolution."""
+    """Log chance of the noisy sums under one distribution of a record, by repeated convolution."""
     low, high = n_prior.support
-    law, terms = np.ones(1), []
+    distribution, terms = np.ones(1), []
     for n in range(high + 1):
         if n >= low:
-            total = np.arange(float(len(law)))
+            total = np.arange(float(len(distribution)))
             distance = np.abs(total - counts.first[0])
             if counts.second is not None:
                 distance = distance + np.abs(counts.reach * n - total - counts.second[0])
             with np.errstate(divide="ignore"):
-                log_terms = np.log(law) - distance / counts.scale
+                log_terms = np.log(distribution) - distance / counts.scale
             terms.append(np.logaddexp.reduce(log_terms) + n_prior.log_prob(np.array([float(n)]))[0])
-        law = np.convolve(law, chance)
+        distribution = np.convolve(distribution, chance)
     return float(np.logaddexp.reduce(terms))
 
 
-def laws(family: str, reach: int) -> Floats:
+def distributions(family: str, reach: int) -> Floats:
     means = MEANS * reach / 8.0
     if family == "poisson":
         return clipped_poisson(means, reach)
@@ -64,9 +64,9 @@ def laws(family: str, reach: int) -> Floats:
 
 @pytest.mark.parametrize("family", ["poisson", "geometric", "negative_binomial"])
 @pytest.mark.parametrize("reach", [1, 8, 40])
-def test_laws_of_a_clipped_record(family: str, reach: int) -> None:
-    found = laws(family, reach)
-    for mean, law in zip(MEANS * reach / 8.0, found, strict=True):
+def test_distributions_of_a_clipped_record(family: str, reach: int) -> None:
+    found = distributions(family, reach)
+    for mean, distribution in zip(MEANS * reach / 8.0, found, strict=True):
         successes = {"geometric": 1.0, "negative_binomial": 0.3}.get(family, 1.0)
         count = np.arange(reach)
         given = (
@@ -74,8 +74,8 @@ def test_laws_of_a_clipped_record(family: str, reach: int) -> None:
             if family == "poisson"
             else stats.nbinom(successes, successes / (successes + mean))
         )
-        assert law[:-1] == pytest.approx(given.pmf(count), rel=1e-9, abs=1e-300)
-        assert law[-1] == pytest.approx(given.sf(reach - 1), rel=1e-9)
+        assert distribution[:-1] == pytest.approx(given.pmf(count), rel=1e-9, abs=1e-300)
+        assert distribution[-1] == pytest.approx(given.sf(reach - 1), rel=1e-9)
     assert found.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
 
 
@@ -93,11 +93,11 @@ def test_chances_of_few_records_are_those_of_enumeration(family: str, reach: int
         (4 * reach, None, Fixed(5)),
         (-8, None, Fixed(3)),
     ]
-    chance = laws(family, reach)
+    chance = distributions(family, reach)
     for first, second, n_prior in cases:
         counts = noisy_counts(first, second, reach=reach, epsilon=epsilon, n_prior=n_prior)
         found = log_product(counts, n_prior, chance, np.zeros(len(chance)))
-        wanted = np.array([enumerated(counts, n_prior, law) for law in chance])
+        wanted = np.array([enumerated(counts, n_prior, distribution) for distribution in chance])
         near = wanted > wanted.max() - 10.0
         assert found[near] == pytest.approx(wanted[near], abs=1e-8)
 
@@ -110,14 +110,14 @@ def test_chances_of_more_records_than_are_taken_one_by_one(epsilon: float, n: in
     first = round(n * float(chance[3] @ np.arange(9)))
     counts = noisy_counts(first, 8 * n - first, reach=8, epsilon=epsilon, n_prior=n_prior)
     found = log_product(counts, n_prior, chance, np.zeros(len(chance)))
-    wanted = np.array([enumerated(counts, n_prior, law) for law in chance])
+    wanted = np.array([enumerated(counts, n_prior, distribution) for distribution in chance])
     top = wanted.max()
     assert np.exp(found - top) == pytest.approx(np.exp(wanted - top), abs=1e-5)
 
 
 @pytest.mark.parametrize("n", [10**4, 10**9])
-def test_many_records_have_a_normal_law(n: int) -> None:
-    """The log of a normal density is -z^2 / 2; N public, noise small beside the law of the sum."""
+def test_many_records_have_a_normal_distribution(n: int) -> None:
+    """The log of a normal density is -z^2 / 2; N public, noise small beside the distribution of the sum."""
     chance = clipped_poisson(np.array([10.0]), 8)
     mean = float(chance[0] @ np.arange(9.0))
     sd = math.sqrt(n * float(chance[0] @ (np.arange(9.0) - mean) ** 2))

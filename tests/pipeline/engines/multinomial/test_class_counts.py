@@ -137,7 +137,7 @@ def test_moments_equal_enumeration(n_prior: NPrior, with_classes: bool, uneven: 
 
 @pytest.mark.parametrize("rounds", [40, 0])
 @pytest.mark.parametrize("n_prior", [Fixed(9), Reciprocal(LARGEST)])
-def test_draws_follow_the_enumerated_law(
+def test_draws_follow_the_enumerated_distribution(
     n_prior: NPrior, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a round of proposals every count is drawn one after the other."""
@@ -226,11 +226,11 @@ def test_what_is_out_of_reach_has_next_to_no_chance(entries: int) -> None:
     scale, distances = 1.3, np.arange(400.0)
     q = math.exp(-1 / scale)
     one = (1 - q) / (1 + q) * q**distances * np.where(distances > 0, 2.0, 1.0)
-    law = np.ones(1)
+    distribution = np.ones(1)
     for _entry in range(entries):
-        law = np.convolve(law, one)[:400]
+        distribution = np.convolve(distribution, one)[:400]
     for distance in (2, 10, 60, 150):
-        chance = math.log(float(np.sum(law[distance:])))
+        chance = math.log(float(np.sum(distribution[distance:])))
         bound = float(log_chance_of(np.array([float(distance)]), entries, scale)[0])
         assert chance <= bound <= min(0.0, 0.9 * chance + 4.0)
 

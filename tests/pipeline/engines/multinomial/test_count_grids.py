@@ -1,4 +1,4 @@
-"""Laws on coarse grids near 0, against sums over the integers."""
+"""Distributions on coarse grids near 0, against sums over the integers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from suffice.pipeline.engines.multinomial.noise_weights import log_rising
 
 @pytest.mark.parametrize(("step", "precision"), [(4.0, 1e-9), (64.0, 1e-5)])
 @pytest.mark.parametrize("concentration", [[1.0], [1.0, 1.0, 1.0], [0.2, 0.7, 3.0]])
-def test_laws_of_sums_on_a_grid_are_those_of_integers_split_between_points(
+def test_distributions_of_sums_on_a_grid_are_those_of_integers_split_between_points(
     concentration: list[float], step: float, precision: float
 ) -> None:
     counts = np.arange(40 * step)

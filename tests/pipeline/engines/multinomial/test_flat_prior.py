@@ -36,10 +36,10 @@ IMPOSSIBLE = [[-9.0, -2.0, -30.0], [0.0, 0.0, 0.0], [40.0, -40.0, 1.0]]
 
 
 def mixture_of(counts: NoisyCounts) -> TiltMixture:
-    """The law of the counts, of which every cell is a mixture of tilts."""
-    ((_, law),) = count_posterior(counts).parts
-    assert isinstance(law, TiltMixture)
-    return law
+    """The distribution of the counts, of which every cell is a mixture of tilts."""
+    ((_, distribution),) = count_posterior(counts).parts
+    assert isinstance(distribution, TiltMixture)
+    return distribution
 
 
 @pytest.mark.parametrize("n_prior", FAR)
@@ -58,7 +58,9 @@ def test_tilts_make_up_what_n_adds_to_the_weight(categories: int, n_prior: NPrio
 
 @pytest.mark.parametrize("fall", [1e-12, 1e-4, 0.0003, 0.3, 5.0, 900.0])
 @pytest.mark.parametrize("length", [1, 2, 7, 999, 1001])
-def test_moments_of_truncated_geometric_laws_are_those_of_their_sums(fall: float, length: int) -> None:
+def test_moments_of_truncated_geometric_distributions_are_those_of_their_sums(
+    fall: float, length: int
+) -> None:
     distances = np.arange(float(length))
     weight = np.exp(-fall * distances)
     weight /= weight.sum()
@@ -75,23 +77,23 @@ def test_moments_of_truncated_geometric_laws_are_those_of_their_sums(fall: float
 )
 def test_moments_equal_enumeration(noisy: list[list[float]], scale: float, n_prior: NPrior) -> None:
     counts = noisy_counts(noisy, [1.0] * len(noisy[0]), scale, n_prior)
-    law = mixture_of(counts)
+    distribution = mixture_of(counts)
     for cell in range(len(noisy)):
         mean, sd = Enumeration(counts, cell).moments()
-        assert np.max(np.abs(law.mean[cell] - mean) / sd) < 1e-8
-        assert law.sd[cell] == pytest.approx(sd, rel=1e-8)
+        assert np.max(np.abs(distribution.mean[cell] - mean) / sd) < 1e-8
+        assert distribution.sd[cell] == pytest.approx(sd, rel=1e-8)
 
 
 @pytest.mark.parametrize("n_prior", FAR)
 def test_counts_seen_through_several_noises_equal_enumeration(n_prior: NPrior) -> None:
     counts = noisy_counts(TRIPLES, [1.0] * 3, 0.9, n_prior)
-    seen = np.array(TRIPLES)
-    counts = dataclasses.replace(counts, again=((seen[::-1].copy(), 0.7), (seen, 3.0)))
-    law = mixture_of(counts)
-    for cell in range(len(seen)):
+    observed = np.array(TRIPLES)
+    counts = dataclasses.replace(counts, further=((observed[::-1].copy(), 0.7), (observed, 3.0)))
+    distribution = mixture_of(counts)
+    for cell in range(len(observed)):
         mean, sd = Enumeration(counts, cell).moments()
-        assert np.max(np.abs(law.mean[cell] - mean) / sd) < 1e-8
-        assert law.sd[cell] == pytest.approx(sd, rel=1e-8)
+        assert np.max(np.abs(distribution.mean[cell] - mean) / sd) < 1e-8
+        assert distribution.sd[cell] == pytest.approx(sd, rel=1e-8)
 
 
 DRAWN = [([3.0, 5.0], 2.0), ([-6.0, 1.0], 2.0), ([4.0, 0.0, 2.0], 0.9)]
@@ -99,10 +101,10 @@ DRAWN = [([3.0, 5.0], 2.0), ([-6.0, 1.0], 2.0), ([4.0, 0.0, 2.0], 0.9)]
 
 @pytest.mark.parametrize("n_prior", FAR)
 @pytest.mark.parametrize(("noisy", "scale"), DRAWN)
-def test_draws_follow_the_enumerated_law(noisy: list[float], scale: float, n_prior: NPrior) -> None:
+def test_draws_follow_the_enumerated_distribution(noisy: list[float], scale: float, n_prior: NPrior) -> None:
     counts = noisy_counts([noisy], [1.0] * len(noisy), scale, n_prior)
     if len(noisy) == 2:
-        counts = dataclasses.replace(counts, again=((counts.noisy + 5.0, 4.0),))
+        counts = dataclasses.replace(counts, further=((counts.noisy + 5.0, 4.0),))
     draws = count_posterior(counts).sample(DRAWS, np.random.default_rng())
     enumeration = Enumeration(counts, 0)
     assert draws.shape == (DRAWS, 1, len(noisy))
@@ -113,9 +115,9 @@ def test_draws_follow_the_enumerated_law(noisy: list[float], scale: float, n_pri
 def test_draws_at_one_tilt_are_found_out() -> None:
     """Their distance is 0.14, six limits: it is missed with a chance under exp(-500), by that inequality."""
     counts = noisy_counts([[3.0, 5.0]], [1.0, 1.0], 2.0, FAR[0])
-    law = mixture_of(counts)
+    distribution = mixture_of(counts)
     steep = np.searchsorted(Rule.of(counts).tilt, np.array([2.0]))
-    one = dataclasses.replace(law, first=steep, number=np.ones(1, dtype=np.int64))
+    one = dataclasses.replace(distribution, first=steep, number=np.ones(1, dtype=np.int64))
     draws = sample_dirichlet(1.0 + one.sample_counts(DRAWS, np.random.default_rng()), np.random.default_rng())
     assert distance(draws[:, 0, 0], Enumeration(counts, 0), 0) > LARGEST_DISTANCE
 

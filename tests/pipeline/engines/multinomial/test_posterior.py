@@ -73,7 +73,7 @@ def test_moments_equal_enumeration(
         assert posterior.sd[cell] == pytest.approx(sd, rel=1e-6)
 
 
-AGAIN = [
+FURTHER = [
     (PAIRS, [[5.0, 1.0], [1.0, 1.0], [-7.0, 3.0], [4.0, 9.0], [0.0, 2.0]]),
     (TRIPLES, [[1.0, 7.0, -3.0], [3.0, 3.0, 3.0], [0.0, 8.0, 1.0]]),
 ]
@@ -81,13 +81,13 @@ AGAIN = [
 
 @pytest.mark.parametrize("n_prior", [Fixed(12), Uniform(0, 40), Reciprocal(60)])
 @pytest.mark.parametrize("concentration", [1.0, 0.2, 30.0])
-@pytest.mark.parametrize(("noisy", "other"), AGAIN)
+@pytest.mark.parametrize(("noisy", "other"), FURTHER)
 def test_counts_seen_through_several_noises_equal_enumeration(
     noisy: list[list[float]], other: list[list[float]], concentration: float, n_prior: NPrior
 ) -> None:
     counts = noisy_counts(noisy, [concentration] * len(noisy[0]), 2.0, n_prior)
-    seen = np.array(other)
-    counts = dataclasses.replace(counts, again=((seen, 1.3), (seen[::-1].copy(), 4.0)))
+    observation = np.array(other)
+    counts = dataclasses.replace(counts, further=((observation, 1.3), (observation[::-1].copy(), 4.0)))
     posterior = count_posterior(counts)
     for cell in range(len(noisy)):
         mean, sd = Enumeration(counts, cell).moments()
@@ -96,12 +96,12 @@ def test_counts_seen_through_several_noises_equal_enumeration(
 
 
 @pytest.mark.parametrize("n_prior", [Fixed(12), Uniform(0, 40)])
-def test_draws_of_counts_seen_twice_follow_the_enumerated_law(n_prior: NPrior) -> None:
+def test_draws_of_counts_seen_twice_follow_the_enumerated_distribution(n_prior: NPrior) -> None:
     counts = noisy_counts([[3.0, 5.0, 2.0]], [0.5, 1.0, 2.0], 2.0, n_prior)
-    counts = dataclasses.replace(counts, again=((np.array([[6.0, 1.0, -1.0]]), 1.5),))
+    counts = dataclasses.replace(counts, further=((np.array([[6.0, 1.0, -1.0]]), 1.5),))
     enumeration = Enumeration(counts, 0)
     draws = count_posterior(counts).sample(DRAWS, np.random.default_rng())
-    alone = count_posterior(dataclasses.replace(counts, again=())).sample(DRAWS, np.random.default_rng())
+    alone = count_posterior(dataclasses.replace(counts, further=())).sample(DRAWS, np.random.default_rng())
     for category in range(3):
         assert distance(draws[:, 0, category], enumeration, category) < LARGEST_DISTANCE
     assert distance(alone[:, 0, 1], enumeration, 1) > LARGEST_DISTANCE
@@ -110,7 +110,7 @@ def test_draws_of_counts_seen_twice_follow_the_enumerated_law(n_prior: NPrior) -
 def test_large_counts_seen_twice_are_those_of_their_average_where_noise_is_small() -> None:
     """Blocks of many counts: two sights with kinks far apart, whose flat product lies between them."""
     one = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 1e5, Reciprocal(10**12))
-    twice = dataclasses.replace(one, again=((np.array([[3e8, 7e8]]), 1e5),))
+    twice = dataclasses.replace(one, further=((np.array([[3e8, 7e8]]), 1e5),))
     direct = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 5e4, Reciprocal(10**12))
     assert count_posterior(twice).mean == pytest.approx(count_posterior(direct).mean, rel=1e-9)
     assert count_posterior(twice).sd == pytest.approx(count_posterior(direct).sd, rel=1e-6)
@@ -137,7 +137,7 @@ DRAWN: list[tuple[list[float], list[float], float, NPrior]] = [
 
 
 @pytest.mark.parametrize(("noisy", "concentration", "scale", "n_prior"), DRAWN)
-def test_draws_follow_the_enumerated_law(
+def test_draws_follow_the_enumerated_distribution(
     noisy: list[float], concentration: list[float], scale: float, n_prior: NPrior
 ) -> None:
     counts = noisy_counts([noisy], concentration, scale, n_prior)
@@ -158,7 +158,7 @@ def test_draws_that_take_the_noisy_counts_for_exact_are_found_out() -> None:
 
 
 @pytest.mark.parametrize("n_prior", [Fixed(12), Uniform(0, 40), Reciprocal(60)])
-def test_draws_of_counts_above_the_cap_follow_the_law_too(
+def test_draws_of_counts_above_the_cap_follow_the_distribution_too(
     n_prior: NPrior, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A cap 48 nats down sends almost every draw the long way: N first, then one count after the other.
@@ -302,8 +302,8 @@ def test_windows_sums_bounds_and_draws_of_one_row(row: CountWeights, blocks: int
     bounds = np.repeat(row.block_bounds(edges)[0], np.diff(edges[0]).astype(int))
     assert np.all(bounds >= log_weight[inside[0] : inside[-1] + 1])
     draws = count_sampler(row, edges).sample(np.zeros(DRAWS, dtype=np.int64), np.random.default_rng())
-    seen = np.bincount(draws.astype(int), minlength=1001).cumsum() / DRAWS
-    assert np.max(np.abs(seen - weight.cumsum() / weight.sum())) < LARGEST_DISTANCE
+    observation = np.bincount(draws.astype(int), minlength=1001).cumsum() / DRAWS
+    assert np.max(np.abs(observation - weight.cumsum() / weight.sum())) < LARGEST_DISTANCE
 
 
 def test_small_concentrations_do_not_underflow() -> None:

@@ -63,15 +63,15 @@ def test_short_steps_lead_somewhere_else() -> None:
 class TwoPeaks:
     """Two normal peaks as far from 0 as said of each cell."""
 
-    place: NDArray[np.float64]
+    position: NDArray[np.float64]
 
     def take(self, cells: NDArray[np.int64]) -> TwoPeaks:
-        return TwoPeaks(self.place[cells])
+        return TwoPeaks(self.position[cells])
 
     def __call__(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        place = np.repeat(self.place, x.shape[1] // len(self.place))
-        value = np.logaddexp(-((x[0] - place) ** 2) / 2, -((x[0] + place) ** 2) / 2)
-        return value, place * np.tanh(place * x) - x
+        position = np.repeat(self.position, x.shape[1] // len(self.position))
+        value = np.logaddexp(-((x[0] - position) ** 2) / 2, -((x[0] + position) ** 2) / 2)
+        return value, position * np.tanh(position * x) - x
 
 
 def test_only_cells_whose_chains_disagree_are_run_on() -> None:
@@ -79,9 +79,9 @@ def test_only_cells_whose_chains_disagree_are_run_on() -> None:
 
     The average of 20 is more than eight standard deviations away from 1.15 and 1.1.
     """
-    place = np.repeat([0.0, 2.5], 20)
-    target, rng = TwoPeaks(place), np.random.default_rng()
-    start = rng.standard_normal((1, 40, 16)) + place[:, None]
+    position = np.repeat([0.0, 2.5], 20)
+    target, rng = TwoPeaks(position), np.random.default_rng()
+    start = rng.standard_normal((1, 40, 16)) + position[:, None]
     seed = int(rng.integers(1 << 40))
     short = sample_chains(target, start, np.ones((1, 40)), 64, np.random.default_rng(seed))
     kept = sample_until_settled(target, start, np.ones((1, 40)), 64, np.random.default_rng(seed))

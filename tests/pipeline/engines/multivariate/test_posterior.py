@@ -93,7 +93,7 @@ def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fix
 
 
 @pytest.mark.parametrize("linear", [True, False])
-def test_the_law_of_moments_adds_up_to_one_whatever_n(linear: bool) -> None:
+def test_the_distribution_of_moments_adds_up_to_one_whatever_n(linear: bool) -> None:
     """One column on a grid of mean and log sd: the same total mass for every N."""
     masses = []
     for n in (3.0, 4.0, 7.0, 40.0):
@@ -149,8 +149,8 @@ def in_the_middle(
     _, totals = simulate(entry, prior, sizes[:10_000], epsilon=epsilon, public_n=public_n, rng=rng)
     scale = plan_of(entry, epsilon=epsilon, public_n=public_n).scale
     steps = np.rint(np.median(totals.astype(np.float64), axis=0) / scale)
-    places: NDArray[np.float64] = np.rint((steps + np.resize([1.0, -1.0], len(steps))) * scale)[None]
-    return places
+    positions: NDArray[np.float64] = np.rint((steps + np.resize([1.0, -1.0], len(steps))) * scale)[None]
+    return positions
 
 
 CASES: list[tuple[dict[str, Any], Any, str, int | None]] = [
@@ -195,8 +195,8 @@ def test_the_posterior_is_that_of_weighted_draws_of_the_prior(
     for column in range(truth.shape[1]):
         order = np.argsort(truth[:, column])
         for q in (0.1, 0.5, 0.9):
-            place = truth[order, column][np.searchsorted(np.cumsum(weight[order]), q)]
-            below = np.mean(drawn[:, column] < place)
+            position = truth[order, column][np.searchsorted(np.cumsum(weight[order]), q)]
+            below = np.mean(drawn[:, column] < position)
             assert below == pytest.approx(
                 q, abs=7 * np.sqrt(q * (1 - q) * (1 / effective + 1 / chains + 1 / 4000))
             )

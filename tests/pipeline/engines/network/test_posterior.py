@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.dirichlet_blocks import PiecesLaw
+    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
 
     Floats: TypeAlias = NDArray[np.float64]
     Rows: TypeAlias = NDArray[np.int64]
@@ -58,16 +58,16 @@ class Problem:
         self.noisy = [rng.integers(-2, 5, table.shape).astype(float) for table in self.released]
         self.concentrations = [rng.choice([0.5, 1.0, 2.0], (table.size // 2, 2)) for table in self.released]
 
-    def law(self, n_prior: NPrior, scale: float = SCALE, looks: int = 1) -> PiecesLaw:
-        """The same cell, many times over, each seen `looks` times through so many times the noise."""
+    def distribution(self, n_prior: NPrior, scale: float = SCALE, observations: int = 1) -> PiecewiseTables:
+        """The same cell, many times over, each seen `observations` times through so many times the noise."""
         counts = [np.repeat(noisy[None], REPEATS, axis=0) for noisy in self.noisy]
-        return decomposition.network_law(
+        return decomposition.network_distribution(
             self.released,
             counts,
             self.concentrations,
-            scale=looks * scale,
+            scale=observations * scale,
             n_prior=n_prior,
-            again=[(counts, looks * scale)] * (looks - 1),
+            further=[(counts, observations * scale)] * (observations - 1),
         )
 
     def enumerated(self, n_prior: NPrior) -> Floats:
@@ -105,9 +105,9 @@ class Problem:
         return expected
 
 
-def distance(law: PiecesLaw, expected: Floats) -> float:
+def distance(distribution: PiecewiseTables, expected: Floats) -> float:
     """The largest t statistic of means and mean squares over the repeated cells."""
-    mean, sd = law.mean("probability"), law.sd("probability")
+    mean, sd = distribution.mean("probability"), distribution.sd("probability")
     found = np.concatenate([mean, sd**2 + mean**2], axis=1)
     error = found.std(axis=0, ddof=1) / math.sqrt(REPEATS)
     return float(np.abs((found.mean(axis=0) - expected) / error).max())
@@ -118,7 +118,7 @@ def distance(law: PiecesLaw, expected: Floats) -> float:
     [(CHAIN, Uniform(0, 5), 1), pytest.param(MARRIED, Fixed(4), 2, marks=pytest.mark.audit)],
 )
 def test_moments_equal_enumeration(
-    nodes: Nodes, n_prior: NPrior, looks: int, monkeypatch: pytest.MonkeyPatch
+    nodes: Nodes, n_prior: NPrior, observations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a fixed problem and short chains, with a limit of 9 to 10 standard errors.
 
@@ -130,10 +130,10 @@ def test_moments_equal_enumeration(
     problem = Problem(nodes, np.random.default_rng(2))
     expected = problem.enumerated(n_prior)
     limit = stats.t.isf(FALSE_ALARM / (4 * len(expected)), REPEATS - 1)
-    law = problem.law(n_prior, looks=looks)
-    assert distance(law, expected) < limit
-    assert str(law.diagnostics["sampler"]).startswith("MCMC")
-    assert distance(problem.law(n_prior, SCALE / 2), expected) > 2 * limit
+    distribution = problem.distribution(n_prior, observations=observations)
+    assert distance(distribution, expected) < limit
+    assert str(distribution.diagnostics["sampler"]).startswith("MCMC")
+    assert distance(problem.distribution(n_prior, SCALE / 2), expected) > 2 * limit
 
 
 def test_latent_tables_stay_consistent_and_come_from_everywhere() -> None:
@@ -184,29 +184,31 @@ def test_cliques_meet_those_before_them_in_one() -> None:
             scopes.append((*kept, variable))
         tree = junction_tree(scopes)
         assert all(any(set(scope) <= set(clique) for clique in tree.cliques) for scope in scopes)
-        for place, separator in enumerate(tree.separators, 1):
-            earlier = tree.cliques[:place]
-            shared = set(tree.cliques[place]) & set(itertools.chain.from_iterable(earlier))
+        for position, separator in enumerate(tree.separators, 1):
+            earlier = tree.cliques[:position]
+            shared = set(tree.cliques[position]) & set(itertools.chain.from_iterable(earlier))
             assert set(separator) == shared
             assert any(shared <= set(clique) for clique in earlier)
 
 
-def law_of(nodes: Nodes, sizes: dict[str, int], noisy: Sequence[Floats] | None = None) -> PiecesLaw:
+def distribution_of(
+    nodes: Nodes, sizes: dict[str, int], noisy: Sequence[Floats] | None = None
+) -> PiecewiseTables:
     released = tables_of(nodes, sizes)
     counts = noisy or [np.full((1, *table.shape), 7.0) for table in released]
     prior = [np.ones((table.size // table.shape[-1], table.shape[-1])) for table in released]
-    return decomposition.network_law(released, counts, prior, scale=2.0, n_prior=Uniform(0, 200))
+    return decomposition.network_distribution(released, counts, prior, scale=2.0, n_prior=Uniform(0, 200))
 
 
 def test_what_a_posterior_rests_on_is_told() -> None:
     star: Nodes = {"a": (), "b": ("a",), "c": ("a",), "alone": ()}
-    assert law_of(star, {}).diagnostics == {}
-    chain = law_of(CHAIN, {}).diagnostics
+    assert distribution_of(star, {}).diagnostics == {}
+    chain = distribution_of(CHAIN, {}).diagnostics
     assert set(chain) == {"sampler", "chains", "draws", "largest_r_hat", "fewest_effective_draws"}
     assert chain["largest_r_hat"] < 1.02
     assert chain["fewest_effective_draws"] > posterior.ENOUGH_EFFECTIVE
-    assert law_of(CHAIN, {"a": 20, "b": 7}).diagnostics == {"not_reconciled": "a, b, c"}
-    cut = law_of(CUT, {}).diagnostics
+    assert distribution_of(CHAIN, {"a": 20, "b": 7}).diagnostics == {"not_reconciled": "a, b, c"}
+    cut = distribution_of(CUT, {}).diagnostics
     assert cut["not_reconciled"] == "a, b, c"
     assert str(cut["sampler"]).startswith("MCMC")
 
@@ -235,7 +237,7 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
         np.broadcast_to(cells.reshape(3, *[1] * len(table.shape)) / table.size, (3, *table.shape))
         for table in released
     ]
-    ((piece, _, _),) = decomposition.network_law(
+    ((piece, _, _),) = decomposition.network_distribution(
         released,
         noisy,
         [np.ones((table.size // 2, 2)) for table in released],
@@ -251,7 +253,7 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
 
 
 def test_chains_are_the_same_for_who_asks_again() -> None:
-    first, second = law_of(CHAIN, {}), law_of(CHAIN, {})
+    first, second = distribution_of(CHAIN, {}), distribution_of(CHAIN, {})
     assert np.array_equal(first.mean("probability"), second.mean("probability"))
     draws = first.sample(5000, np.random.default_rng())["probability"]
     assert draws.shape == (5000, 1, 10)
@@ -266,7 +268,7 @@ def test_what_tables_share_makes_intervals_narrower(monkeypatch: pytest.MonkeyPa
     released = tables_of(CHAIN, sizes)
     exact = [np.full((6, *table.shape), 160.0 / table.size) for table in released]
     noisy = [np.rint(table + rng.laplace(0, 2.0, table.shape)) for table in exact]
-    joint = law_of(CHAIN, sizes, noisy).sd("probability").mean()
+    joint = distribution_of(CHAIN, sizes, noisy).sd("probability").mean()
     monkeypatch.setattr(decomposition, "MOST_ENTRIES", 1)
-    apart = law_of(CHAIN, sizes, noisy).sd("probability").mean()
+    apart = distribution_of(CHAIN, sizes, noisy).sd("probability").mean()
     assert joint < 0.99 * apart

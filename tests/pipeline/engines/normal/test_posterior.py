@@ -33,21 +33,21 @@ def problem(
     rate: float,
     n_prior: NPrior,
     prior: tuple[float, float, float, float] = (0.0, 0.5, 3.0, 0.04),
-    again: tuple[tuple[list[float], float], ...] = (),
+    further: tuple[tuple[list[float], float], ...] = (),
 ) -> NoisyMoments:
     """Return moments that were released once, or again with other values and rates."""
     bernstein = len(values) == 3
     loc, precision, concentration, scale = prior
     return NoisyMoments(
-        values=np.array([[*values, *(value for more, _ in again for value in more)]]),
-        coefficients=np.tile(BERNSTEIN if bernstein else MOMENTS, (1 + len(again), 1)),
+        values=np.array([[*values, *(value for more, _ in further for value in more)]]),
+        coefficients=np.tile(BERNSTEIN if bernstein else MOMENTS, (1 + len(further), 1)),
         rate=np.concatenate(
             [
                 np.full(3, own) if bernstein else np.array([own, 2.0 * own])
-                for own in (rate, *(own for _, own in again))
+                for own in (rate, *(own for _, own in further))
             ]
         ),
-        looks=1 + len(again),
+        observations=1 + len(further),
         loc=loc,
         precision=precision,
         concentration=concentration,
@@ -67,15 +67,15 @@ PROBLEMS = {
     "minimal two": problem([3.0, 2.0], 0.5, Fixed(2)),
     "minimal one": problem([0.3, 2.0], 0.5, Fixed(1)),
     "minimal none": problem([0.3, 2.0], 0.5, Fixed(0)),
-    "two releases": problem([2.0, 4.0, 3.0], 1.0, Uniform(0, 7), again=(([-1.0, 5.0, 1.0], 0.3),)),
+    "two releases": problem([2.0, 4.0, 3.0], 1.0, Uniform(0, 7), further=(([-1.0, 5.0, 1.0], 0.3),)),
     "three releases, minimal": problem(
-        [3.0, -1.0], 0.5, Fixed(8), again=(([2.0, 3.0], 1.0), ([-4.0, 2.0], 0.2))
+        [3.0, -1.0], 0.5, Fixed(8), further=(([2.0, 3.0], 1.0), ([-4.0, 2.0], 0.2))
     ),
 }
 
 
 class Dense:
-    """The posterior on a dense grid of (N, m, s): the laws of s and of m given s are scipy's.
+    """The posterior on a dense grid of (N, m, s): the distributions of s and of m given s are scipy's.
 
     A coarse grid finds the rectangle in which anything is, which the fine one then divides.
     """
@@ -108,18 +108,18 @@ class Dense:
         found = []
         # The grid's first axis is that of the squares.
         for axis, own in ((0, ends[0]), (1, ends[1])):
-            places = np.linspace(own[0], own[1], coarse)
+            positions = np.linspace(own[0], own[1], coarse)
             inside = np.flatnonzero(np.any(kept, axis=axis))
-            step = places[1] - places[0]
-            found.append(np.clip(places[inside[[0, -1]]] + [-step, step], *own))
+            step = positions[1] - positions[0]
+            found.append(np.clip(positions[inside[[0, -1]]] + [-step, step], *own))
         return found[0], found[1]
 
     @staticmethod
     def of_n(noisy: NoisyMoments, n: int, points: int, means: Floats, squares: Floats) -> tuple[Floats, ...]:
         unit = np.sqrt(noisy.scale / noisy.concentration * (1.0 / noisy.precision + 1.0 / max(n, 1)))
-        places = np.linspace(means[0], means[1], points if n > 1 else 50_000)
-        stretched = np.sinh(places)
-        mean, step = noisy.loc + unit * stretched, np.cosh(places) * (places[1] - places[0]) * unit
+        positions = np.linspace(means[0], means[1], points if n > 1 else 50_000)
+        stretched = np.sinh(positions)
+        mean, step = noisy.loc + unit * stretched, np.cosh(positions) * (positions[1] - positions[0]) * unit
         square = np.zeros_like(mean)
         if n == 0:
             mean, square, log_weight = np.zeros(1), np.zeros(1), np.zeros(1)
@@ -129,8 +129,10 @@ class Dense:
             logs = np.linspace(squares[0], squares[1], points)
             mean, square = (grid.ravel() for grid in np.meshgrid(mean, 2.0 * noisy.scale * np.exp(logs)))
             step = np.tile(step, points)
-            law = stats.betaprime((n - 1) / 2, noisy.concentration)
-            log_weight = np.repeat(law.logpdf(np.exp(logs)) + logs + np.log(logs[1] - logs[0]), points)
+            distribution = stats.betaprime((n - 1) / 2, noisy.concentration)
+            log_weight = np.repeat(
+                distribution.logpdf(np.exp(logs)) + logs + np.log(logs[1] - logs[0]), points
+            )
             degrees = 2 * noisy.concentration + n - 1
             width = np.sqrt((2 * noisy.scale + square) / degrees * (1.0 / noisy.precision + 1.0 / n))
             log_weight += stats.t.logpdf(mean, degrees, noisy.loc, width) + np.log(step)
@@ -148,11 +150,11 @@ class Dense:
 
     def cdf(self, parameter: int, at: Floats) -> Floats:
         width = np.sqrt(self.scale / self.concentration / self.precision)
-        laws = (
+        distributions = (
             stats.t(2 * self.concentration, self.loc, width),
             stats.invgamma(self.concentration, scale=self.scale),
         )
-        return np.array([self.weight @ laws[parameter].cdf(point) for point in at])
+        return np.array([self.weight @ distributions[parameter].cdf(point) for point in at])
 
 
 @pytest.mark.parametrize("name", list(PROBLEMS))
@@ -182,9 +184,9 @@ def test_means_deviations_evidence_and_draws_are_those_of_dense_quadrature(name:
 def test_the_density_of_both_sums_integrates_to_one(n: int) -> None:
     for prior in ((0.2, 0.5, 3.0, 0.04), (-0.1, 3.0, 0.4, 2.0)):
         silent = problem([0.0, 0.0], 1e-300, Fixed(n), prior)
-        place, log_e = np.linspace(-25.0, 25.0, 700), np.linspace(-90.0, 90.0, 700)
-        mean, both = (grid.ravel() for grid in np.meshgrid(np.sinh(place), log_e))
-        step = np.tile(np.cosh(place), 700) * (place[1] - place[0]) * (log_e[1] - log_e[0])
+        position, log_e = np.linspace(-25.0, 25.0, 700), np.linspace(-90.0, 90.0, 700)
+        mean, both = (grid.ravel() for grid in np.meshgrid(np.sinh(position), log_e))
+        step = np.tile(np.cosh(position), 700) * (position[1] - position[0]) * (log_e[1] - log_e[0])
         weights = MomentWeights.of(silent)
         density = weights.log_weight(np.zeros(len(mean), dtype=int), np.full_like(mean, n), mean, both)
         assert np.sum(np.exp(density) * step) == pytest.approx(1.0, rel=1e-4)

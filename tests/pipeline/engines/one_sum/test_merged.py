@@ -1,4 +1,4 @@
-"""Merged laws: averages over them, and their numbers with and without sorting."""
+"""Merged distributions: averages over them, and their numbers with and without sorting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from suffice.pipeline.engines.one_sum import merged
 from suffice.pipeline.engines.one_sum.merged import Components
 from suffice.pipeline.engines.one_sum.nodes import resolve
-from suffice.pipeline.engines.one_sum.posterior import LatentSumLaw
+from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.posterior.infer import noise_aware_posterior
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -22,41 +22,43 @@ if TYPE_CHECKING:
 NOISY = np.array([[7.0, 2.0], [-40.0, -25.0], [310.0, 95.0], [7e5, 3e5]])
 
 
-def law_of(family: str, epsilon: str) -> LatentSumLaw:
-    """The law behind few records and many, and behind values that are impossible without noise."""
+def distribution_of(family: str, epsilon: str) -> LatentSumPosterior:
+    """The distribution behind few records and many, and behind values that are impossible without noise."""
     bounds = {"poisson": {"upper": "9"}, "geometric": {"upper": "9"}}.get(family, {})
     plan = statistic_plan({"family": family, **bounds}, epsilon=epsilon, public_n=False)
-    law = noise_aware_posterior(noisy_statistic(plan, NOISY), clipping="ignored").law
-    assert isinstance(law, LatentSumLaw)
-    return law
+    distribution = noise_aware_posterior(noisy_statistic(plan, NOISY), clipping="ignored").distribution
+    assert isinstance(distribution, LatentSumPosterior)
+    return distribution
 
 
-def parameters_at(family: str, place: Floats) -> Floats:
-    return np.exp(place) if family == "poisson" else 1.0 / (1.0 + np.exp(-place))
+def parameters_at(family: str, position: Floats) -> Floats:
+    return np.exp(position) if family == "poisson" else 1.0 / (1.0 + np.exp(-position))
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
 @pytest.mark.parametrize("family", ["bernoulli", "poisson", "geometric"])
-def test_averages_over_merged_laws(family: str, epsilon: str) -> None:
-    """Of the parameter and of its square, which laws know by themselves."""
-    law = law_of(family, epsilon)
+def test_averages_over_merged_distributions(family: str, epsilon: str) -> None:
+    """Of the parameter and of its square, which distributions know by themselves."""
+    distribution = distribution_of(family, epsilon)
     cells = np.arange(len(NOISY))
-    average = law.average(lambda place: parameters_at(family, place), cells)
-    assert np.all(np.abs(average - law.means) < 0.01 * law.sds)
-    squares = law.average(lambda place: parameters_at(family, place) ** 2, cells)
-    assert squares == pytest.approx(law.means**2 + law.sds**2, rel=0.02)
-    assert law.average(lambda place: parameters_at(family, place), cells[1:3]) == pytest.approx(average[1:3])
+    average = distribution.average(lambda position: parameters_at(family, position), cells)
+    assert np.all(np.abs(average - distribution.means) < 0.01 * distribution.sds)
+    squares = distribution.average(lambda position: parameters_at(family, position) ** 2, cells)
+    assert squares == pytest.approx(distribution.means**2 + distribution.sds**2, rel=0.02)
+    assert distribution.average(
+        lambda position: parameters_at(family, position), cells[1:3]
+    ) == pytest.approx(average[1:3])
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "poisson"])
 def test_numbers_of_what_is_merged_are_the_same_by_sorting(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    law = law_of(family, "0.02")
-    nodes = resolve(law.sums)
-    one = Components.of(nodes, law.update, len(NOISY))
+    distribution = distribution_of(family, "0.02")
+    nodes = resolve(distribution.sums)
+    one = Components.of(nodes, distribution.update, len(NOISY))
     monkeypatch.setattr(merged, "_MOST_NUMBERS", 0)
-    other = Components.of(nodes, law.update, len(NOISY))
+    other = Components.of(nodes, distribution.update, len(NOISY))
     assert len(one.cell) > 3 * len(NOISY)
     for name in ("cell", "n", "total", "weight", "scatter"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
@@ -64,9 +66,12 @@ def test_numbers_of_what_is_merged_are_the_same_by_sorting(
 
 
 def test_guesses_do_not_move_quantiles() -> None:
-    """Places found from the normal guess alone agree, far less than the law is wide apart."""
-    law = law_of("geometric", "0.1")
+    """Places found from the normal guess alone agree, far less than the distribution is wide apart."""
+    distribution = distribution_of("geometric", "0.1")
     levels, cells = (0.001, 0.3, 0.975), len(NOISY)
-    plain = [parameters_at("geometric", place) for place in law.merged.places(law.update, levels, cells)]
-    found = law.merged.quantiles(law.update, levels, cells)
-    assert np.all(np.abs(found - np.stack(plain, axis=1)) < 1e-3 * law.sds[:, None])
+    plain = [
+        parameters_at("geometric", position)
+        for position in distribution.merged.positions(distribution.update, levels, cells)
+    ]
+    found = distribution.merged.quantiles(distribution.update, levels, cells)
+    assert np.all(np.abs(found - np.stack(plain, axis=1)) < 1e-3 * distribution.sds[:, None])

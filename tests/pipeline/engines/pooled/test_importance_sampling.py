@@ -11,9 +11,13 @@ from scipy import stats
 from scipy.special import betainc, gammaln
 
 from suffice.errors import UsageError
-from suffice.pipeline.distributions.laws import DirichletLaw, GammaLaw, NormalInverseGammaLaw
+from suffice.pipeline.distributions.conjugate import (
+    DirichletDistribution,
+    GammaDistribution,
+    NormalInverseGammaDistribution,
+)
 from suffice.pipeline.distributions.natural_parameters import log_normaliser, natural, with_natural
-from suffice.pipeline.distributions.scalar import InverseGammaLaw, NormalLaw
+from suffice.pipeline.distributions.scalar import InverseGammaDistribution, NormalDistribution
 from suffice.pipeline.engines.pooled.importance_sampling import FEWEST_EFFECTIVE, product
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
@@ -23,7 +27,7 @@ from support.noisy import noisy_statistic, statistic_plan
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.natural_parameters import ConjugateLaw
+    from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -41,8 +45,8 @@ def counts(statistic: dict[str, Any], row: list[int], epsilon: str) -> NoisyStat
     return noisy_statistic(plan, np.array([row], dtype=object))
 
 
-def laws_of(parts: list[NoisyStatistic], prior: str, n_prior: NPrior) -> list[Any]:
-    return [noise_aware_posterior(part, prior=prior, n_prior=n_prior).law for part in parts]
+def distributions_of(parts: list[NoisyStatistic], prior: str, n_prior: NPrior) -> list[Any]:
+    return [noise_aware_posterior(part, prior=prior, n_prior=n_prior).distribution for part in parts]
 
 
 class Enumeration:
@@ -65,9 +69,9 @@ class Enumeration:
             )
             total = (total[:, None] + vectors).reshape(-1, len(alpha))
             log_weight = (log_weight[:, None] + own).ravel()
-            total, place = np.unique(total, axis=0, return_inverse=True)
+            total, position = np.unique(total, axis=0, return_inverse=True)
             top = log_weight.max()
-            log_weight = np.log(np.bincount(place.ravel(), np.exp(log_weight - top))) + top
+            log_weight = np.log(np.bincount(position.ravel(), np.exp(log_weight - top))) + top
         self.alpha = alpha + total
         log_weight += gammaln(self.alpha).sum(axis=1) - gammaln(self.alpha.sum(axis=1))
         self.probability = np.exp(log_weight - log_weight.max())
@@ -103,21 +107,21 @@ def test_pooled_posteriors_equal_enumeration(
 ) -> None:
     parts = [counts(statistic, row, epsilon) for row, epsilon in zip(rows, epsilons, strict=True)]
     n_prior = Uniform(0, most)
-    law = product(laws_of(parts, prior, n_prior), np.random.default_rng())
+    distribution = product(distributions_of(parts, prior, n_prior), np.random.default_rng())
     exact = Enumeration(rows, [part.plan.scale for part in parts], np.array(alpha), n_prior)
     mean, sd = exact.moments()
     shown: Any = 1 if statistic is BERNOULLI else slice(None)
-    effective = law.diagnostics["fewest_effective_draws"]
+    effective = distribution.diagnostics["fewest_effective_draws"]
     assert effective >= FEWEST_EFFECTIVE
     merges = len(parts) - 1
     # Every merge adds a variance of one over its effective draws.
     reach = FAR * np.sqrt(merges / effective)
-    assert np.all(np.abs(law.mean("probability")[0] - mean[shown]) < reach * sd[shown])
-    assert np.all(np.abs(law.sd("probability")[0] / sd[shown] - 1) < 2 * reach)
-    draws = law.sample(20_000, np.random.default_rng())["probability"][:, 0]
-    one, place = (draws, 1) if statistic is BERNOULLI else (draws[:, 0], 0)
+    assert np.all(np.abs(distribution.mean("probability")[0] - mean[shown]) < reach * sd[shown])
+    assert np.all(np.abs(distribution.sd("probability")[0] / sd[shown] - 1) < 2 * reach)
+    draws = distribution.sample(20_000, np.random.default_rng())["probability"][:, 0]
+    one, position = (draws, 1) if statistic is BERNOULLI else (draws[:, 0], 0)
     for x in (0.2, 0.4, 0.6):
-        assert np.mean(one < x) == pytest.approx(exact.cdf(place, x), abs=reach / 2 + FAR * 0.5 / 141)
+        assert np.mean(one < x) == pytest.approx(exact.cdf(position, x), abs=reach / 2 + FAR * 0.5 / 141)
 
 
 def test_weights_left_out_are_found_out() -> None:
@@ -128,10 +132,10 @@ def test_weights_left_out_are_found_out() -> None:
     exact = Enumeration(rows, [part.plan.scale for part in parts], np.ones(2), n_prior)
     mean, sd = exact.moments()
     rng = np.random.default_rng()
-    laws = laws_of(parts, "Beta(1, 1)", n_prior)
-    eta = sum(natural(law.mixture(2**13, rng)) for law in laws) - 1.0
-    naive = DirichletLaw(concentration=np.asarray(eta), shown=1).mean("probability").mean()
-    right = product(laws, rng).mean("probability")[0]
+    distributions = distributions_of(parts, "Beta(1, 1)", n_prior)
+    eta = sum(natural(distribution.mixture(2**13, rng)) for distribution in distributions) - 1.0
+    naive = DirichletDistribution(concentration=np.asarray(eta), shown=1).mean("probability").mean()
+    right = product(distributions, rng).mean("probability")[0]
     reach = FAR * np.sqrt(1 / 2000)
     assert abs(right - mean[1]) < reach * sd[1]
     assert abs(naive - mean[1]) > reach * sd[1]
@@ -155,52 +159,62 @@ def test_many_cells_are_pooled_in_batches(monkeypatch: pytest.MonkeyPatch) -> No
     assert batched.sample(7)["probability"].shape == (7, 5, 3)
 
 
-LAWS: list[tuple[ConjugateLaw, Any]] = [
-    (DirichletLaw(concentration=np.array([[2.0, 3.5]]), shown=1), lambda x: stats.beta(3.5, 2.0).logpdf(x)),
+DISTRIBUTIONS: list[tuple[ConjugateDistribution, Any]] = [
     (
-        GammaLaw(concentration=np.array([2.0]), rate=np.array([3.0])),
+        DirichletDistribution(concentration=np.array([[2.0, 3.5]]), shown=1),
+        lambda x: stats.beta(3.5, 2.0).logpdf(x),
+    ),
+    (
+        GammaDistribution(concentration=np.array([2.0]), rate=np.array([3.0])),
         lambda x: stats.gamma(2, scale=1 / 3).logpdf(x),
     ),
     (
-        InverseGammaLaw(concentration=np.array([2.0]), scale=np.array([3.0]), name="variance"),
+        InverseGammaDistribution(concentration=np.array([2.0]), scale=np.array([3.0]), name="variance"),
         lambda x: stats.invgamma(2, scale=3).logpdf(x),
     ),
-    (NormalLaw(loc=np.array([0.4]), scale=np.array([0.3])), lambda x: stats.norm(0.4, 0.3).logpdf(x)),
+    (
+        NormalDistribution(loc=np.array([0.4]), scale=np.array([0.3])),
+        lambda x: stats.norm(0.4, 0.3).logpdf(x),
+    ),
 ]
-"""Laws of one parameter, with their log densities."""
+"""Distributions of one parameter, with their log densities."""
 
 
-def sufficient(law: ConjugateLaw, x: Floats) -> Floats:
+def sufficient(distribution: ConjugateDistribution, x: Floats) -> Floats:
     """T(theta) of the natural parameters, beside what does not depend on them."""
-    match law:
-        case DirichletLaw():
+    match distribution:
+        case DirichletDistribution():
             return np.stack([np.log1p(-x), np.log(x)])
-        case GammaLaw():
+        case GammaDistribution():
             return np.stack([np.log(x), -x])
-        case InverseGammaLaw():
+        case InverseGammaDistribution():
             return np.stack([-np.log(x), -1 / x])
         case _:
             return np.stack([-(x**2) / 2, x])
 
 
-@pytest.mark.parametrize(("law", "log_density"), LAWS)
-def test_normalisers_belong_to_their_natural_parameters(law: ConjugateLaw, log_density: Any) -> None:
+@pytest.mark.parametrize(("distribution", "log_density"), DISTRIBUTIONS)
+def test_normalisers_belong_to_their_natural_parameters(
+    distribution: ConjugateDistribution, log_density: Any
+) -> None:
     x = np.array([0.2, 0.5, 0.8])
-    eta = natural(law)
-    assert natural(with_natural(law, eta)) == pytest.approx(eta)
+    eta = natural(distribution)
+    assert natural(with_natural(distribution, eta)) == pytest.approx(eta)
     # Moving along eta changes the log density by T(theta) times the step, less the change of log Z.
     for direction in np.eye(eta.shape[1]) * 1e-4:
-        up, down = with_natural(law, eta + direction), with_natural(law, eta - direction)
+        up, down = with_natural(distribution, eta + direction), with_natural(distribution, eta - direction)
         slope = (log_normaliser(up) - log_normaliser(down)) / 2e-4
-        grid = np.linspace(1e-9, 1 - 1e-9, 400_001) if isinstance(law, DirichletLaw) else None
+        grid = (
+            np.linspace(1e-9, 1 - 1e-9, 400_001) if isinstance(distribution, DirichletDistribution) else None
+        )
         if grid is None:
             grid = (
                 np.linspace(-3, 4, 700_001)
-                if isinstance(law, NormalLaw)
+                if isinstance(distribution, NormalDistribution)
                 else np.geomspace(1e-6, 1e5, 700_001)
             )
         weight = np.exp(log_density(grid)) * np.gradient(grid)
-        expected = np.sum(weight * (direction @ sufficient(law, grid))) / 1e-4
+        expected = np.sum(weight * (direction @ sufficient(distribution, grid))) / 1e-4
         assert slope[0] == pytest.approx(expected, rel=1e-3)
     assert np.all(np.isfinite(log_density(x)))
 
@@ -210,13 +224,13 @@ def test_a_normal_inverse_gamma_adds_up_like_its_update() -> None:
     spec = {"family": "normal", "lower": "-60", "upper": "180", "lattice_bits": "10"}
     plan = statistic_plan(spec, epsilon="0.5", public_n=False)
     first, second = np.array([[5e6, 8e6, 6e6]]), np.array([[3e6, 9e6, 7e6]])
-    laws: list[Any] = [
-        plug_in_posterior(noisy_statistic(plan, values.astype(np.int64))).law
+    distributions: list[Any] = [
+        plug_in_posterior(noisy_statistic(plan, values.astype(np.int64))).distribution
         for values in (first, second, first + second, np.zeros((1, 3)))
     ]
-    assert all(isinstance(law, NormalInverseGammaLaw) for law in laws)
-    one, other, both, prior = (natural(law) for law in laws)
+    assert all(isinstance(distribution, NormalInverseGammaDistribution) for distribution in distributions)
+    one, other, both, prior = (natural(distribution) for distribution in distributions)
     assert one + other - prior == pytest.approx(both)
-    again = with_natural(laws[2], both)
-    assert again.mean("mean") == pytest.approx(laws[2].mean("mean"))
-    assert again.sd("variance") == pytest.approx(laws[2].sd("variance"))
+    further = with_natural(distributions[2], both)
+    assert further.mean("mean") == pytest.approx(distributions[2].mean("mean"))
+    assert further.sd("variance") == pytest.approx(distributions[2].sd("variance"))

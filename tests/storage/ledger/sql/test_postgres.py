@@ -66,7 +66,7 @@ def test_only_create_makes_a_ledger(postgres_url: str) -> None:
 
 def test_two_makers_make_one_ledger(postgres_url: str) -> None:
     code = (
-        "import sys; from suffice.storage.ledger.ledger import create_ledger\n"
+        "import sys; from suffice.storage.ledger.opening import create_ledger\n"
         "ledger = create_ledger(sys.argv[1]); print(ledger.ledger_id); ledger.close()"
     )
     command = [sys.executable, "-c", code, postgres_url]

@@ -233,7 +233,7 @@ def test_a_heartbeat_runs_beside_the_run_that_it_serves(path: Path, make_request
 
 def test_two_makers_make_one_ledger(tmp_path: Path) -> None:
     code = (
-        "import sys; from suffice.storage.ledger.ledger import create_ledger\n"
+        "import sys; from suffice.storage.ledger.opening import create_ledger\n"
         "ledger = create_ledger(sys.argv[1]); print(ledger.ledger_id); ledger.close()"
     )
     command = [sys.executable, "-c", code, f"sqlite:///{tmp_path}/ledger.db"]

@@ -1,9 +1,10 @@
-"""Joint laws of parameters over many cells: exact moments, marginal quantiles, independent draws.
+"""Joint distributions of parameters over many cells: exact moments, marginal quantiles, independent draws.
 
-Every law answers for all cells at once. ``quantiles`` has the quantiles along a last axis of its own.
+Every distribution answers for all cells at once. ``quantiles`` has the quantiles along a last axis of its
+own.
 """
 
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
-    from suffice.pipeline.distributions.natural_parameters import ConjugateLaw
+    from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
     from suffice.pipeline.statistics.normal_sums import NormalSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
 
-class Law(Protocol):
-    """What a posterior needs of the law of its parameters."""
+class Distribution(Protocol):
+    """What a posterior needs of the distribution of its parameters."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -46,19 +47,19 @@ class Law(Protocol):
         """Joint draws, each shaped as the means with draws as a first axis."""
 
 
-class MixtureOfConjugates(Law, Protocol):
-    """A law that is a mixture of conjugate ones, one for every value of latent statistics."""
+class MixtureOfConjugates(Distribution, Protocol):
+    """A distribution that is a mixture of conjugate ones, one for every value of latent statistics."""
 
-    def prior_law(self) -> ConjugateLaw:
-        """The prior, as the law of one cell."""
+    def prior_distribution(self) -> ConjugateDistribution:
+        """The prior, as the distribution of one cell."""
 
-    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateLaw:
-        """Conjugate laws given independent draws of the latent statistics, draw by draw, then by cell."""
+    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateDistribution:
+        """One conjugate distribution per draw of the latent statistics, draw by draw, then by cell."""
 
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A law some of whose parameters have a last axis of named entries."""
+    """A distribution some of whose parameters have a last axis of named entries."""
 
     @property
     def components(self) -> Mapping[str, tuple[str, ...]]:
@@ -66,7 +67,7 @@ class Labelled(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirichletLaw:
+class DirichletDistribution:
     """Dirichlet probabilities; ``shown`` is the only category of interest, or None for all.
 
     Attributes
@@ -117,7 +118,7 @@ class DirichletLaw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GammaLaw:
+class GammaDistribution:
     """Gamma distributions of one parameter.
 
     Attributes
@@ -159,7 +160,7 @@ class GammaLaw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalInverseGammaLaw:
+class NormalInverseGammaDistribution:
     """Means and variances; the mean's marginal is Student's t, the variance's an inverse gamma.
 
     Attributes

@@ -42,7 +42,7 @@ class Slice:
     is_outer: NDArray[np.bool_]
 
     def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
-        """Log likelihoods at places (n, p) and (n, q): (n, p, q)."""
+        """Log likelihoods at positions (n, p) and (n, q): (n, p, q)."""
         along = self._of_deviations(log_variance)
         width = self.blur + np.exp(log_variance)[:, :, None] / self.n
         along -= np.log(2.0 * math.pi * width) / 2.0
@@ -56,7 +56,7 @@ class Slice:
         return log_likelihood
 
     def _of_deviations(self, log_variance: Floats) -> Floats:
-        """Logs of the sums over deviations, at places (n, q): (n, q, n_means)."""
+        """Logs of the sums over deviations, at positions (n, q): (n, q, n_means)."""
         from scipy.special import gammainc  # noqa: PLC0415 - slow to import
 
         if self.n < 2.0:
@@ -65,16 +65,16 @@ class Slice:
         alpha = self.alpha
         level = self.log_e[1:] + math.log(self.n / (self.n - 1.0))
         distance = level - log_variance[:, :, None]
-        law = float(log_height(np.array(alpha))) - alpha * (np.expm1(distance) - distance)
+        distribution = float(log_height(np.array(alpha))) - alpha * (np.expm1(distance) - distance)
         below = gammainc(
             (self.n - 1.0) / 2.0, self.n / 2.0 * np.exp(np.minimum(self.log_e[0] - log_variance, 600.0))
         )
         if not np.any(self.weight[0]):
             below = np.zeros_like(below)
         with np.errstate(divide="ignore"):
-            law = np.concatenate([np.log(below)[:, :, None], law], axis=2)
-            top = np.maximum(np.max(law, axis=2, keepdims=True), -1e300)
-            return np.asarray(top + np.log(np.exp(law - top) @ self.weight), dtype=np.float64)
+            distribution = np.concatenate([np.log(below)[:, :, None], distribution], axis=2)
+            top = np.maximum(np.max(distribution, axis=2, keepdims=True), -1e300)
+            return np.asarray(top + np.log(np.exp(distribution - top) @ self.weight), dtype=np.float64)
 
 
 def log_height(concentration: Floats) -> Floats:

@@ -17,7 +17,14 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
 from suffice.pipeline.distributions.line import Line
-from suffice.pipeline.engines.normal_plane.panels import PANELS, Panels, around, finest, node_weights, places
+from suffice.pipeline.engines.mean_variance.panels import (
+    PANELS,
+    Panels,
+    around,
+    finest,
+    node_weights,
+    positions,
+)
 from suffice.pipeline.priors.density import LEAST, DensityOnLine
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
@@ -44,20 +51,20 @@ _LIMITS = np.array([[-_LARGEST_MEAN, _LARGEST_MEAN], [-_FARTHEST, _FARTHEST]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DensityOnPlane:
-    """A proper prior on the plane; made by ``DensityOnPlane.of``.
+class DensityOnGrid:
+    """A proper prior on the plane; made by ``DensityOnGrid.of``.
 
     Attributes
     ----------
     prior : Independent, JointDensity, NormalInverseGamma or Mixture
     log_density : callable
-        Places (n, p) and (n, q) -> log densities (n, p, q), but for a constant.
+        Positions (n, p) and (n, q) -> log densities (n, p, q), but for a constant.
     first, last : (float, float)
         Ends of the support, as far as the plane goes.
     is_open : ((bool, bool), (bool, bool))
         Whether means, and log variances, have no lower and no upper end.
     edges : (ndarray, ndarray)
-        Places along both sides between which the density is smooth, or negligible.
+        Positions along both sides between which the density is smooth, or negligible.
     centre, width : (float, float)
         Medians, and interquartile ranges over that of the standard normal.
     lowest : float
@@ -96,8 +103,8 @@ class DensityOnPlane:
         mean = DensityOnLine.of(prior.mean, Line.IDENTITY, centre)
         spread = DensityOnLine.of(prior.spread, Line.LOGARITHM, 2.0 / times * log_half)
 
-        def to_log_variance(place: Any) -> Any:
-            return times * place - 2.0 * log_half
+        def to_log_variance(position: Any) -> Any:
+            return times * position - 2.0 * log_half
 
         def log_density(first: Floats, second: Floats) -> Floats:
             of_mean = mean.log_density(centre + half_range * first)
@@ -130,7 +137,7 @@ class DensityOnPlane:
         log_half = math.log(half_range)
 
         def log_density(first: Floats, second: Floats) -> Floats:
-            # Rounding must not carry a place at an end out of the support.
+            # Rounding must not carry a position at an end out of the support.
             mean = np.clip(centre + half_range * first, *prior.mean)
             spread = np.clip(np.exp((second + 2.0 * log_half) / times), *prior.spread)
             both = np.broadcast_arrays(mean[:, :, None], spread[:, None, :])
@@ -142,7 +149,7 @@ class DensityOnPlane:
         ends = np.clip([mean_ends, log_ends], _LIMITS[:, :1], _LIMITS[:, 1:])
         start = (
             _laid_out(0.0, ends[0], np.array(mean_ends)),
-            _laid_out(0.0, ends[1], log_ends, places=_log_spread(prior.spread, times, log_half)),
+            _laid_out(0.0, ends[1], log_ends, positions=_log_spread(prior.spread, times, log_half)),
         )
         return cls._found(prior, log_density, ends, start)
 
@@ -192,7 +199,7 @@ class DensityOnPlane:
         ends: Floats,
         start: tuple[Floats, Floats],
     ) -> Self:
-        """Where a density is, from places (n,) and (m,) to start at."""
+        """Where a density is, from positions (n,) and (m,) to start at."""
         is_open = ends == _LIMITS
         with np.errstate(invalid="ignore"):
             top = np.max(log_density(start[0][None], start[1][None]))
@@ -235,29 +242,29 @@ def _near(line: DensityOnLine) -> Floats:
     beside = matters.copy()
     beside[1:] |= matters[:-1]
     beside[:-1] |= matters[1:]
-    place, value = line.edges[beside], value[beside]
+    position, value = line.edges[beside], value[beside]
     kept = [0]
-    for number in range(1, len(place)):
-        is_far = place[number] - place[kept[-1]] > line.width
+    for number in range(1, len(position)):
+        is_far = position[number] - position[kept[-1]] > line.width
         if is_far or abs(value[number] - value[kept[-1]]) > _FALL:
             kept.append(number)
-    return np.asarray(place[kept], dtype=np.float64)
+    return np.asarray(position[kept], dtype=np.float64)
 
 
-def _laid_out(typical: float, ends: Floats, support: Floats, places: Floats | None = None) -> Floats:
-    """Places to look for a density at: in octaves, and evenly over a bounded support."""
+def _laid_out(typical: float, ends: Floats, support: Floats, positions: Floats | None = None) -> Floats:
+    """Positions to look for a density at: in octaves, and evenly over a bounded support."""
     found = [ends, typical - _SPREAD, typical + _SPREAD]
     if np.all(np.isfinite(support)):
         found.append(np.linspace(ends[0], ends[1], _STEPS))
-    if places is not None:
-        found.append(places)
+    if positions is not None:
+        found.append(positions)
     if ends[0] > -math.inf and abs(ends[1] - ends[0]) <= 2.0 * _FARTHEST:
         found.append(np.arange(ends[0], ends[1], 2.0))
     return np.unique(np.clip(np.concatenate(found), *ends))
 
 
 def _log_spread(support: tuple[float, float], times: float, log_half: float) -> Floats | None:
-    """Places evenly over a bounded support of a variance or standard deviation."""
+    """Positions evenly over a bounded support of a variance or standard deviation."""
     if not math.isfinite(support[1]):
         return None
     inner = np.linspace(*support, _STEPS)[1:-1]
@@ -296,9 +303,9 @@ def _require_proper(
 def _quantiles(panels: Panels, share: Floats, side: int) -> tuple[float, ...]:
     """The lowest place of one coordinate, and its quartiles."""
     mass = node_weights() * share
-    place = places(panels.left, panels.right)[side]
+    position = positions(panels.left, panels.right)[side]
     weight = np.sum(mass, axis=2 if side == 0 else 1).ravel()
-    order = np.argsort(place.ravel())
+    order = np.argsort(position.ravel())
     below = np.cumsum(weight[order])
-    found = np.interp([LEAST, 0.25, 0.5, 0.75], below / below[-1], place.ravel()[order])
+    found = np.interp([LEAST, 0.25, 0.5, 0.75], below / below[-1], position.ravel()[order])
     return tuple(found.tolist())

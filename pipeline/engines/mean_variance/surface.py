@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.engines.normal_plane.panels import (
+from suffice.pipeline.engines.mean_variance.panels import (
     coefficients,
     halves,
     node_weights,
-    places,
     polynomials,
+    positions,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.engines.normal_plane.panels import LogDensity
+    from suffice.pipeline.engines.mean_variance.panels import LogDensity
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class Surface:
     @classmethod
     def of(cls, log_likelihood: LogDensity, log_prior: LogDensity, left: Floats, right: Floats) -> Self:
         """Cut rectangles until the log likelihood is a polynomial wherever both together matter."""
-        nodes = places(left, right)
+        nodes = positions(left, right)
         value, prior = np.maximum(log_likelihood(*nodes), _LEAST), log_prior(*nodes)
         # Where nothing is, the depth of it does not matter, but polynomials of it would overshoot.
         product = value + prior
@@ -71,7 +71,7 @@ class Surface:
             if not np.any(cut) or len(left) > _MOST_RECTANGLES:
                 break
             lower, upper = halves(left[cut], right[cut], np.argmax(rough[cut], axis=1))
-            nodes = places(lower, upper)
+            nodes = positions(lower, upper)
             left, right = np.concatenate([left[~cut], lower]), np.concatenate([right[~cut], upper])
             value = np.concatenate([value[~cut], np.maximum(log_likelihood(*nodes), least)])
             prior = np.concatenate([prior[~cut], log_prior(*nodes)])
@@ -83,7 +83,7 @@ class Surface:
         )
 
     def __call__(self, first: Floats, second: Floats) -> Floats:
-        """Values at places (n, p) and (n, q), of which each n lie in one rectangle: (n, p, q)."""
+        """Values at positions (n, p) and (n, q), of which each n lie in one rectangle: (n, p, q)."""
         middle = np.stack([np.mean(first, axis=1), np.mean(second, axis=1)], axis=1)
         inside = np.ones((len(middle), len(self.left)), dtype=np.bool_)
         for side in (0, 1):
@@ -92,8 +92,8 @@ class Surface:
         own = np.argmax(inside, axis=1)
         low, high = self.left[own], self.right[own]
         along_first, along_second = (
-            polynomials((place - low[:, side, None]) / (high - low)[:, side, None])
-            for side, place in enumerate((first, second))
+            polynomials((position - low[:, side, None]) / (high - low)[:, side, None])
+            for side, position in enumerate((first, second))
         )
         value = along_first @ self.coefficients[own] @ along_second.transpose(0, 2, 1)
         bounded: Floats = np.minimum(value, self.highest[own, None, None])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.calibration.simulated_release import World, world_of
+from suffice.pipeline.calibration.simulated_release import GenerativeModel, generative_model_of
 from suffice.pipeline.declaration.fields import canonical
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.posterior import NOISE_AWARE
@@ -88,8 +88,8 @@ def most_clipped(simulations: int, n: int) -> float:
     return MOST_CLIPPED + FEW_CLIPPED / (simulations * n)
 
 
-class EndlessWorld(World):
-    """A world whose records are summed as though the bounds had no end.
+class EndlessModel(GenerativeModel):
+    """A generative model whose records are summed as though the bounds had no end.
 
     Families of several columns are judged in it: predictors have a prior as wide as their bounds.
     """
@@ -102,7 +102,7 @@ class EndlessWorld(World):
         return SimulatedSums(clipped=free, unclipped=free, n_clipped=0)
 
 
-def simulated_world(
+def generative_model_for(
     family: str,
     *,
     n: int,
@@ -111,8 +111,8 @@ def simulated_world(
     method: str = NOISE_AWARE,
     n_prior: NPrior | None = None,
     conditions: tuple[dict[str, Any], str | None] | None = None,
-) -> World:
-    """Return the world of a release of one statistic; a private N is uniform on ``0..2 n`` by default."""
+) -> GenerativeModel:
+    """Return the model of a release of one statistic; a private N is uniform on ``0..2 n`` by default."""
     keys, prior = conditions or CONDITIONS[family]
     entry = {"family": family, **({} if family in COLUMNLESS | SEVERAL else {"column": "x"}), **keys}
     if public_n and family in SEVERAL:
@@ -139,10 +139,15 @@ def simulated_world(
     given = None if public_n else n_prior or Uniform(0, 2 * n)
     released = canonical(spec.statistics["measured"])
     assert isinstance(released, dict)
-    world = world_of(statistic, released, method, prior, given)
+    generative_model = generative_model_of(statistic, released, method, prior, given)
     if family not in SEVERAL:
-        return world
-    return EndlessWorld(**{field.name: getattr(world, field.name) for field in dataclasses.fields(world)})
+        return generative_model
+    return EndlessModel(
+        **{
+            field.name: getattr(generative_model, field.name)
+            for field in dataclasses.fields(generative_model)
+        }
+    )
 
 
 def _counting_nulls(value: Any) -> Any:

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.engines.normal_plane.likelihood import FEW
-from suffice.pipeline.engines.normal_plane.panels import (
+from suffice.pipeline.engines.mean_variance.likelihood import FEW
+from suffice.pipeline.engines.mean_variance.panels import (
     POINTS,
     Panels,
     around,
     covering,
     node_weights,
     overlaps,
-    places,
+    positions,
     thinned,
 )
-from suffice.pipeline.engines.normal_plane.plug_in import Exact, exists
-from suffice.pipeline.engines.normal_plane.surface import Surface
+from suffice.pipeline.engines.mean_variance.plug_in import Exact, exists
+from suffice.pipeline.engines.mean_variance.surface import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.engines.normal_plane.distribution import Exists
-    from suffice.pipeline.engines.normal_plane.likelihood import LatentRows
-    from suffice.pipeline.engines.normal_plane.prior import DensityOnPlane
+    from suffice.pipeline.engines.mean_variance.distribution import Exists
+    from suffice.pipeline.engines.mean_variance.likelihood import LatentRows
+    from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -49,16 +49,16 @@ class Product:
 
     Attributes
     ----------
-    prior : DensityOnPlane
+    prior : DensityOnGrid
     data_sets : sequence of LatentRows
         What the rows of each may have been.
     """
 
-    prior: DensityOnPlane
+    prior: DensityOnGrid
     data_sets: Sequence[LatentRows]
 
     def __call__(self, mean: Floats, log_variance: Floats) -> Floats:
-        """Log densities at places (n, p) and (n, q): (n, p, q)."""
+        """Log densities at positions (n, p) and (n, q): (n, p, q)."""
         product = self.log_likelihood(mean, log_variance)
         product += self.prior.log_density(mean, log_variance)
         return product
@@ -117,7 +117,7 @@ class Product:
 
     def _heaviest(self, surface: Surface) -> tuple[Floats, Floats, Floats]:
         """Of every rectangle: the place (n, 1) of most of its mass, and that mass."""
-        first, second = places(surface.left, surface.right)
+        first, second = positions(surface.left, surface.right)
         value = surface(first, second) + self.prior.log_density(first, second)
         value += np.sum(np.log(surface.right - surface.left), axis=1)[:, None, None]
         share = (node_weights() * np.exp(value - np.max(value))).reshape(len(first), -1)
@@ -140,7 +140,7 @@ class Product:
             return value
 
         divided = Panels.of(product, left, right)
-        # Polynomials may overshoot between the places that they were made from: then nothing is saved.
+        # Polynomials may overshoot between the positions that they were made from: then nothing is saved.
         if not self._agrees(divided):
             divided = Panels.of(self, left, right)
         return divided, found
@@ -151,7 +151,7 @@ class Product:
         mass = np.sum(share, axis=1)
         kept = np.argsort(-mass)[:_COMPARED]
         most = np.argmax(share[kept], axis=1)
-        first, second = places(found.left[kept], found.right[kept])
+        first, second = positions(found.left[kept], found.right[kept])
         rows = np.arange(len(kept))
         exact = self(first[rows, most // POINTS][:, None], second[rows, most % POINTS][:, None])[:, 0, 0]
         off = np.abs(exact - found.log_value.reshape(len(share), -1)[kept, most])

@@ -1,6 +1,6 @@
-"""Laws of a mean and a variance whose joint density is known on rectangles, cell by cell."""
+"""Distributions of a mean and a variance whose joint density is known on rectangles, cell by cell."""
 
-# ruff: noqa: ARG002 - the laws share one interface, and no law needs all of it
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.engines.normal_plane.panels import (
+from suffice.pipeline.engines.mean_variance.panels import (
     KNOTS,
     cumulative,
     interpolation,
     node_weights,
-    places,
+    positions,
 )
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.engines.normal_plane.panels import Panels
+    from suffice.pipeline.engines.mean_variance.panels import Panels
 
     Floats: TypeAlias = NDArray[np.float64]
     Cells: TypeAlias = NDArray[np.int64]
@@ -36,15 +36,15 @@ _LARGEST_LOG = 690.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaneLaw:
-    """Made by ``PlaneLaw.of``.
+class MeanVarianceDistribution:
+    """Made by ``MeanVarianceDistribution.of``.
 
     Attributes
     ----------
     names : (str, str)
         The mean's and the variance's.
     centre, half_range : float
-        What the places' unit is, in the column's.
+        What the positions' unit is, in the column's.
     means, sds : ndarray of shape (n_cells, 2), float64
         In the column's unit; NaN or infinite where there are none.
     cell : ndarray of shape (n_panels,), int64
@@ -141,24 +141,24 @@ class PlaneLaw:
             density = self.share[chosen]
             along = _inverse(np.einsum("rij,j->ri", density, np.sum(node_weights(), axis=0)), rng)
             given = np.einsum("ri,rij->rj", interpolation(along), density)
-            place = np.stack([along, _inverse(given, rng)], axis=1)
+            position = np.stack([along, _inverse(given, rng)], axis=1)
             corner = self.left[chosen]
-            drawn[:, start : start + len(cell)] = (corner + (self.right[chosen] - corner) * place).T
+            drawn[:, start : start + len(cell)] = (corner + (self.right[chosen] - corner) * position).T
         return {
             name: self._parameter(side, drawn[side].reshape(draws, cells))
             for side, name in enumerate(self.names)
         }
 
-    def _parameter(self, side: int, place: Floats) -> Floats:
+    def _parameter(self, side: int, position: Floats) -> Floats:
         """Parameters in the column's unit."""
         if side == 0:
-            return self.centre + self.half_range * place
-        return self.half_range**2 * np.exp(place)
+            return self.centre + self.half_range * position
+        return self.half_range**2 * np.exp(position)
 
 
 def _moments(panels: Panels, share: Floats) -> list[tuple[float, float]]:
     """Mean and standard deviation of mean and variance, in half ranges, as if they existed."""
-    first, second = places(panels.left, panels.right)
+    first, second = positions(panels.left, panels.right)
     moments = []
     variance = np.exp(np.minimum(second, _LARGEST_LOG))
     mass = node_weights() * share
@@ -175,21 +175,21 @@ def _moments(panels: Panels, share: Floats) -> list[tuple[float, float]]:
 def _quantiles(edges: Floats, mass: Floats, q: Floats) -> Floats:
     """Quantiles of pieces (n, KNOTS), in each of which mass is spread evenly."""
     low, high, mass = edges[:, :-1].ravel(), edges[:, 1:].ravel(), mass.ravel() / np.sum(mass)
-    places_ = np.unique(edges)
+    positions_ = np.unique(edges)
 
     def below(index: NDArray[np.int64]) -> Floats:
-        share = np.clip((places_[index][:, None] - low) / (high - low), 0.0, 1.0)
+        share = np.clip((positions_[index][:, None] - low) / (high - low), 0.0, 1.0)
         total: Floats = share @ mass
         return total
 
-    first, last = np.zeros(len(q), dtype=np.int64), np.full(len(q), len(places_) - 1)
+    first, last = np.zeros(len(q), dtype=np.int64), np.full(len(q), len(positions_) - 1)
     while np.any(last - first > 1):
         middle = (first + last) // 2
         less = below(middle) < q
         first, last = np.where(less, middle, first), np.where(less, last, middle)
     at_first, at_last = below(first), below(last)
     step = np.divide(q - at_first, at_last - at_first, out=np.zeros(len(q)), where=at_last > at_first)
-    found: Floats = places_[first] + np.clip(step, 0.0, 1.0) * (places_[last] - places_[first])
+    found: Floats = positions_[first] + np.clip(step, 0.0, 1.0) * (positions_[last] - positions_[first])
     return found
 
 

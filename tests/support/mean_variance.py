@@ -61,9 +61,12 @@ def likelihood(statistic: NoisyStatistic, n_prior: NPrior, mean: Floats, log_var
         weight = np.exp(n_prior.log_prob(np.array([float(n)]))[0])
         deviation, share = np.zeros(1), np.ones(1)
         if n >= 2:
-            law = stats.chi2(n - 1)
-            logs = np.linspace(math.log(law.ppf(1e-7)), math.log(law.isf(1e-9)), 40)
-            deviation, share = np.exp(logs), law.pdf(np.exp(logs)) * np.exp(logs) * (logs[1] - logs[0])
+            distribution = stats.chi2(n - 1)
+            logs = np.linspace(math.log(distribution.ppf(1e-7)), math.log(distribution.isf(1e-9)), 40)
+            deviation, share = (
+                np.exp(logs),
+                distribution.pdf(np.exp(logs)) * np.exp(logs) * (logs[1] - logs[0]),
+            )
         average = x + np.sqrt(v / max(n, 1)) * u[:, None]
         share = stats.norm.pdf(u)[:, None] / 3.0 * share
         sums = (n, n * average, n * (average**2 + v * deviation / max(n, 1)))
@@ -104,16 +107,16 @@ def missed(
     half_range: float = HALF_RANGE,
 ) -> tuple[float, float]:
     """How far means and quantiles are from dense quadrature: in standard deviations, in probability."""
-    places = (half_range * MEANS, half_range**2 * np.exp(log_variances))
+    positions = (half_range * MEANS, half_range**2 * np.exp(log_variances))
     far, off = 0.0, 0.0
-    for axis, (name, place) in enumerate(zip(posterior.parameters, places, strict=True)):
+    for axis, (name, position) in enumerate(zip(posterior.parameters, positions, strict=True)):
         own = np.sum(share, axis=1 - axis)
-        expected = float(own @ place)
-        sd = math.sqrt(own @ (place - expected) ** 2)
+        expected = float(own @ position)
+        sd = math.sqrt(own @ (position - expected) ** 2)
         far = max(far, abs(posterior.mean(name)[0] - expected) / sd, abs(posterior.sd(name)[0] / sd - 1.0))
         below = np.cumsum(own) - own / 2.0
         for level in (0.05, 0.5, 0.95):
-            found = np.interp(posterior.quantile(name, level)[0], place, below)
+            found = np.interp(posterior.quantile(name, level)[0], position, below)
             off = max(off, abs(float(found) - level))
     return far, off
 

@@ -1,4 +1,4 @@
-"""The sampler against the exact law of discrete Laplace noise, and the test against wrong samplers."""
+"""The sampler against the exact discrete Laplace distribution, and the test against wrong samplers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import pytest
 
 from suffice.pipeline.declaration.exact_numbers import scale_rounded_up
 from suffice.pipeline.mechanism.noise import CHUNK, discrete_laplace
-from support.noise_law import FALSE_ALARM, acceptance, accepts, law_of_sum, miss_probability, sample_size
+from support.noise_distribution import (
+    FALSE_ALARM,
+    acceptance,
+    accepts,
+    distribution_of_sum,
+    miss_probability,
+    sample_size,
+)
 
 FACTOR = 1.5
 CASES = [(1, Fraction(1, 2)), (1, Fraction(1, 10)), (7, Fraction(1)), (64, Fraction(3, 2))]
@@ -20,14 +27,14 @@ def draw(size: int, l1_sensitivity: int, epsilon: Fraction) -> np.ndarray[tuple[
     return discrete_laplace(size, scale=scale, l1_sensitivity=l1_sensitivity, epsilon=epsilon)
 
 
-def test_the_law_is_that_of_brute_force_convolution() -> None:
+def test_the_distribution_is_that_of_brute_force_convolution() -> None:
     q = np.exp(-1 / 2.5)
     magnitude = np.r_[(1 - q) / (1 + q), 2 * (1 - q) / (1 + q) * q ** np.arange(1, 200)]
     direct = np.convolve(np.convolve(magnitude, magnitude), magnitude)
-    law = law_of_sum(2.5, 3)
-    assert law[:150] == pytest.approx(direct[:150], abs=1e-14)
+    distribution = distribution_of_sum(2.5, 3)
+    assert distribution[:150] == pytest.approx(direct[:150], abs=1e-14)
     lower, upper = acceptance(2.5, 400)
-    long = law_of_sum(2.5, 400)
+    long = distribution_of_sum(2.5, 400)
     assert long[:lower].sum() <= FALSE_ALARM / 2
     assert long[upper + 1 :].sum() <= FALSE_ALARM / 2 + 1e-12
 
@@ -92,7 +99,7 @@ def test_chunks_of_threads_are_independent(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
-def test_the_law_holds_across_the_borders_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_distribution_holds_across_the_borders_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first and the last draws of chunks alone, the last and short chunk's too."""
     scale = scale_rounded_up(1, Fraction(1, 10))
     chunk, n_chunks = 16, -(-sample_size(scale, FACTOR) // 2)

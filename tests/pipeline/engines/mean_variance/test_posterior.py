@@ -14,8 +14,8 @@ from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
+from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
 from support.noisy import noisy_statistic, statistic_plan
-from support.planes import HALF_RANGE, MEAN, SD, dense, missed, released
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,7 +114,7 @@ def test_plug_in_posteriors_are_exact(public: bool) -> None:
         assert np.max(np.abs(interval - other)) < 0.005 * expected.sd(name)[0]
 
 
-def test_draws_follow_the_law() -> None:
+def test_draws_follow_the_distribution() -> None:
     statistic = released(20)
     posterior = posterior_of(statistic, prior="Independent(mean=Laplace(1, 2), sd=LogNormal(0.7, 0.5))")
     size = 40_000

@@ -1,4 +1,4 @@
-"""Grids of means and deviations of rows, as fine as the noise and the laws of rows are; see ``rows``."""
+"""Grids of means and deviations of rows, as fine as the noise and the rows require; see ``likelihood``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.engines.normal_plane.slices import Slice
+from suffice.pipeline.engines.mean_variance.slices import Slice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,8 @@ _BESIDE = 0.5
 _OF_ROWS, _OF_FEW, _WIDER = 32.0, 8.0, 2.0
 """Parts of a number of rows that share a grid: always, and at most as far as that is some steps of noise."""
 _STEP = 0.45
-"""Steps of log E in widths of its law."""
-_SEEN, _LARGEST_STEP = 0.35, 0.12
+"""Steps of log E in widths of its distribution."""
+_OBSERVED, _LARGEST_STEP = 0.35, 0.12
 """Steps of log E in widths of the noise, where that is wider, and at most."""
 _UNSEEN = 0.015
 """Deviations of the sum of squares, in scales of its noise, that do not matter."""
@@ -78,9 +78,9 @@ class Grid:
             most = max(ends[1] - inner, of_squares / n, 2.0 * unseen)
             width = min(math.sqrt(2.0 / (n - 1.0)), 1.0)
             noise = of_squares / max(squares - total * (total / n), of_squares)
-            log_step = min(_STEP * width, _SEEN * noise)
+            log_step = min(_STEP * width, _OBSERVED * noise)
             if noise > width:
-                log_step = max(_STEP * width, min(_SEEN * noise, _LARGEST_STEP))
+                log_step = max(_STEP * width, min(_OBSERVED * noise, _LARGEST_STEP))
             count = math.ceil(math.log(most / least) / log_step)
             log_e = math.log(least) + log_step * (np.arange(count + 1) - 0.5)
             log_e[0] = math.log(least)
@@ -166,7 +166,7 @@ def numbers_of_rows(noisy: NoisyMoments, depth: float) -> Iterator[tuple[float, 
     reach = (depth + _missed(noisy)) * scale
     low, last = max(least, 1.0, math.floor(n - reach)), min(most, max(math.ceil(n + reach), 1.0))
     while low <= last:
-        # The laws of the mean and the deviation hardly depend on a few of many rows.
+        # The distributions of the mean and the deviation hardly depend on a few of many rows.
         noise = min(_FINEST + _GROWTH * abs(low - n) / scale, _COARSEST) * scale
         step = max(low / _OF_ROWS, min(_WIDER * noise, low / _OF_FEW))
         high = min(low + max(math.floor(step), 1.0) - 1.0, last)
@@ -204,19 +204,19 @@ def _means(n: float, sums: tuple[float, float], scales: tuple[float, float], dep
 
     centre = min(max(total / n, least), most)
     middle = to_noise(centre)
-    place = np.concatenate(
+    position = np.concatenate(
         [middle - _ladder(middle - to_noise(least))[:0:-1], middle + _ladder(to_noise(most) - middle)]
     )
     # The larger root of squares / of_squares + roots / of_total = place / n.
     half = of_squares / of_total / 2.0
-    part = of_squares * np.abs(place) / n
-    mean: Floats = np.sign(place) * part / (half + np.sqrt(half**2 + part))
+    part = of_squares * np.abs(position) / n
+    mean: Floats = np.sign(position) * part / (half + np.sqrt(half**2 + part))
     return mean
 
 
 def _ladder(depth: float) -> Floats:
-    """Places from 0 on, fine near it, up to a depth."""
-    places = [0.0]
-    while places[-1] < depth:
-        places.append(places[-1] + min(_FINEST + _GROWTH * places[-1], _COARSEST))
-    return np.array(places)
+    """Positions from 0 on, fine near it, up to a depth."""
+    positions = [0.0]
+    while positions[-1] < depth:
+        positions.append(positions[-1] + min(_FINEST + _GROWTH * positions[-1], _COARSEST))
+    return np.array(positions)

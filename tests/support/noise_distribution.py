@@ -1,7 +1,7 @@
-"""The exact law of sums of discrete Laplace magnitudes, and a two-sided scale test built on it.
+"""The exact distribution of sums of discrete Laplace magnitudes, and a two-sided scale test built on it.
 
 For Z with P(Z = z) = tanh(1/2b) exp(-|z|/b), the sum S of N magnitudes |Z| decides the scale: it is small
-where noise is too weak, large where it is too strong. Its law is the N-fold convolution of
+where noise is too weak, large where it is too strong. Its distribution is the N-fold convolution of
 P(|Z| = 0) = (1-q)/(1+q), P(|Z| = k) = 2 (1-q)/(1+q) q^k, q = exp(-1/b), computed by FFT.
 """
 
@@ -25,7 +25,7 @@ MISS = 1e-7
 
 
 @cache
-def law_of_sum(scale: float, size: int) -> NDArray[np.float64]:
+def distribution_of_sum(scale: float, size: int) -> NDArray[np.float64]:
     """Return P(S = 0), P(S = 1), ... for `size` magnitudes; errors are near 1e-16 a point."""
     # Beyond three times its mean, and 400 scales more, the sum has no mass that float64 could tell from 0.
     length = 1 << math.ceil(math.log2((3 * size + 400) * max(scale, 1.0)))
@@ -39,11 +39,11 @@ def law_of_sum(scale: float, size: int) -> NDArray[np.float64]:
 
 def acceptance(scale: float, size: int) -> tuple[int, int]:
     """Return the least and the greatest S that the two-sided test at FALSE_ALARM accepts."""
-    law = law_of_sum(scale, size)
-    below = np.cumsum(law)
-    above = np.cumsum(law[::-1])[::-1]
+    distribution = distribution_of_sum(scale, size)
+    below = np.cumsum(distribution)
+    above = np.cumsum(distribution[::-1])[::-1]
     lower = int(np.searchsorted(below, FALSE_ALARM / 2, side="right"))
-    upper = int(len(law) - 1 - np.searchsorted(above[::-1], FALSE_ALARM / 2, side="right"))
+    upper = int(len(distribution) - 1 - np.searchsorted(above[::-1], FALSE_ALARM / 2, side="right"))
     return lower, upper
 
 
@@ -56,7 +56,7 @@ def accepts(noise: NDArray[np.int64], scale: float) -> bool:
 def miss_probability(true_scale: float, claimed_scale: float, size: int) -> float:
     """Return the chance that noise of `true_scale` passes the test for `claimed_scale`."""
     lower, upper = acceptance(claimed_scale, size)
-    return float(law_of_sum(true_scale, size)[lower : upper + 1].sum())
+    return float(distribution_of_sum(true_scale, size)[lower : upper + 1].sum())
 
 
 def sample_size(scale: float, factor: float) -> int:

@@ -1,7 +1,7 @@
 """Rectangles of the plane in which a density is a polynomial, as far as it matters.
 
-A place is a mean, in half ranges about the centre, and the logarithm of a variance. A density that is known
-at the Gauss nodes of a rectangle is judged by its last Legendre coefficients along either side, and the
+A position is a mean, in half ranges about the centre, and the logarithm of a variance. A density that is
+known at the Gauss nodes of a rectangle is judged by its last Legendre coefficients along either side, and the
 rectangle cut in two across the side along which they are large.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
     LogDensity: TypeAlias = Callable[[Floats, Floats], Floats]
-    """Places (n, p) and (n, q) along both sides of n rectangles -> log densities (n, p, q)."""
+    """Positions (n, p) and (n, q) along both sides of n rectangles -> log densities (n, p, q)."""
 
 POINTS = 8
 KNOTS = 16
@@ -60,7 +60,7 @@ class Panels:
     @classmethod
     def of(cls, density: LogDensity, left: Floats, right: Floats) -> Self:
         """Cut rectangles until the density is a polynomial in each."""
-        value = density(*places(left, right))
+        value = density(*positions(left, right))
         for _ in range(_MOST_ROUNDS):
             rough = _roughness(left, right, value)
             cut = np.any(rough > _TOLERANCE, axis=1)
@@ -68,7 +68,7 @@ class Panels:
                 break
             lower, upper = halves(left[cut], right[cut], np.argmax(rough[cut], axis=1))
             left, right = np.concatenate([left[~cut], lower]), np.concatenate([right[~cut], upper])
-            value = np.concatenate([value[~cut], density(*places(lower, upper))])
+            value = np.concatenate([value[~cut], density(*positions(lower, upper))])
         return cls(left=left, right=right, log_value=value)
 
     def shares(self) -> tuple[Floats, float]:
@@ -90,7 +90,7 @@ def halves(left: Floats, right: Floats, along: NDArray[np.int64]) -> tuple[Float
     return np.concatenate([left, second]), np.concatenate([first, right])
 
 
-def places(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+def positions(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     """Gauss nodes along both sides, each (n_panels, POINTS)."""
     nodes, _ = _rule()
     first, second = ((left + right) / 2.0)[:, :, None].transpose(1, 0, 2) + ((right - left) / 2.0).T[
@@ -165,25 +165,25 @@ def highest(density: LogDensity, edges: tuple[Floats, Floats]) -> tuple[Floats, 
         raise NowhereError
     start = np.unravel_index(int(np.argmax(value)), value.shape)
     ends = np.array([[given[0], given[-1]] for given in edges])
-    place = np.array([given[at] for given, at in zip(edges, start, strict=True)])
+    position = np.array([given[at] for given, at in zip(edges, start, strict=True)])
     step = np.array(
         [max(np.diff(given)[max(at - 1, 0) : at + 1]) for given, at in zip(edges, start, strict=True)]
     )
     offsets = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
     for _ in range(_ZOOMS):
-        near = np.clip(place[:, None] + step[:, None] * offsets, ends[:, :1], ends[:, 1:])
+        near = np.clip(position[:, None] + step[:, None] * offsets, ends[:, :1], ends[:, 1:])
         value = density(near[:1], near[1:])[0]
         best = np.unravel_index(int(np.argmax(value)), value.shape)
         top = value[best]
         moved = np.array([near[0, best[0]], near[1, best[1]]])
-        if np.any(moved != place) and top > value[2, 2]:
-            place = moved
+        if np.any(moved != position) and top > value[2, 2]:
+            position = moved
             continue
         falls = np.array([top - min(value[1, 2], value[3, 2]), top - min(value[2, 1], value[2, 3])])
         if np.all(falls <= _FLAT):
             break
         step = np.where(falls > _FLAT, step / 2.0, step)
-    return place, step
+    return position, step
 
 
 def _roughness(left: Floats, right: Floats, log_value: Floats) -> Floats:
@@ -222,18 +222,18 @@ def coefficients(value: Floats) -> Floats:
 
 
 def polynomials(share: Floats) -> Floats:
-    """Legendre polynomials at places 0..1 along a side: (..., POINTS)."""
+    """Legendre polynomials at positions 0..1 along a side: (..., POINTS)."""
     return np.asarray(np.polynomial.legendre.legvander(2.0 * share - 1.0, POINTS - 1), dtype=np.float64)
 
 
 def interpolation(share: Floats) -> Floats:
-    """What values at the nodes count at places 0..1 along a side: (n, POINTS)."""
+    """What values at the nodes count at positions 0..1 along a side: (n, POINTS)."""
     return np.asarray(polynomials(share) @ _coefficients(), dtype=np.float64)
 
 
 @cache
 def cumulative() -> Floats:
-    """Integrals from 0 to even places of polynomials that are 1 at one node, (KNOTS + 1, POINTS)."""
+    """Integrals from 0 to even positions of polynomials that are 1 at one node, (KNOTS + 1, POINTS)."""
     nodes, weights = _rule()
     ends = np.linspace(0.0, 1.0, KNOTS + 1)
     inner = ends[:, None] * (nodes + 1.0) / 2.0

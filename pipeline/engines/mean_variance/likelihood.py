@@ -9,9 +9,9 @@ With m the mean and E the mean square deviation of N rows, :math:`\lambda = \log
         e^{-\alpha \lambda - N E e^{-\lambda} / 2} \, dm \, d\log E.
 
 For every N, or the middle of a few where the noise hardly tells them apart, m and log E lie on a grid that
-covers all but e^-depth of the noise, and is as fine as it and the laws of m and E are. It does not depend on
-any prior. Below a deviation that the noise does not see, the law of E is integrated exactly. At large
-variances every part of the sum falls as its number of rows has it fall.
+covers all but e^-depth of the noise, and is as fine as it and the distributions of m and E are. It does not
+depend on any prior. Below a deviation that the noise does not see, the distribution of E is integrated
+exactly. At large variances every part of the sum falls as its number of rows has it fall.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.engines.normal_plane.mean_variance_grids import OUTER, Grid, numbers_of_rows
-from suffice.pipeline.engines.normal_plane.panels import PANELS
+from suffice.pipeline.engines.mean_variance.grids import OUTER, Grid, numbers_of_rows
+from suffice.pipeline.engines.mean_variance.panels import PANELS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from suffice.pipeline.engines.mean_variance.slices import Slice
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
-    from suffice.pipeline.engines.normal_plane.slices import Slice
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ FEW = 8
 """Numbers of rows up to this may leave a variance without moments."""
 _NUMBERS = 2**19
 _NO_DEVIATION = -4.0
-"""Stands for log E of a single row where places are looked for."""
+"""Stands for log E of a single row where positions are looked for."""
 _LARGEST_MEAN, _LEAST_LOG = 1e70, -320.0
 
 
@@ -80,7 +80,7 @@ class LatentRows:
         return cls(slices=[one for one in slices if one is not None], log_empty=empty - top, depth=depth)
 
     def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
-        """Log likelihoods at places (n, p) and (n, q), but for a constant: (n, p, q)."""
+        """Log likelihoods at positions (n, p) and (n, q), but for a constant: (n, p, q)."""
         return self._sum(self.slices, mean, log_variance, self.log_empty)
 
     def outer(self, mean: Floats, log_variance: Floats) -> Floats:
@@ -125,18 +125,18 @@ class LatentRows:
 
     @property
     def ladders(self) -> tuple[list[Floats], list[Floats]]:
-        """Places along both sides about what the rows may have been, wide and narrow."""
+        """Positions along both sides about what the rows may have been, wide and narrow."""
         if not self.slices:
             return [PANELS, PANELS], [PANELS, PANELS]
         some = [one for one in self.slices if one.n >= 2.0] or self.slices
         heaviest = some[int(np.argmax([np.sum(one.weight) for one in some]))]
         found = []
         level = np.maximum(heaviest.log_e, _NO_DEVIATION)
-        for axis, place in enumerate((heaviest.mean, level)):
+        for axis, position in enumerate((heaviest.mean, level)):
             share = np.sum(heaviest.weight, axis=axis)
             share = share / np.sum(share)
-            middle = float(share @ place)
-            found.append((middle, math.sqrt(float(share @ (place - middle) ** 2))))
+            middle = float(share @ position)
+            found.append((middle, math.sqrt(float(share @ (position - middle) ** 2))))
         (mean, of_mean), (middle, of_level) = found
         sampling = math.exp(middle / 2.0) / math.sqrt(heaviest.n)
         width = math.sqrt(2.0 / max(heaviest.n - 1.0, 1.0))

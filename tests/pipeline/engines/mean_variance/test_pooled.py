@@ -11,16 +11,16 @@ import pytest
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
-from suffice.pipeline.engines.normal_plane.distribution import PlaneLaw
-from suffice.pipeline.engines.pooled.importance_sampling import PooledLaw
+from suffice.pipeline.engines.mean_variance.distribution import MeanVarianceDistribution
+from suffice.pipeline.engines.pooled.importance_sampling import PooledDistribution
 from suffice.pipeline.families.normal import noisy_moments
-from suffice.pipeline.pooling.pool import MOST_ON_PLANES, pooled, seen_again
+from suffice.pipeline.pooling.pool import MOST_BY_QUADRATURE, observed_again, pooled
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
-from support.planes import HALF_RANGE, MEAN, SD, dense, missed, released
+from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
@@ -77,9 +77,9 @@ def test_moments_and_quantiles_are_those_of_the_product(
     assert missed(wrong, share, half_range=half_range)[0] > 0.05
 
 
-def test_looks_at_the_same_data_are_one_likelihood() -> None:
+def test_observations_at_the_same_data_are_one_likelihood() -> None:
     parts = [released(6, "1", public=True), released(6, "0.7", public=True, mean=0.5, variance=9.0)]
-    together = seen_again(parts)
+    together = observed_again(parts)
     share = dense([together], [Fixed(6)])
     found = noise_aware_posterior(together, prior=JOINT)
     assert max(missed(found, share)) < 0.01
@@ -92,11 +92,11 @@ def test_looks_at_the_same_data_are_one_likelihood() -> None:
 def test_one_release_alone_is_its_own_posterior(prior: Any, public: bool) -> None:
     part = released(40, "1", public=public)
     own, alone = noise_aware_posterior(part, prior=prior), joint([part], prior)
-    assert isinstance(alone.law, PlaneLaw)
+    assert isinstance(alone.distribution, MeanVarianceDistribution)
     for name in own.parameters:
         sd = own.sd(name)[0]
         # A plane's own posterior is the same numbers; a conjugate one is worked out in another way.
-        reach = 1e-9 if isinstance(own.law, PlaneLaw) else 0.01
+        reach = 1e-9 if isinstance(own.distribution, MeanVarianceDistribution) else 0.01
         assert abs(alone.mean(name)[0] - own.mean(name)[0]) < reach * sd
         assert alone.sd(name)[0] == pytest.approx(sd, rel=reach)
 
@@ -163,7 +163,7 @@ def test_cells_that_are_rolled_up_take_any_prior() -> None:
 def test_a_conjugate_prior_with_its_mass_at_an_end_is_sampled_and_says_so() -> None:
     parts = of_rows(AGREE, public=True)
     weak = joint(parts, NormalInverseGamma(0, 1e-4, 0.05, 0.05))
-    assert isinstance(weak.law, PooledLaw)
+    assert isinstance(weak.distribution, PooledDistribution)
     assert weak.diagnostics["sampler"] == "importance"
     assert joint(parts, CONJUGATE).diagnostics == {}
     # A mixture is not: what is wrong with it is said, and not what importance sampling does not take.
@@ -174,7 +174,7 @@ def test_a_conjugate_prior_with_its_mass_at_an_end_is_sampled_and_says_so() -> N
 def test_very_many_cells_under_a_conjugate_prior_are_sampled_and_say_so() -> None:
     """The first of them is that of quadrature within the error of a few hundred draws that count."""
     parts = of_rows(AGREE, public=True)
-    many = [part.take(np.zeros(MOST_ON_PLANES // 2 + 1, dtype=np.int64)) for part in parts]
+    many = [part.take(np.zeros(MOST_BY_QUADRATURE // 2 + 1, dtype=np.int64)) for part in parts]
     sampled, exact = joint(many, CONJUGATE), joint(parts, CONJUGATE)
     assert sampled.diagnostics["sampler"] == "importance"
     error = exact.sd("mean")[0] * 6 / np.sqrt(sampled.diagnostics["fewest_effective_draws"])
@@ -207,21 +207,21 @@ def test_what_lies_beyond_the_noise_that_is_covered_is_refused(
 
 
 @pytest.mark.parametrize("means", [(2.0,), (2.0, 1.0, 1.5, 1.7), (2.0, -1.0)])
-def test_rows_without_deviations_leave_the_law_of_the_noise(means: tuple[float, ...]) -> None:
+def test_rows_without_deviations_leave_the_distribution_of_the_noise(means: tuple[float, ...]) -> None:
     """Under a prior of small variances alone: the noise at N rows of one value each, on a dense grid."""
     n, sd = 100, 0.015
     parts = [released(n, "1", public=True, mean=mean, variance=2e-4) for mean in means]
     posterior = joint(parts, "Independent(mean=Normal(0, 5), sd=Uniform(0.0149, 0.0151))")
-    place = np.linspace(-6.0, 6.0, 100_001)
-    log_density = -(place**2) / 50
-    square = (place**2 + sd**2) / HALF_RANGE**2
+    position = np.linspace(-6.0, 6.0, 100_001)
+    log_density = -(position**2) / 50
+    square = (position**2 + sd**2) / HALF_RANGE**2
     for part in parts:
         noisy = noisy_moments(part, CONJUGATE, Fixed(n))
         for (_, b, c), value, rate in zip(noisy.coefficients, noisy.values[0], noisy.rate, strict=True):
-            log_density -= rate * np.abs(value - n * (b * place / HALF_RANGE + c * square))
+            log_density -= rate * np.abs(value - n * (b * position / HALF_RANGE + c * square))
     share = np.exp(log_density - np.max(log_density))
     share /= np.sum(share)
-    mean = share @ place
-    spread = math.sqrt(share @ (place - mean) ** 2)
+    mean = share @ position
+    spread = math.sqrt(share @ (position - mean) ** 2)
     assert abs(posterior.mean("mean")[0] - mean) < 0.015 * spread
     assert posterior.sd("mean")[0] == pytest.approx(spread, rel=0.015)

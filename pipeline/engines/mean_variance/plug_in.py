@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.engines.normal_plane.panels import PANELS, thinned
+from suffice.pipeline.engines.mean_variance.panels import PANELS, thinned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.engines.normal_plane.distribution import Exists
-    from suffice.pipeline.engines.normal_plane.panels import LogDensity
-    from suffice.pipeline.engines.normal_plane.prior import DensityOnPlane
+    from suffice.pipeline.engines.mean_variance.distribution import Exists
+    from suffice.pipeline.engines.mean_variance.panels import LogDensity
+    from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -29,13 +29,13 @@ _OCTAVES = np.exp2(np.arange(-40.0, 140.0, 0.5))
 class Exact:
     """The log of likelihood and prior, but for a constant, of sums that are known, in half ranges."""
 
-    prior: DensityOnPlane
+    prior: DensityOnGrid
     n: float
     total: float
     squares: float
 
     def __call__(self, mean: Floats, log_variance: Floats) -> Floats:
-        """Log densities at places (n, p) and (n, q): (n, p, q)."""
+        """Log densities at positions (n, p) and (n, q): (n, p, q)."""
         product = self.prior.log_density(mean, log_variance)
         if self.n > 0.0:
             average = self.total / self.n
@@ -48,7 +48,7 @@ class Exact:
 
     @property
     def edges(self) -> tuple[Floats, Floats]:
-        """Places along both sides between which nothing but the product's own peak is narrow."""
+        """Positions along both sides between which nothing but the product's own peak is narrow."""
         ladders = [[self.prior.edges[0]], [self.prior.edges[1]]]
         if self.n > 0.0:
             average = self.total / self.n
@@ -62,7 +62,7 @@ class Exact:
         return first, second
 
 
-def exists(prior: DensityOnPlane, product: LogDensity) -> Exists:
+def exists(prior: DensityOnGrid, product: LogDensity) -> Exists:
     """Which moments exist: those of which the integrals fall towards the ends of the plane.
 
     Likelihoods are bounded, but for a variance of 0: what falls under the prior does under the posterior.
@@ -85,7 +85,7 @@ def exists(prior: DensityOnPlane, product: LogDensity) -> Exists:
     return (of_mean[0], of_mean[1]), (of_variance[0], of_variance[1])
 
 
-def _falls(prior: DensityOnPlane, density: LogDensity, side: int, sign: float, degree: float) -> bool:
+def _falls(prior: DensityOnGrid, density: LogDensity, side: int, sign: float, degree: float) -> bool:
     """Whether the integral of a power of a parameter falls towards an end of the plane."""
     if side == 0:
         logs = np.array([_END - 1.0, _END])
