@@ -210,9 +210,7 @@ def _read(partition: Partition, shared: Round, topic: str | None) -> Divided | F
     return guarded(lambda: divide_rows(partition, shared), topic, READING_FAILED, report=True)
 
 
-def _see(
-    partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None
-) -> Seen | Failure:
+def _see(partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None) -> Seen | Failure:
     """Tell which units have rows here, in a task."""
     return guarded(lambda: units_seen(partition, job, key, n_bits), topic, READING_FAILED)
 
