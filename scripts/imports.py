@@ -98,12 +98,9 @@ def _origin(node: ast.ImportFrom, module: Module) -> str:
 def names_made_at_run_time(module: Module) -> Iterator[tuple[int, str]]:
     """Yield line and source text of each f-string or sum of strings that makes a module's name."""
     for node in module.nodes:
-        if isinstance(node, ast.JoinedStr) and node.values and _starts_a_name(node.values[0]):
-            yield node.lineno, ast.unparse(node)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _starts_a_name(node.left):
-            yield node.lineno, ast.unparse(node)
-
-
-def _starts_a_name(node: ast.expr) -> bool:
-    text = node.value if isinstance(node, ast.Constant) else None
-    return isinstance(text, str) and bool(re.fullmatch(rf"{PACKAGE}\.[\w.]*", text))
+        match node:
+            case (
+                ast.JoinedStr(values=[ast.Constant(value=str(start)), *_])
+                | ast.BinOp(left=ast.Constant(value=str(start)), op=ast.Add())
+            ) if re.fullmatch(rf"{PACKAGE}\.[\w.]*", start):
+                yield node.lineno, ast.unparse(node)

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PYTHONS = ("3.11", "3.12")
+PYTHONS = ("3.11", "3.12", "3.13")
 FEWEST_TESTS = 2000
 
 
@@ -44,13 +45,17 @@ def requirements(project: dict[str, Any]) -> list[Requirement]:
 
 
 def pinned(pins: list[Requirement], name: str, python: str) -> Version:
-    environment = {"python_version": python, "python_full_version": f"{python}.0"}
     (version,) = [
         next(iter(pin.specifier)).version
         for pin in pins
-        if canonical(pin.name) == canonical(name) and (pin.marker is None or pin.marker.evaluate(environment))
+        if canonical(pin.name) == canonical(name) and applies(pin, python)
     ]
     return Version(version)
+
+
+def applies(requirement: Requirement, python: str) -> bool:
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    return requirement.marker is None or requirement.marker.evaluate(environment)
 
 
 def canonical(name: str) -> str:
@@ -59,7 +64,7 @@ def canonical(name: str) -> str:
 
 def test_constraints_are_exact_versions_and_nothing_else() -> None:
     """No hashes, no index addresses, no paths: they hold on any machine."""
-    line_rule = re.compile(r'#.*|[\w.-]+==[\w.+!]+( ; python_version (<|>=) "3\.12")?')
+    line_rule = re.compile(r'#.*|[\w.-]+==[\w.+!]+( ; python_version (<|>=) "3\.1[23]")?')
     for line in (REPOSITORY / "constraints.txt").read_text().splitlines():
         assert line_rule.fullmatch(line), line
 
@@ -69,8 +74,16 @@ def test_every_direct_requirement_is_pinned_within_its_bounds(
     project: dict[str, Any], pins: list[Requirement], python: str
 ) -> None:
     for requirement in requirements(project):
-        version = pinned(pins, requirement.name, python)
-        assert requirement.specifier.contains(version), (requirement, version)
+        if applies(requirement, python):
+            version = pinned(pins, requirement.name, python)
+            assert requirement.specifier.contains(version), (requirement, version)
+
+
+def test_the_tested_pythons_are_those_that_the_metadata_admit(project: dict[str, Any]) -> None:
+    admitted = SpecifierSet(project["requires-python"])
+    assert [python for minor in range(20) if admitted.contains(python := f"3.{minor}")] == list(PYTHONS)
+    listed = [entry.rpartition(" ")[2] for entry in project["classifiers"] if ":: Python :: 3." in entry]
+    assert listed == list(PYTHONS)
 
 
 def test_every_direct_requirement_has_a_lower_bound(project: dict[str, Any]) -> None:
