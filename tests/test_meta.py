@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -131,6 +132,24 @@ def test_decision_records_are_numbered_without_gaps() -> None:
     assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "bench", "audit", "clean"])
+TARGETS = ("demo", "check", "test", "lint", "bench", "audit", "clean", "help")
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_make_has_each_target(target: str) -> None:
     assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_make_help_lists_each_target_with_what_it_does() -> None:
+    done = subprocess.run(["make", "help"], check=True, cwd=REPOSITORY, capture_output=True, text=True)
+    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines() if line.startswith("make ")]
+    assert [words[:2] for words in lines] == [["make", target] for target in TARGETS]
+    assert all(len(words) == 3 for words in lines)
+
+
+def test_make_finds_the_tested_pythons() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text()
+    (searched,) = re.findall(r"^PYTHONS := \$\(or \$\(PYTHON\),(.*)\)$", makefile, re.MULTILINE)
+    assert {f"python{python}" for python in PYTHONS} | {"python3", "python"} == set(searched.split())
+    lowest, highest = (tuple(map(int, python.split("."))) for python in (PYTHONS[0], PYTHONS[-1]))
+    assert f"{lowest} <= sys.version_info[:2] <= {highest}" in makefile
