@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 PACKAGE = "suffice"
 
@@ -51,16 +51,17 @@ class Import:
     line: int
 
 
-def read_modules(source: Path) -> dict[str, Module]:
-    """Read every module below ``source/suffice``, through links, by its dotted name."""
+def read_modules(directories: Mapping[str, Path]) -> dict[str, Module]:
+    """Read the modules below the directory of each package, by dotted name; links are not followed."""
     modules = {}
-    for directory, folders, files in os.walk(source / PACKAGE, followlinks=True):
-        folders[:] = sorted(folder for folder in folders if folder.isidentifier() and folder != "__pycache__")
-        for file in sorted(file for file in files if file.endswith(".py")):
-            path = Path(directory, file)
-            parts = path.relative_to(source).with_suffix("").parts
-            name = ".".join(parts[:-1] if file == "__init__.py" else parts)
-            modules[name] = Module(name=name, path=path, text=path.read_text())
+    for package, top in directories.items():
+        for directory, folders, files in os.walk(top):
+            folders[:] = sorted(folder for folder in folders if folder != "__pycache__")
+            for file in sorted(file for file in files if file.endswith(".py")):
+                path = Path(directory, file)
+                parts = path.relative_to(top).with_suffix("").parts
+                name = ".".join([package, *(parts[:-1] if file == "__init__.py" else parts)])
+                modules[name] = Module(name=name, path=path, text=path.read_text())
     return modules
 
 

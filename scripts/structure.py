@@ -197,8 +197,7 @@ def examine(modules: Mapping[str, Module], orders: list[Order]) -> Findings:
 
 def where(modules: Mapping[str, Module], name: str, line: int) -> str:
     """Say where a line of a module is, in a form that editors open."""
-    path = modules[name].path.resolve()
-    return f"{os.path.relpath(path)}:{line}"
+    return f"{os.path.relpath(modules[name].path)}:{line}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -222,8 +221,10 @@ def report(findings: Findings) -> str:
 
 def main(repository: Path) -> int:
     """Print the report on a repository; return the exit status."""
-    orders = read_orders(tomllib.loads((repository / "pyproject.toml").read_text()))
-    findings = examine(read_modules(repository / "src"), orders)
+    pyproject = tomllib.loads((repository / "pyproject.toml").read_text())
+    directories = pyproject["tool"]["setuptools"]["package-dir"]
+    modules = read_modules({package: repository / directory for package, directory in directories.items()})
+    findings = examine(modules, read_orders(pyproject))
     print(report(findings))
     return 1 if findings.defects else 0
 

@@ -68,7 +68,7 @@ def examine(directory: Path, **changed: str) -> structure.Findings:
         path = directory / "suffice" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
-    return structure.examine(read_modules(directory), ORDERS)
+    return structure.examine(read_modules({"suffice": directory / "suffice"}), ORDERS)
 
 
 def test_a_clean_tree_has_no_defect(tmp_path: Path) -> None:
