@@ -135,6 +135,7 @@ SAMPLED: dict[str, tuple[dict[str, Any], str, Callable[[NoisyStatistic], None], 
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", SAMPLED)
 def test_a_sampler_finds_our_posterior(name: str) -> None:
     """NUTS on the joint model; six standard errors of both routes: 2e-9 for each of at most forty numbers.

@@ -113,6 +113,7 @@ def test_plug_in_posteriors_of_tables_fail_the_same_test(name: str) -> None:
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("name", "n", "epsilon"), LONG_CASES)
 def test_two_thousand_simulations_cover_nominally(name: str, n: int, epsilon: str) -> None:
     ranks = simulate(name, n, epsilon, "noise-aware", np.random.default_rng(), LONG_CELLS)

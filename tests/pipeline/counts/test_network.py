@@ -114,6 +114,7 @@ def distance(law: PiecesLaw, expected: Floats) -> float:
     return float(np.abs((found.mean(axis=0) - expected) / error).max())
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("nodes", "n_prior", "looks"),
     [(CHAIN, Uniform(0, 5), 1), pytest.param(MARRIED, Fixed(4), 2, marks=pytest.mark.audit)],
