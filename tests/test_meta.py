@@ -103,7 +103,8 @@ def test_the_metadata_keep_fastapi_where_prefect_can_run(project: dict[str, Any]
     assert not bounds["prefect"].contains("3.9.0")
 
 
-TEXTS = sorted([*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md"])
+AT_THE_TOP = [REPOSITORY / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "README.md")]
+TEXTS = sorted([*(REPOSITORY / "docs").rglob("*.md"), *AT_THE_TOP])
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
