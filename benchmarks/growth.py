@@ -19,15 +19,15 @@ from generate import divided_data, reference_data
 from measuring import peak_megabytes, processor_seconds, versions
 from workloads import decode, duckdb_queries, make_spec, n_threads, ours, reference_spec, run_duckdb
 
-from suffice.pipeline.chunk import chunk_job
-from suffice.pipeline.cluster import open_cluster
-from suffice.pipeline.reduce import exact_sums
+from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources.parquet import open_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.cluster import Cluster
+    from suffice.pipeline.reduce.cluster import Cluster
 
 ROWS = (10**6, 10**7, 10**8)
 PARTITIONS = (10, 100, 1000, 10_000)

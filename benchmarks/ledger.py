@@ -16,11 +16,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import BudgetExceededError
-from suffice.storage.ledger import ChargeRequest, Ledger, create_ledger, open_ledger
+from suffice.storage.ledger.charge import ChargeRequest
+from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.postgres import running_server
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
+
+    from suffice.storage.ledger.ledger import Ledger
 
 PROCESSES = (1, 4, 16)
 MANIFEST = b"{}" * 2000

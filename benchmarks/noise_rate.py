@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from measuring import peak_megabytes, processor_seconds, versions
 from workloads import make_spec, n_threads
 
-from suffice.pipeline.chunk import chunk_job
-from suffice.pipeline.mechanism import privatize
-from suffice.pipeline.noise import discrete_laplace
-from suffice.pipeline.plan import compile_plan
-from suffice.pipeline.reduce import zero_sums
-from suffice.storage.parquet import encode_statistic
+from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.mechanism.mechanism import privatize
+from suffice.pipeline.mechanism.noise import discrete_laplace
+from suffice.pipeline.reduce.tree import zero_sums
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.storage.releases.release_parquet import encode_statistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

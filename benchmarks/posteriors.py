@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.posterior import summarise
-from suffice.pipeline.simulation import discrete_laplace
-from support.worlds import simulated_world
+from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.posterior.posterior import summarise
+from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from support.generative_models import generative_model_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.world import World
+    from suffice.pipeline.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 EPSILONS = ("0.01", "0.1", "1", "5")
 PUBLIC_N, LARGEST_N, CALIBRATION_N = 1000, 10**6, 10**4
@@ -79,18 +79,22 @@ def cells_of(
     family: str, cells: int, epsilon: str, public_n: int | None, rng: np.random.Generator
 ) -> Callable[[], Posterior]:
     """Simulate noisy cells; their posterior is computed when it is called for."""
-    world = simulated_world(family, n=public_n or LARGEST_N, epsilon=epsilon, public_n=public_n is not None)
+    generative_model = generative_model_for(
+        family, n=public_n or LARGEST_N, epsilon=epsilon, public_n=public_n is not None
+    )
     sizes = np.exp(rng.random(cells) * np.log(LARGEST_N)).astype(np.int64)
-    noisy = simulated(world, sizes if public_n is None else np.full(cells, public_n), rng)
-    return lambda: posterior_of(noisy, prior=world.prior, clipping="ignored")
+    noisy = simulated(generative_model, sizes if public_n is None else np.full(cells, public_n), rng)
+    return lambda: posterior_of(noisy, prior=generative_model.prior, clipping="ignored")
 
 
-def simulated(world: World, sizes: NDArray[np.int64], rng: np.random.Generator) -> NoisyStatistic:
+def simulated(
+    generative_model: GenerativeModel, sizes: NDArray[np.int64], rng: np.random.Generator
+) -> NoisyStatistic:
     """Draw records of every cell, sum them and add noise."""
     times = np.maximum(sizes // RECORDS, 1)
-    sums = world.sums(world.truth(len(sizes), rng), sizes // times, rng).clipped
-    noise = discrete_laplace(world.scale, (len(sizes), len(world.plan.components)), rng)
-    return world.noisy(sums * times[:, None].astype(object), noise)
+    sums = generative_model.sums(generative_model.truth(len(sizes), rng), sizes // times, rng).clipped
+    noise = discrete_laplace(generative_model.scale, (len(sizes), len(generative_model.plan.components)), rng)
+    return generative_model.noisy(sums * times[:, None].astype(object), noise)
 
 
 def summary_seconds(posterior: Callable[[], Posterior]) -> float:
@@ -112,12 +116,12 @@ def draws_a_second(posterior: Callable[[], Posterior]) -> float:
 
 def calibration_seconds(family: str, rng: np.random.Generator) -> float:
     """Time what a calibration does with its cells."""
-    world = simulated_world(family, n=CALIBRATION_N, epsilon="0.1")
-    noisy = simulated(world, world.sizes(CALIBRATION_CELLS, rng), rng)
+    generative_model = generative_model_for(family, n=CALIBRATION_N, epsilon="0.1")
+    noisy = simulated(generative_model, generative_model.sizes(CALIBRATION_CELLS, rng), rng)
     start = time.process_time()
-    posterior_of(noisy, prior=world.prior, n_prior=world.n_prior, clipping="ignored").sample(
-        CALIBRATION_DRAWS
-    )
+    posterior_of(
+        noisy, prior=generative_model.prior, n_prior=generative_model.n_prior, clipping="ignored"
+    ).sample(CALIBRATION_DRAWS)
     return time.process_time() - start
 
 

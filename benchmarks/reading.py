@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.plan import compile_plan
-from suffice.pipeline.spec import load_spec
-from suffice.storage.manifest import compose_manifest
-from suffice.storage.parquet import encode_statistic
-from suffice.storage.release_store import open_release, open_store
-from suffice.storage.verify import verify_release
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.releases.manifest import compose_manifest
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import open_release, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,7 @@ from workloads import (
     run_polars,
 )
 
-from suffice.pipeline.cluster import open_cluster
+from suffice.pipeline.reduce.cluster import open_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -154,10 +154,10 @@ def tumult(python: str, directory: Path) -> Iterator[Callable[[], int]]:
             "category_5": list(CATEGORIES["category_5"]),
         },
     }
-    with tempfile.TemporaryDirectory() as place:  # Spark leaves a warehouse behind
+    with tempfile.TemporaryDirectory() as workspace:  # Spark leaves a warehouse behind
         process = subprocess.Popen(
             [python, str(Path(__file__).parent / "tumult.py"), json.dumps(task)],
-            cwd=place,
+            cwd=workspace,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

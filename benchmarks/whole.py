@@ -64,10 +64,10 @@ def main() -> None:
         print(line)
 
 
-def release(place: Path, data: Path) -> list[str]:
+def release(workspace: Path, data: Path) -> list[str]:
     """Make a ledger and a spec, and return the command that releases."""
     command = [sys.executable, "-m", "suffice"]
-    ledger = f"sqlite:///{place}/ledger.db"
+    ledger = f"sqlite:///{workspace}/ledger.db"
     grant = ["ledger", "grant", "benchmark", "--epsilon", "1", "--reason", "benchmark", "--create"]
     subprocess.run([*command, *grant, "--ledger", ledger], check=True, stdout=subprocess.DEVNULL)
     numbers = {
@@ -82,9 +82,9 @@ def release(place: Path, data: Path) -> list[str]:
         "groups": GROUPS,
         "statistics": {**{name: counted(name) for name in CATEGORIES}, **numbers},
     }
-    path = place / "spec.json"
+    path = workspace / "spec.json"
     path.write_text(json.dumps(spec))
-    return [*command, "release", str(path), "--store", str(place / "store"), "--ledger", ledger]
+    return [*command, "release", str(path), "--store", str(workspace / "store"), "--ledger", ledger]
 
 
 def duckdb(queries: list[str]) -> list[str]:

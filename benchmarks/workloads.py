@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from generate import CATEGORIES, MONTHS, REGIONS
 
-from suffice.pipeline.chunk import chunk_job
-from suffice.pipeline.exact import to_python
-from suffice.pipeline.mechanism import privatize
-from suffice.pipeline.plan import compile_plan
-from suffice.pipeline.reduce import exact_sums
+from suffice.pipeline.chunk.exact_sums import to_python
+from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.mechanism.mechanism import privatize
+from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources.parquet import open_source
-from suffice.pipeline.spec import Spec, load_spec
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import Spec, load_spec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.cluster import Cluster
+    from suffice.pipeline.reduce.cluster import Cluster
 
 NUMBERS = {"amount": (-60, 180), "ratio": (0, 1)}
 STEPS = 1 << 16
@@ -216,7 +216,7 @@ def decode(directory: Path) -> int:
     paths = sorted(directory.glob("*.parquet"))
     groups = [(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)]
     with ThreadPoolExecutor(n_threads()) as pool:
-        return sum(pool.map(lambda place: read(*place), groups))
+        return sum(pool.map(lambda workspace: read(*workspace), groups))
 
 
 def _centre_and_half(column: str) -> tuple[float, float]:

@@ -74,7 +74,7 @@ def release_statistics(
 @task(name="release-once", persist_result=False, cache_policy=NO_CACHE, log_prints=False, retries=0)
 def release_once(spec: str, window: str, store: str | None, ledger: str | None, cluster: str) -> str:
     """Run the whole release in this process, and let out nothing but its URI or a safe text."""
-    from suffice.pipeline.spec import load_spec  # noqa: PLC0415 - a worker that only loads the flow stays light
+    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415 - a worker that only loads the flow stays light
     from suffice.releasing import run_release  # noqa: PLC0415
 
     try:

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.making import Place
+    from support.making import Workspace
     from support.postgres import Server
     from support.running import Runner
 
@@ -56,11 +56,11 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """Data, a granted ledger and a store of the test's own, which commands find by themselves."""
-    from support.making import make_place
+    from support.making import make_workspace
 
-    made = make_place(tmp_path)
+    made = make_workspace(tmp_path)
     monkeypatch.setenv("SUFFICE_STORE", made.store)
     monkeypatch.setenv("SUFFICE_LEDGER", made.ledger)
     return made

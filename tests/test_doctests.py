@@ -16,7 +16,7 @@ import suffice.pipeline
 import suffice.storage
 
 # Alembic's environment runs migrations when it is imported; it has no examples.
-NOT_IMPORTED = "suffice.storage.migrations."
+NOT_IMPORTED = "suffice.storage.ledger.sql.migrations."
 
 
 def modules() -> set[str]:

@@ -30,18 +30,18 @@ statistics:
 """
 
 CONSUMER_MODULES = (
-    "suffice.pipeline.calibration",
-    "suffice.pipeline.contrasts",
-    "suffice.pipeline.posterior",
-    "suffice.pipeline.priors",
-    "suffice.pipeline.release",
-    "suffice.pipeline.needed_epsilon",
-    "suffice.storage.manifest",
-    "suffice.storage.parquet",
-    "suffice.storage.release_store",
-    "suffice.storage.signing",
-    "suffice.storage.verify",
-    "suffice.storage.verify_ledger",
+    "suffice.pipeline.calibration.calibrate",
+    "suffice.pipeline.posterior.contrasts",
+    "suffice.pipeline.posterior.posterior",
+    "suffice.pipeline.distributions.conjugate_priors",
+    "suffice.pipeline.pooling.release",
+    "suffice.pipeline.planning.smallest_epsilon",
+    "suffice.storage.releases.manifest",
+    "suffice.storage.releases.release_parquet",
+    "suffice.storage.releases.release_store",
+    "suffice.storage.signatures.signing",
+    "suffice.storage.operations.verify_release",
+    "suffice.storage.operations.verify_ledger",
 )
 
 
@@ -61,9 +61,9 @@ def modules_after(code: str, directory: Path) -> set[str]:
 
 def command(*words: str) -> str:
     return f"""
-import suffice.cli
+import suffice.cli.app
 try:
-    suffice.cli.main({list(words)!r})
+    suffice.cli.app.main({list(words)!r})
 except SystemExit as end:
     assert end.code == 0, end.code
 """
@@ -98,5 +98,5 @@ def test_a_plan_needs_no_engine_no_ledger_and_no_reader_of_data(directory: Path)
 
 
 def test_the_ledger_needs_no_engine(directory: Path) -> None:
-    loaded = modules_after("import suffice.storage.sqlite", directory)
+    loaded = modules_after("import suffice.storage.ledger.sql.sqlite", directory)
     assert not loaded & (ENGINE | ORCHESTRATOR | HEAVY | {"pyarrow", "scipy"})

@@ -27,7 +27,9 @@ def setuptools_table(repository: Path) -> dict[str, Any]:
 def source_files(repository: Path, pattern: str) -> dict[str, Path]:
     """Return the package's files by their path in a wheel, each once."""
     tops = {f"suffice/{name}": repository / name for name in AT_THE_TOP}
-    files = {f"suffice/{path.name}": path for path in (repository / "src" / "suffice").glob(pattern)}
+    own = repository / "src" / "suffice"
+    files = {f"suffice/{path.name}": path for path in own.glob(pattern)}
+    tops["suffice/cli"] = own / "cli"
     for prefix, top in tops.items():
         files |= {f"{prefix}/{path.relative_to(top).as_posix()}": path for path in top.rglob(pattern)}
     return files
@@ -78,7 +80,9 @@ def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Pa
     source = distributions / "source"
     expected = source_files(source, "*.py") | source_files(source, "*.md")
     expected["suffice/py.typed"] = source / "src" / "suffice" / "py.typed"
-    assert {"suffice/pipeline/sensitivity.md", "suffice/pipeline/mechanism.md"} <= set(expected)
+    assert {"suffice/pipeline/statistics/sensitivity.md", "suffice/pipeline/mechanism/mechanism.md"} <= set(
+        expected
+    )
     contents = wheel_contents(distributions / "tree")
     installed = {name: data for name, data in contents.items() if ".dist-info/" not in name}
     assert sorted(installed) == sorted(expected)

@@ -24,13 +24,13 @@ from suffice.errors import (
     WrongStoreError,
 )
 from suffice.releasing import carry_out
-from suffice.storage.ledger import open_ledger
-from support.making import ORIGINS, Place, flights, make_place
+from suffice.storage.ledger.opening import open_ledger
+from support.making import ORIGINS, Workspace, flights, make_workspace
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return make_place(tmp_path)
+def workspace(tmp_path: Path) -> Workspace:
+    return make_workspace(tmp_path)
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -39,8 +39,8 @@ def files(directory: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_release_is_charged_published_and_read_back(place: Place) -> None:
-    outcome = place.run()
+def test_a_release_is_charged_published_and_read_back(workspace: Workspace) -> None:
+    outcome = workspace.run()
     assert outcome.status == "published"
     assert outcome.remaining_epsilon == "9"
     release = outcome.release
@@ -50,66 +50,66 @@ def test_a_release_is_charged_published_and_read_back(place: Place) -> None:
     for statistic in release.statistics.values():
         assert statistic.groups == {"origin": ["EWR", "JFK", "LGA"]}
         assert statistic.values.shape == (3, len(statistic.plan.components))
-    assert place.account().spent == 1
-    current = place.charge()
+    assert workspace.account().spent == 1
+    current = workspace.charge()
     assert current is not None
     assert current.state == "published"
-    with open_ledger(place.ledger) as ledger:
+    with open_ledger(workspace.ledger) as ledger:
         assert ledger.verify() == ()
 
 
-def test_a_rerun_reads_nothing_charges_nothing_and_changes_no_byte(place: Place) -> None:
-    first = place.run()
-    before = files(Path(place.store))
-    for path in place.data.iterdir():
+def test_a_rerun_reads_nothing_charges_nothing_and_changes_no_byte(workspace: Workspace) -> None:
+    first = workspace.run()
+    before = files(Path(workspace.store))
+    for path in workspace.data.iterdir():
         path.unlink()
-    second = place.run()
+    second = workspace.run()
     assert second.status == "already_published"
     assert second.release.release_id == first.release.release_id
-    assert files(Path(place.store)) == before
-    assert place.account().spent == 1
-    assert place.run(new_attempt=True).status == "already_published"
-    assert place.account().spent == 1
+    assert files(Path(workspace.store)) == before
+    assert workspace.account().spent == 1
+    assert workspace.run(new_attempt=True).status == "already_published"
+    assert workspace.account().spent == 1
 
 
-def test_the_same_key_with_another_spec_is_refused(place: Place) -> None:
-    place.run()
+def test_the_same_key_with_another_spec_is_refused(workspace: Workspace) -> None:
+    workspace.run()
     with pytest.raises(SpecChangedError, match="choose another name") as caught:
-        place.run(groups=None)
+        workspace.run(groups=None)
     assert caught.value.exit_status == 2
     assert any("groups" in key for key in caught.value.differing_keys)
-    assert place.account().spent == 1
+    assert workspace.account().spent == 1
 
 
 def test_over_budget_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    place = make_place(tmp_path, granted="1.5")
-    place.run()
-    for path in place.data.iterdir():
+    workspace = make_workspace(tmp_path, granted="1.5")
+    workspace.run()
+    for path in workspace.data.iterdir():
         path.unlink()
     with pytest.raises(BudgetExceededError) as caught:
-        place.run(name="again")
+        workspace.run(name="again")
     assert (caught.value.requested, caught.value.remaining) == (Fraction(1), Fraction(1, 2))
     assert caught.value.exit_status == 3
-    assert place.account().spent == 1
-    assert place.charge("again") is None
+    assert workspace.account().spent == 1
+    assert workspace.charge("again") is None
 
 
 def test_another_relation_unit_source_or_grid_is_refused(tmp_path: Path) -> None:
-    place = make_place(tmp_path, sources=[str(tmp_path / "data")])
+    workspace = make_workspace(tmp_path, sources=[str(tmp_path / "data")])
     replaced = {"epsilon": "1", "neighboring": "replace_one", "unit": "row"}
     with pytest.raises(GuaranteeError):
-        place.run(privacy=replaced)
+        workspace.run(privacy=replaced)
     with pytest.raises(GuaranteeError):
-        place.run(source={"parquet": str(tmp_path / "database")})
-    column = make_place(tmp_path / "column", unit="column:passenger")
+        workspace.run(source={"parquet": str(tmp_path / "database")})
+    column = make_workspace(tmp_path / "column", unit="column:passenger")
     by_carrier = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": UNIT}
     for privacy in ({**by_carrier, "unit": "row"}, by_carrier):
         with pytest.raises(GuaranteeError) as caught:
             column.run(privacy=privacy)
         assert caught.value.exit_status == 3
     with pytest.raises(GuaranteeError):
-        make_place(tmp_path / "rows").run(privacy=by_carrier)
-    monthly = make_place(tmp_path / "monthly", per_window="day:month")
+        make_workspace(tmp_path / "rows").run(privacy=by_carrier)
+    monthly = make_workspace(tmp_path / "monthly", per_window="day:month")
     with pytest.raises(GuaranteeError):
         carry_out(
             monthly.spec(window={"column": "day", "every": "year"}),
@@ -117,7 +117,7 @@ def test_another_relation_unit_source_or_grid_is_refused(tmp_path: Path) -> None
             ledger=monthly.ledger,
             window="2013",
         )
-    for refused in (place, column, monthly):
+    for refused in (workspace, column, monthly):
         assert refused.account().spent == refused.account().reserved == 0
 
 
@@ -126,15 +126,15 @@ UNIT = {"column": "carrier", "max_rows": 5}
 
 @pytest.mark.parametrize("nulls", ["drop", "own_unit"])
 def test_a_release_by_unit_is_bounded_charged_and_stated(tmp_path: Path, nulls: str) -> None:
-    place = make_place(tmp_path, unit="column:carrier", granted="1000000")
+    workspace = make_workspace(tmp_path, unit="column:carrier", granted="1000000")
     privacy = {"epsilon": "1000000", "neighboring": "add_or_remove_one", "unit": {**UNIT, "nulls": nulls}}
-    release = place.run(privacy=privacy).release
+    release = workspace.run(privacy=privacy).release
     assert (release.unit, release.manifest["max_rows"], release.manifest["unit_nulls"]) == (
         "column:carrier",
         5,
         nulls,
     )
-    assert (place.account().unit, place.account().remaining) == ("column:carrier", Fraction(0))
+    assert (workspace.account().unit, workspace.account().remaining) == ("column:carrier", Fraction(0))
     carriers = sum(row["estimate"] for row in release.table("carrier"))
     table = flights()
     without = sum(
@@ -143,52 +143,54 @@ def test_a_release_by_unit_is_bounded_charged_and_stated(tmp_path: Path, nulls: 
     )
     # Three carriers with five rows each; at such an epsilon there is no noise to speak of.
     assert round(carriers) == 15 + (without if nulls == "own_unit" else 0)
-    assert place.run(privacy=privacy).status == "already_published"
+    assert workspace.run(privacy=privacy).status == "already_published"
 
 
 def test_windows_are_released_one_by_one_within_a_grant_per_window(tmp_path: Path) -> None:
-    place = make_place(tmp_path, granted="1", per_window="day:month")
-    spec = place.spec(window={"column": "day", "every": "month"})
+    workspace = make_workspace(tmp_path, granted="1", per_window="day:month")
+    spec = workspace.spec(window={"column": "day", "every": "month"})
     for window in ("2013-01", "2013-02"):
-        outcome = carry_out(spec, store=place.store, ledger=place.ledger, window=window)
+        outcome = carry_out(spec, store=workspace.store, ledger=workspace.ledger, window=window)
         assert (outcome.release.window, outcome.remaining_epsilon) == (window, "0")
     with pytest.raises(SpecError, match="--window"):
-        carry_out(spec, store=place.store, ledger=place.ledger)
+        carry_out(spec, store=workspace.store, ledger=workspace.ledger)
     with pytest.raises(BudgetExceededError):
         carry_out(
-            place.spec(name="more", window={"column": "day", "every": "month"}),
-            store=place.store,
-            ledger=place.ledger,
+            workspace.spec(name="more", window={"column": "day", "every": "month"}),
+            store=workspace.store,
+            ledger=workspace.ledger,
             window="2013-01",
         )
-    latest = suffice.open_release("flights", store=place.store)
+    latest = suffice.open_release("flights", store=workspace.store)
     assert latest.window == "2013-02"
-    assert suffice.open_release("flights@2013-01", store=place.store).window == "2013-01"
+    assert suffice.open_release("flights@2013-01", store=workspace.store).window == "2013-01"
 
 
-def test_what_is_missing_is_named(place: Place, tmp_path: Path) -> None:
+def test_what_is_missing_is_named(workspace: Workspace, tmp_path: Path) -> None:
     with pytest.raises(LedgerMissingError, match="grant"):
-        carry_out(place.spec(), store=place.store, ledger=f"sqlite:///{tmp_path / 'absent.db'}")
+        carry_out(workspace.spec(), store=workspace.store, ledger=f"sqlite:///{tmp_path / 'absent.db'}")
     with pytest.raises(AccountMissingError):
-        place.run(dataset="others")
+        workspace.run(dataset="others")
     assert not (tmp_path / "absent.db").exists()
 
 
-def test_a_name_belongs_to_one_dataset(place: Place) -> None:
-    place.run()
-    with open_ledger(place.ledger) as ledger:
+def test_a_name_belongs_to_one_dataset(workspace: Workspace) -> None:
+    workspace.run()
+    with open_ledger(workspace.ledger) as ledger:
         ledger.grant("others", epsilon=Fraction(5), reason="tests")
     with pytest.raises(NameTakenError):
-        place.run(dataset="others")
+        workspace.run(dataset="others")
 
 
-def test_a_store_belongs_to_one_ledger_and_a_charge_to_one_store(place: Place, tmp_path: Path) -> None:
-    place.run()
-    other = make_place(tmp_path / "other")
+def test_a_store_belongs_to_one_ledger_and_a_charge_to_one_store(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    workspace.run()
+    other = make_workspace(tmp_path / "other")
     with pytest.raises(WrongStoreError):
-        carry_out(place.spec(), store=place.store, ledger=other.ledger)
+        carry_out(workspace.spec(), store=workspace.store, ledger=other.ledger)
     with pytest.raises(WrongStoreError, match="releases"):
-        carry_out(place.spec(), store=str(tmp_path / "second-store"), ledger=place.ledger)
+        carry_out(workspace.spec(), store=str(tmp_path / "second-store"), ledger=workspace.ledger)
     assert other.account().spent == 0
 
 
@@ -201,19 +203,19 @@ def test_a_store_belongs_to_one_ledger_and_a_charge_to_one_store(place: Place, t
         {"x": {"family": "poisson", "column": "cancelled", "upper": 1}},
     ],
 )
-def test_schema_errors_come_before_the_charge(place: Place, statistics: dict[str, Any]) -> None:
+def test_schema_errors_come_before_the_charge(workspace: Workspace, statistics: dict[str, Any]) -> None:
     with pytest.raises(SchemaError) as caught:
-        place.run(statistics=statistics)
+        workspace.run(statistics=statistics)
     assert caught.value.exit_status == 4
-    assert place.account().reserved == place.account().spent == 0
-    assert place.charge() is None
+    assert workspace.account().reserved == workspace.account().spent == 0
+    assert workspace.charge() is None
 
 
 def test_neighbours_and_empty_data_give_the_same_shape_charge_and_status(tmp_path: Path) -> None:
     shapes = set()
     for index, table in enumerate((flights(), flights().slice(0, 0), flights().slice(0, 1), flights(seed=9))):
-        place = make_place(tmp_path / str(index), table=table)
-        outcome = place.run()
+        workspace = make_workspace(tmp_path / str(index), table=table)
+        outcome = workspace.run()
         sizes = tuple(sorted((entry["statistic"], entry["rows"]) for entry in outcome.release.files))
         lengths = tuple(
             sorted((path.name, path.stat().st_size) for path in Path(outcome.release.uri).iterdir())
@@ -222,55 +224,55 @@ def test_neighbours_and_empty_data_give_the_same_shape_charge_and_status(tmp_pat
     assert len(shapes) == 1
 
 
-def test_python_calls_read_the_environment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUFFICE_STORE", place.store)
-    monkeypatch.setenv("SUFFICE_LEDGER", place.ledger)
-    release = suffice.release(place.spec())
-    assert release.uri.startswith(place.store)
+def test_python_calls_read_the_environment(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUFFICE_STORE", workspace.store)
+    monkeypatch.setenv("SUFFICE_LEDGER", workspace.ledger)
+    release = suffice.release(workspace.spec())
+    assert release.uri.startswith(workspace.store)
 
 
 @pytest.mark.parametrize("package", ["opendp", "numba", "dask"])
-def test_a_missing_engine_is_named_before_anything_is_charged(place: Place, package: str) -> None:
+def test_a_missing_engine_is_named_before_anything_is_charged(workspace: Workspace, package: str) -> None:
     """In a process in which the package cannot be imported, as where the extra is not installed."""
-    words = ["release", str(place.write_spec()), "--store", place.store, "--ledger", place.ledger]
+    words = ["release", str(workspace.write_spec()), "--store", workspace.store, "--ledger", workspace.ledger]
     script = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        f"from suffice.cli import main; main([*{words!r}, '--json'])"
+        f"from suffice.cli.app import main; main([*{words!r}, '--json'])"
     )
     finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert finished.returncode == 1, finished.stderr
     assert json.loads(finished.stdout)["error"]["type"] == "MissingExtraError"
     assert "suffice[pipeline]" in finished.stdout
-    assert place.charge() is None
+    assert workspace.charge() is None
 
 
-def test_paths_are_accepted_and_what_is_no_spec_is_named(place: Place) -> None:
-    release = suffice.release(place.spec(), store=Path(place.store), ledger=place.ledger)
+def test_paths_are_accepted_and_what_is_no_spec_is_named(workspace: Workspace) -> None:
+    release = suffice.release(workspace.spec(), store=Path(workspace.store), ledger=workspace.ledger)
     assert suffice.open_release(Path(release.uri)).release_id == release.release_id
-    assert suffice.open_release("flights", store=Path(place.store)).release_id == release.release_id
+    assert suffice.open_release("flights", store=Path(workspace.store)).release_id == release.release_id
     with pytest.raises(suffice.SufficeError, match="load_spec"):
         suffice.plan("release.yaml")  # type: ignore[arg-type]
     with pytest.raises(suffice.SufficeError, match="load_spec"):
         suffice.release("release.yaml")  # type: ignore[arg-type]
     with pytest.raises(suffice.SufficeError, match="URL"):
-        suffice.release(place.spec(), ledger=Path("ledger.db"))  # type: ignore[arg-type]
+        suffice.release(workspace.spec(), ledger=Path("ledger.db"))  # type: ignore[arg-type]
     with pytest.raises(suffice.SufficeError, match="where maps"):
         release.table("cancelled", where="origin=JFK")  # type: ignore[arg-type]
     assert len(repr(release)) < 500
     assert len(repr(release.posterior("cancelled"))) < 500
 
 
-def test_parts_of_a_source_are_never_left_out_in_silence(place: Place) -> None:
-    (place.data / "more.parquet").mkdir()
+def test_parts_of_a_source_are_never_left_out_in_silence(workspace: Workspace) -> None:
+    (workspace.data / "more.parquet").mkdir()
     with pytest.raises(suffice.SufficeError, match="is no file"):
-        place.run()
-    (place.data / "more.parquet").rmdir()
-    (place.data / "gone.PARQUET").symlink_to("nowhere")
+        workspace.run()
+    (workspace.data / "more.parquet").rmdir()
+    (workspace.data / "gone.PARQUET").symlink_to("nowhere")
     with pytest.raises(suffice.SufficeError, match="is no file"):
-        place.run()
-    assert place.charge() is None
-    (place.directory / "hive" / "month=1").mkdir(parents=True)
+        workspace.run()
+    assert workspace.charge() is None
+    (workspace.directory / "hive" / "month=1").mkdir(parents=True)
     with pytest.raises(suffice.SufficeError, match=r"\*\*"):
-        place.run(source={"parquet": str(place.directory / "hive")})
+        workspace.run(source={"parquet": str(workspace.directory / "hive")})
     with pytest.raises(SpecError, match="a source is"):
-        place.run(source={"parquet": ""})
+        workspace.run(source={"parquet": ""})

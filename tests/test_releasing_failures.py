@@ -16,18 +16,18 @@ from suffice.errors import (
     ChargeSpentError,
     StageFailedError,
 )
-from suffice.storage.manifest import compose_manifest
-from suffice.storage.release_store import open_store
-from suffice.storage.sql_ledger import SqlLedger
-from support.making import Place, make_place
+from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+from suffice.storage.releases.manifest import compose_manifest
+from suffice.storage.releases.release_store import open_store
+from support.making import Workspace, make_workspace
 
 if TYPE_CHECKING:
-    from suffice.storage.ledger import Charge
+    from suffice.storage.ledger.charge import Charge
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return make_place(tmp_path)
+def workspace(tmp_path: Path) -> Workspace:
+    return make_workspace(tmp_path)
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -36,39 +36,39 @@ def files(directory: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_failure_while_reading_returns_the_epsilon(place: Place) -> None:
-    damaged = sorted(place.data.iterdir())[1]
+def test_a_failure_while_reading_returns_the_epsilon(workspace: Workspace) -> None:
+    damaged = sorted(workspace.data.iterdir())[1]
     content = bytearray(damaged.read_bytes())
     content[4:200] = bytes(196)
     damaged.write_bytes(bytes(content))
     with pytest.raises(StageFailedError) as caught:
-        place.run()
+        workspace.run()
     assert caught.value.stage == "reading"
     assert caught.value.exit_status == 1
     assert "returned" in str(caught.value)
-    assert place.account().spent == place.account().reserved == 0
-    current = place.charge()
+    assert workspace.account().spent == workspace.account().reserved == 0
+    current = workspace.charge()
     assert current is not None
     assert current.state == "abandoned"
 
 
-def test_after_a_failed_reading_the_next_run_is_a_new_attempt(place: Place) -> None:
-    damaged = sorted(place.data.iterdir())[1]
+def test_after_a_failed_reading_the_next_run_is_a_new_attempt(workspace: Workspace) -> None:
+    damaged = sorted(workspace.data.iterdir())[1]
     content = damaged.read_bytes()
     damaged.write_bytes(content[:4] + bytes(196) + content[200:])
     with pytest.raises(StageFailedError):
-        place.run()
+        workspace.run()
     damaged.write_bytes(content)
-    assert place.run().status == "published"
-    assert place.account().spent == 1
-    current = place.charge()
+    assert workspace.run().status == "published"
+    assert workspace.account().spent == 1
+    current = workspace.charge()
     assert current is not None
     assert current.attempt == 2
 
 
 @pytest.mark.parametrize("stage", ["drawing", "staging"])
 def test_a_failure_after_drawing_began_is_spent_and_fenced(
-    place: Place, monkeypatch: pytest.MonkeyPatch, stage: str
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     """The fault is injected where no data can make it happen; what follows is the real thing."""
 
@@ -76,111 +76,114 @@ def test_a_failure_after_drawing_began_is_spent_and_fenced(
         raise RuntimeError("secret 4242")
 
     if stage == "drawing":
-        monkeypatch.setattr("suffice.pipeline.mechanism.privatize", fail)
+        monkeypatch.setattr("suffice.pipeline.mechanism.mechanism.privatize", fail)
     else:
         monkeypatch.setattr("suffice.releasing.compose_manifest", fail)
     with pytest.raises(StageFailedError) as caught:
-        place.run()
+        workspace.run()
     assert caught.value.stage == stage
     assert "4242" not in str(caught.value)
     assert caught.value.__context__ is None
-    assert place.account().spent == 1
-    current = place.charge()
+    assert workspace.account().spent == 1
+    current = workspace.charge()
     assert current is not None
     assert current.state == "abandoned"
-    left = Path(place.store) / "flights" / "all" / current.release_id
+    left = Path(workspace.store) / "flights" / "all" / current.release_id
     assert [path.name for path in left.iterdir()] == ["manifest.json"]  # the tombstone
     monkeypatch.undo()
     with pytest.raises(ChargeSpentError, match="--new-attempt"):
-        place.run()
-    assert place.run(new_attempt=True).status == "published"
-    assert place.account().spent == 2
-    current = place.charge()
+        workspace.run()
+    assert workspace.run(new_attempt=True).status == "published"
+    assert workspace.account().spent == 2
+    current = workspace.charge()
     assert current is not None
     assert current.attempt == 2
-    assert suffice.open_release("flights", store=place.store).release_id == current.release_id
+    assert suffice.open_release("flights", store=workspace.store).release_id == current.release_id
 
 
-def test_what_was_staged_is_published_by_the_next_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_args: object, **_kwargs: object) -> None:
-        raise OSError("the store is away")
-
-    monkeypatch.setattr("suffice.storage.release_store.ReleaseStore.put_manifest", fail)
-    with pytest.raises(StageFailedError, match="again publishes it"):
-        place.run()
-    staged = place.charge()
-    assert staged is not None
-    assert staged.state == "staged"
-    monkeypatch.undo()
-    for path in place.data.iterdir():
-        path.unlink()
-    outcome = place.run()
-    assert outcome.status == "published"
-    assert outcome.release.release_id == staged.release_id
-    manifest = Path(place.store) / "flights" / "all" / staged.release_id / "manifest.json"
-    assert manifest.read_bytes() == staged.manifest
-    assert place.account().spent == 1
-
-
-def test_a_tombstone_where_staged_bytes_belong_spends_the_charge(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+def test_what_was_staged_is_published_by_the_next_run(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_args: object, **_kwargs: object) -> None:
         raise OSError("the store is away")
 
-    monkeypatch.setattr("suffice.storage.release_store.ReleaseStore.put_manifest", fail)
+    monkeypatch.setattr("suffice.storage.releases.release_store.ReleaseStore.put_manifest", fail)
+    with pytest.raises(StageFailedError, match="again publishes it"):
+        workspace.run()
+    staged = workspace.charge()
+    assert staged is not None
+    assert staged.state == "staged"
+    monkeypatch.undo()
+    for path in workspace.data.iterdir():
+        path.unlink()
+    outcome = workspace.run()
+    assert outcome.status == "published"
+    assert outcome.release.release_id == staged.release_id
+    manifest = Path(workspace.store) / "flights" / "all" / staged.release_id / "manifest.json"
+    assert manifest.read_bytes() == staged.manifest
+    assert workspace.account().spent == 1
+
+
+def test_a_tombstone_where_staged_bytes_belong_spends_the_charge(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object, **_kwargs: object) -> None:
+        raise OSError("the store is away")
+
+    monkeypatch.setattr("suffice.storage.releases.release_store.ReleaseStore.put_manifest", fail)
     with pytest.raises(StageFailedError):
-        place.run()
-    staged = place.charge()
+        workspace.run()
+    staged = workspace.charge()
     assert staged is not None
     monkeypatch.undo()
-    open_store(place.store).put_tombstone("flights", "all", staged.release_id)
+    open_store(workspace.store).put_tombstone("flights", "all", staged.release_id)
     with pytest.raises(ChargeSpentError, match="--new-attempt"):
-        place.run()
-    assert place.run(new_attempt=True).status == "published"
-    assert place.account().spent == 2
+        workspace.run()
+    assert workspace.run(new_attempt=True).status == "published"
+    assert workspace.account().spent == 2
 
 
 def test_a_run_that_finds_a_tombstone_does_not_say_that_it_published(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = SqlLedger.stage
 
     def stage(ledger: SqlLedger, held: Charge, manifest: bytes) -> Charge:
         staged = original(ledger, held, manifest)
-        open_store(place.store).put_tombstone(staged.name, staged.window, staged.release_id)
+        open_store(workspace.store).put_tombstone(staged.name, staged.window, staged.release_id)
         return staged
 
     monkeypatch.setattr(SqlLedger, "stage", stage)
     with pytest.raises(ChargeSpentError, match="--new-attempt"):
-        place.run()
-    current = place.charge()
+        workspace.run()
+    current = workspace.charge()
     assert current is not None
     assert current.state == "abandoned"
 
 
-def test_an_interrupt_while_reading_returns_the_epsilon(place: Place) -> None:
+def test_an_interrupt_while_reading_returns_the_epsilon(workspace: Workspace) -> None:
     """A real SIGTERM to a real process, sent when the charge is reserved."""
     script = f"""
 import os, signal, sys
-from suffice import cli
-import suffice.pipeline.reduce as reduce
+from suffice.cli import app as cli
+import suffice.pipeline.reduce.tree as reduce
 original = reduce.exact_sums
 def interrupted(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGTERM)
     return original(*args, **kwargs)
 reduce.exact_sums = interrupted
-words = ["release", {str(place.write_spec())!r}, "--store", {place.store!r}, "--ledger", {place.ledger!r}]
+words = ["release", {str(workspace.write_spec())!r}]
+words += ["--store", {workspace.store!r}, "--ledger", {workspace.ledger!r}]
 cli.main([*words, "--json"])
 """
     finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert finished.returncode == 130, finished.stderr
     assert "returned" in finished.stdout
-    assert place.account().spent == place.account().reserved == 0
+    assert workspace.account().spent == workspace.account().reserved == 0
 
 
 def test_an_interrupt_after_the_draw_waits_for_the_publication(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = compose_manifest
 
@@ -190,8 +193,8 @@ def test_an_interrupt_after_the_draw_waits_for_the_publication(
 
     monkeypatch.setattr("suffice.releasing.compose_manifest", interrupted)
     with pytest.raises(suffice.SufficeError) as caught:
-        place.run()
+        workspace.run()
     assert caught.value.exit_status == 130
     assert "published" in str(caught.value)
     monkeypatch.undo()
-    assert place.run().status == "already_published"
+    assert workspace.run().status == "already_published"

@@ -10,8 +10,8 @@ import pytest
 
 import suffice
 from suffice.releasing import carry_out
-from suffice.storage.verify import verify_release
-from support.making import make_place
+from suffice.storage.operations.verify_release import verify_release
+from support.making import make_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +35,10 @@ def test_tables_are_released_by_unit_and_read_back(tmp_path: Path) -> None:
     rng = np.random.default_rng()
     y, a, who = (rng.integers(0, size, n_rows) for size in (2, 3, 50))
     table = pa.table({"y": y, "a": pa.array(a.astype(str)), "who": who, "at": np.arange(n_rows)})
-    place = make_place(tmp_path, table=table, granted="1000000", unit="column:who")
+    workspace = make_workspace(tmp_path, table=table, granted="1000000", unit="column:who")
     privacy = {"epsilon": "1000000", "neighboring": "add_or_remove_one", "unit": UNIT}
-    spec = place.spec(groups=None, statistics=STATISTICS, privacy=privacy)
-    release = carry_out(spec, store=place.store, ledger=place.ledger).release
+    spec = workspace.spec(groups=None, statistics=STATISTICS, privacy=privacy)
+    release = carry_out(spec, store=workspace.store, ledger=workspace.ledger).release
     assert verify_release(release.uri).problems == ()
     opened = suffice.open_release(release.uri)
     assert [opened.statistic(name).plan for name in STATISTICS] == [

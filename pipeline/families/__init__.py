@@ -1,6 +1,8 @@
-"""One exponential family per file, in a fixed order.
+"""One exponential family per file: spec, measure, block, totals, constants; prior, projection, posteriors.
 
-Spec, measure, block of components, totals, constants; default prior, projection, posteriors.
+In: a statistic's entry in a spec.
+Out: `FAMILIES`, the registry: the only place that other rooms look a family up in.
+May import: engines and below.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from suffice.pipeline.families import (
 )
 
 if TYPE_CHECKING:
-    from suffice.pipeline.families.contract import Family
+    from suffice.pipeline.families.shared.contract import Family
 
 FAMILIES: dict[str, Family] = {
     module.FAMILY.name: module.FAMILY

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
-from suffice.pipeline.families import categorical, count_tables
-from suffice.pipeline.families.contract import Block, Family, Parameters
-from suffice.pipeline.families.count_tables import VariableSpec, default_prior, totals, written_out
-from suffice.pipeline.fields import StatisticSpec
-from suffice.pipeline.priors import Dirichlet
-from suffice.pipeline.sensitivity import Design
-from suffice.pipeline.simulation import table_counts
+from suffice.pipeline.declaration.fields import StatisticSpec
+from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.families import categorical
+from suffice.pipeline.families.shared import counted_tables
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.counted_tables import VariableSpec, default_prior, totals, written_out
+from suffice.pipeline.statistics.block import Block, Parameters
+from suffice.pipeline.statistics.sensitivity import Design
+from suffice.pipeline.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +29,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.simulation import SimulatedSums
-    from suffice.pipeline.structure import CountTable
-    from suffice.pipeline.sums import TableCounts
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.pipeline.statistics.measure import TableCounts
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -79,17 +81,17 @@ def _layout(spec: BayesianNetworkSpec) -> dict[str, tuple[str, ...]]:
 
 def measure(spec: BayesianNetworkSpec) -> TableCounts:
     """Count each node within each combination of its parents."""
-    return count_tables.measure(spec.nodes, list(_layout(spec).values()))
+    return counted_tables.measure(spec.nodes, list(_layout(spec).values()))
 
 
 def tables(spec: BayesianNetworkSpec) -> tuple[CountTable, ...]:
     """Return one table for each node."""
-    return count_tables.count_tables(spec.nodes, _layout(spec))
+    return counted_tables.count_tables(spec.nodes, _layout(spec))
 
 
 def block(spec: BayesianNetworkSpec, n_is_public: bool) -> Block:
     """Release the nodes' tables."""
-    return count_tables.block(tables(spec), spec.nodes, n_is_public=n_is_public)
+    return counted_tables.block(tables(spec), spec.nodes, n_is_public=n_is_public)
 
 
 def parameters(spec: BayesianNetworkSpec) -> Parameters:
@@ -99,7 +101,7 @@ def parameters(spec: BayesianNetworkSpec) -> Parameters:
 
 def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
     """Call the probabilities by their table and categories."""
-    return count_tables.labels_of(constants.tables)
+    return counted_tables.labels_of(constants.tables)
 
 
 def n_categories(spec: BayesianNetworkSpec) -> int:
@@ -109,64 +111,70 @@ def n_categories(spec: BayesianNetworkSpec) -> int:
 
 def project(statistic: NoisyStatistic) -> Floats:
     """Return possible counts (n_cells, n_probabilities): nowhere negative, and shared margins agree."""
-    from suffice.pipeline.networks import project_tables  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.network.decomposition import project_tables  # noqa: PLC0415 - consumers only
 
     return project_tables(
         statistic.plan.parameters.tables,
-        count_tables.tables_of(statistic),
+        counted_tables.tables_of(statistic),
         known_n=float(statistic.known_n) if statistic.plan.design is Design.MINIMAL else None,
         scale=statistic.plan.scale,
     )
 
 
-def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     """Update the prior of each node given its parents, of projected counts."""
-    return count_tables.plug_in_law(statistic.plan.parameters.tables, prior, project(statistic))
+    return counted_tables.plug_in_distribution(statistic.plan.parameters.tables, prior, project(statistic))
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the posterior given the tables of each part: exact where that is one family, else by MCMC."""
-    from suffice.pipeline.networks import network_law  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.network.decomposition import network_distribution  # noqa: PLC0415 - consumers only
 
     released = statistic.plan.parameters.tables
-    return network_law(
+    return network_distribution(
         released,
-        count_tables.tables_of(statistic),
-        count_tables.concentrations(prior, released),
+        counted_tables.tables_of(statistic),
+        counted_tables.concentrations(prior, released),
         scale=statistic.plan.scale,
         n_prior=n_prior,
-        again=[(count_tables.tables_of(look), look.plan.scale) for look in statistic.again],
+        further=[
+            (counted_tables.tables_of(observation), observation.plan.scale)
+            for observation in statistic.further
+        ],
     )
 
 
-def disjoint(statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_priors: Sequence[NPrior]) -> Law:
+def disjoint(
+    statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_priors: Sequence[NPrior]
+) -> Distribution:
     """Return the posterior of probabilities that data sets share, each with latent tables of its own."""
-    from suffice.pipeline.counts.network.posterior import NoisyTables  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.pooling.networks import pooled_network_law  # noqa: PLC0415
+    from suffice.pipeline.engines.network.pooled import pooled_network_distribution  # noqa: PLC0415
+    from suffice.pipeline.engines.network.posterior import NoisyTables  # noqa: PLC0415 - consumers only
 
     released = statistics[0].plan.parameters.tables
     data_sets = [
         NoisyTables(
-            looks=tuple(
-                (count_tables.tables_of(look), look.plan.scale) for look in (statistic, *statistic.again)
+            observations=tuple(
+                (counted_tables.tables_of(observation), observation.plan.scale)
+                for observation in (statistic, *statistic.further)
             ),
             n_prior=n_prior,
         )
         for statistic, n_prior in zip(statistics, n_priors, strict=True)
     ]
-    return pooled_network_law(released, data_sets, count_tables.concentrations(prior, released))
+    return pooled_network_distribution(released, data_sets, counted_tables.concentrations(prior, released))
 
 
 def by_mcmc(constants: Parameters) -> bool:
     """Tell whether tables of several families of nodes are taken together."""
-    from suffice.pipeline.networks import joint_parts  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.network.decomposition import joint_parts  # noqa: PLC0415 - consumers only
 
     return bool(joint_parts(constants.tables)[0])
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of every table."""
-    return count_tables.truth(prior, constants.tables, size, rng)
+    return counted_tables.truth(prior, constants.tables, size, rng)
 
 
 def simulate(

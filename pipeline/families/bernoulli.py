@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.domains import boolean_domain
-from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
-from suffice.pipeline.fields import ColumnSpec, Nulls, NullsField
-from suffice.pipeline.priors import Beta
-from suffice.pipeline.sensitivity import Design, minimal_sum
-from suffice.pipeline.simulation import code_counts
-from suffice.pipeline.sums import CodeColumn, CodeCounts
+from suffice.pipeline.declaration.domains import boolean_domain
+from suffice.pipeline.declaration.fields import ColumnSpec, Nulls, NullsField
+from suffice.pipeline.distributions.conjugate_priors import Beta
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
+from suffice.pipeline.statistics.sensitivity import Design, minimal_sum
+from suffice.pipeline.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.latent_sums.noisy import NoisySums
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.simulation import SimulatedSums
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -109,11 +110,11 @@ def project(statistic: NoisyStatistic) -> Floats:
     return np.stack([n - true, true], axis=1)
 
 
-def plug_in(statistic: NoisyStatistic, prior: Beta) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Beta) -> Distribution:
     r"""Update the prior: :math:`\mathrm{Beta}(a + n_1, b + n_0)`, of projected counts."""
-    from suffice.pipeline.laws import DirichletLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415 - consumers only
 
-    return DirichletLaw(concentration=_concentration(prior) + project(statistic), shown=1)
+    return DirichletDistribution(concentration=_concentration(prior) + project(statistic), shown=1)
 
 
 def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
@@ -124,25 +125,25 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
     return np.asarray(likelihood, dtype=np.float64)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
-    from suffice.pipeline.latent_sums.law import LatentSumLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
 
-    return LatentSumLaw.of(*latent(statistic, prior, n_prior))
+    return LatentSumPosterior.of(*latent(statistic, prior, n_prior))
 
 
 def latent(
     statistic: NoisyStatistic, prior: Beta, n_prior: NPrior
-) -> tuple[NoisySums, Callable[[Floats, Floats], Law]]:
+) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
     """Return the count of true, and that of false where it is released, as sums of one trial a record."""
-    from suffice.pipeline.latent_sums.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.latent_sums.noisy import NoisySums, Sight  # noqa: PLC0415
-    from suffice.pipeline.laws import DirichletLaw  # noqa: PLC0415
+    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415
+    from suffice.pipeline.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums, Observation  # noqa: PLC0415
 
     is_minimal = statistic.plan.design is Design.MINIMAL
-    own, *again = (
-        Sight(first=counts[:, 1], second=None if is_minimal else counts[:, 0], scale=scale)
-        for counts, scale in map(_pairs, statistic.looks)
+    own, *further = (
+        Observation(first=counts[:, 1], second=None if is_minimal else counts[:, 0], scale=scale)
+        for counts, scale in map(_pairs, statistic.observations)
     )
     sums = NoisySums(
         first=own.first,
@@ -155,13 +156,13 @@ def latent(
             concentration1=prior.concentration1, concentration0=prior.concentration0, trials=1.0
         ),
         n_prior=n_prior,
-        again=tuple(again),
+        further=tuple(further),
     )
 
-    def update(n: Floats, true: Floats) -> Law:
+    def update(n: Floats, true: Floats) -> Distribution:
         own = prior.concentration1 + true
         rest = prior.concentration0 + (n - true)
-        return DirichletLaw(concentration=np.stack([rest, own]).T, shown=1)
+        return DirichletDistribution(concentration=np.stack([rest, own]).T, shown=1)
 
     return sums, update
 

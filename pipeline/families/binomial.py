@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.families.one_sum import (
+from suffice.pipeline.declaration.fields import Count
+from suffice.pipeline.distributions.conjugate_priors import Beta
+from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
-    beta_law,
+    beta_distribution,
     bounds,
     one_sum_family,
     success_log_likelihood,
 )
-from suffice.pipeline.fields import Count
-from suffice.pipeline.priors import Beta
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -54,14 +54,14 @@ def failures(sums: OneSum, parameters: Parameters) -> Floats:
     return float(parameters.upper or 0) * sums.n - sums.total
 
 
-def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Law:
+def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Beta}(a + \text{total}, b + m n - \text{total})`."""
-    return beta_law(prior, sums.total, failures(sums, parameters))
+    return beta_distribution(prior, sums.total, failures(sums, parameters))
 
 
 def marginal(prior: Beta, parameters: Parameters) -> Marginal:
-    """Return the beta binomial law of the successes among all trials."""
-    from suffice.pipeline.latent_sums.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
+    """Return the beta binomial distribution of the successes among all trials."""
+    from suffice.pipeline.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
 
     return BetaBinomial(
         concentration1=prior.concentration1,

@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
-from suffice.pipeline.fields import Boolean, ColumnSpec, DomainField
-from suffice.pipeline.priors import Dirichlet
-from suffice.pipeline.sensitivity import Design, minimal_counts
-from suffice.pipeline.simulation import code_counts
-from suffice.pipeline.sums import CodeColumn, CodeCounts
+from suffice.pipeline.declaration.fields import Boolean, ColumnSpec, DomainField
+from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.distributions.simplex import project_simplex
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
+from suffice.pipeline.statistics.sensitivity import Design, minimal_counts
+from suffice.pipeline.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.count_tables import VariableSpec
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.simulation import SimulatedSums
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.families.shared.counted_tables import VariableSpec
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -134,23 +136,13 @@ def project(statistic: NoisyStatistic) -> Floats:
     return project_simplex(values, float(statistic.known_n))
 
 
-def project_simplex(values: Floats, total: float | Floats) -> Floats:
-    """Return the nearest rows that are nowhere negative and sum to the total, one or (n_rows, 1)."""
-    descending = -np.sort(-values, axis=1)
-    ranks = np.arange(1.0, values.shape[1] + 1.0)
-    excess = (np.cumsum(descending, axis=1) - total) / ranks
-    kept = np.sum(descending > excess, axis=1)
-    # With a total of 0 nothing is kept: then the largest entry sets the threshold.
-    threshold = np.take_along_axis(excess, np.maximum(kept - 1, 0)[:, None], axis=1)
-    projected: Floats = np.maximum(values - threshold, 0.0)
-    return projected
-
-
-def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     r"""Update the prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
-    from suffice.pipeline.laws import DirichletLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415 - consumers only
 
-    return DirichletLaw(concentration=_concentration(statistic, prior) + project(statistic), shown=None)
+    return DirichletDistribution(
+        concentration=_concentration(statistic, prior) + project(statistic), shown=None
+    )
 
 
 def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
@@ -161,22 +153,25 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
     return likelihood
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts are latent, N with its own prior."""
-    from suffice.pipeline.counts.latent import count_posterior  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.counts.noisy import NoisyCounts  # noqa: PLC0415
-    from suffice.pipeline.laws import CountLaw  # noqa: PLC0415
+    from suffice.pipeline.engines.multinomial.distribution import CountsDistribution  # noqa: PLC0415
+    from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts  # noqa: PLC0415
+    from suffice.pipeline.engines.multinomial.posterior import count_posterior  # noqa: PLC0415 - consumers only
 
-    first, *again = ((look.values.astype(np.float64), look.plan.scale) for look in statistic.looks)
+    first, *further = (
+        (observation.values.astype(np.float64), observation.plan.scale)
+        for observation in statistic.observations
+    )
     counts = NoisyCounts.of(
         first[0],
         observed=np.ones(len(statistic.plan.components), dtype=bool),
         scale=first[1],
         concentration=_concentration(statistic, prior),
         n_prior=n_prior,
-        again=tuple(again),
+        further=tuple(further),
     )
-    return CountLaw(posterior=count_posterior(counts))
+    return CountsDistribution(posterior=count_posterior(counts))
 
 
 def truth(prior: Dirichlet, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from suffice.pipeline.families import categorical, count_tables
-from suffice.pipeline.families.contract import Block, Family, Parameters
-from suffice.pipeline.families.count_tables import Variables, default_prior, totals
-from suffice.pipeline.fields import StatisticSpec
-from suffice.pipeline.priors import Dirichlet
-from suffice.pipeline.simulation import code_counts
+from suffice.pipeline.declaration.fields import StatisticSpec
+from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.families import categorical
+from suffice.pipeline.families.shared import counted_tables
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.counted_tables import Variables, default_prior, totals
+from suffice.pipeline.statistics.block import Block, Parameters
+from suffice.pipeline.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.simulation import SimulatedSums
-    from suffice.pipeline.structure import CountTable
-    from suffice.pipeline.sums import TableCounts
+    from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.pipeline.statistics.measure import TableCounts
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -37,17 +39,17 @@ class ContingencySpec(StatisticSpec):
 
 def measure(spec: ContingencySpec) -> TableCounts:
     """Count every combination."""
-    return count_tables.measure(spec.columns, [list(spec.columns)])
+    return counted_tables.measure(spec.columns, [list(spec.columns)])
 
 
 def tables(spec: ContingencySpec) -> tuple[CountTable, ...]:
     """Return the one table over all columns."""
-    return count_tables.count_tables(spec.columns, {_TABLE: list(spec.columns)})
+    return counted_tables.count_tables(spec.columns, {_TABLE: list(spec.columns)})
 
 
 def block(spec: ContingencySpec, n_is_public: bool) -> Block:
     """Release one count per combination; beside a public N where every physical row is counted."""
-    return count_tables.block(tables(spec), spec.columns, n_is_public=n_is_public)
+    return counted_tables.block(tables(spec), spec.columns, n_is_public=n_is_public)
 
 
 def parameters(spec: ContingencySpec) -> Parameters:
@@ -57,7 +59,7 @@ def parameters(spec: ContingencySpec) -> Parameters:
 
 def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
     """Call the entries of the probability by the categories of all columns."""
-    return count_tables.labels_of(constants.tables)
+    return counted_tables.labels_of(constants.tables)
 
 
 def n_categories(spec: ContingencySpec) -> int:

@@ -9,29 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from suffice.pipeline.families.clipped_counts import clipped_failures
-from suffice.pipeline.families.one_sum import (
+from suffice.pipeline.declaration.fields import Count
+from suffice.pipeline.distributions.conjugate_priors import Beta
+from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
-    beta_law,
+    beta_distribution,
     bounds,
     failures_before,
     one_sum_family,
     success_log_likelihood,
 )
-from suffice.pipeline.families.outside import failures_outside
-from suffice.pipeline.fields import Count
-from suffice.pipeline.priors import Beta
+from suffice.pipeline.statistics.beyond_bounds import failures_outside
+from suffice.pipeline.statistics.clipped_counts import clipped_failures
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.families.outside import Outside
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -52,14 +52,14 @@ def default_prior(_parameters: Parameters) -> Beta:
     return Beta(1, 1)
 
 
-def update(prior: Beta, sums: OneSum, _parameters: Parameters) -> Law:
+def update(prior: Beta, sums: OneSum, _parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Beta}(a + n, b + \text{total})`, of the probability of success."""
-    return beta_law(prior, sums.n, sums.total)
+    return beta_distribution(prior, sums.n, sums.total)
 
 
 def marginal(prior: Beta, _parameters: Parameters) -> Marginal:
-    """Return the beta negative binomial law of the failures before as many successes as rows."""
-    from suffice.pipeline.latent_sums.marginals import BetaNegativeBinomial  # noqa: PLC0415 - consumers only
+    """Return the beta negative binomial distribution of the failures before as many successes as rows."""
+    from suffice.pipeline.engines.one_sum.marginals import BetaNegativeBinomial  # noqa: PLC0415 - consumers only
 
     return BetaNegativeBinomial(
         concentration1=prior.concentration1, concentration0=prior.concentration0, successes=1.0

@@ -4,7 +4,7 @@ r"""Linear regression: a numeric outcome on numeric predictors, each clipped to 
           T(z) = (z, z z^T) \text{ of } z = (x, y)
 
 Without an intercept there are no first moments. Columns, lattice, block and quantities are those of
-`moments.py`, the outcome being the last column.
+`several_columns.py`, the outcome being the last column.
 """
 
 from __future__ import annotations
@@ -15,27 +15,29 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families import moments
-from suffice.pipeline.families.contract import Block, Family, Parameters
+from suffice.pipeline.declaration.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
+from suffice.pipeline.distributions.multivariate_priors import NormalInverseGammaRegression
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.families.normal import require_weight
-from suffice.pipeline.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
-from suffice.pipeline.joint_priors import NormalInverseGammaRegression
-from suffice.pipeline.lattice import DEFAULT_BITS
-from suffice.pipeline.simulation import moment_sums, normal_rows
+from suffice.pipeline.families.shared import several_columns
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.statistics import moment_columns
+from suffice.pipeline.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.joint_moments.projection import Moments
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.sensitivity import Design
-    from suffice.pipeline.simulation import SimulatedSums
-    from suffice.pipeline.sums import MomentSums
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.moment_projection import Moments
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.block import Block, Parameters
+    from suffice.pipeline.statistics.measure import MomentSums
+    from suffice.pipeline.statistics.sensitivity import Design
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
 class LinearRegressionSpec(StatisticSpec):
     """One outcome and its predictors; a row enters where each has a value, or one for its nulls."""
 
-    outcome: moments.Columns
-    predictors: moments.Columns
+    outcome: several_columns.Columns
+    predictors: several_columns.Columns
     intercept: Boolean = True
     lattice_bits: LatticeBits = DEFAULT_BITS
     moment_weight: MomentWeight | None = None
@@ -54,7 +56,7 @@ class LinearRegressionSpec(StatisticSpec):
         if len(self.outcome) != 1:
             message = "outcome names one column, as {delay: {lower: 0, upper: 180}}"
             raise ValueError(message)
-        moments.require_columns((*self.predictors, *self.outcome), least=2)
+        several_columns.require_columns((*self.predictors, *self.outcome), least=2)
         require_weight(self.moment_weight, self.lattice_bits)
         if self.moment_weight is not None and not self.intercept:
             message = "without an intercept there are no first moments, and moment_weight has no use"
@@ -62,8 +64,8 @@ class LinearRegressionSpec(StatisticSpec):
         return self
 
 
-def _box(spec: LinearRegressionSpec) -> moments.Box:
-    return moments.Box(
+def _box(spec: LinearRegressionSpec) -> several_columns.Box:
+    return several_columns.Box(
         columns={**spec.predictors, **spec.outcome},
         bits=spec.lattice_bits,
         linear=spec.intercept,
@@ -73,22 +75,22 @@ def _box(spec: LinearRegressionSpec) -> moments.Box:
 
 def measure(spec: LinearRegressionSpec) -> MomentSums:
     """Sum n, values and products of two on the lattices."""
-    return moments.measure(_box(spec))
+    return several_columns.measure(_box(spec))
 
 
 def block(spec: LinearRegressionSpec, n_is_public: bool) -> Block:
     """Release rotated moments, or weighted ones beside a public N."""
-    return moments.block(_box(spec), n_is_public)
+    return several_columns.block(_box(spec), n_is_public)
 
 
 def totals(spec: LinearRegressionSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
     """Form the components from moments, in Python integers."""
-    return moments.totals(_box(spec), design, sums)
+    return several_columns.totals(_box(spec), design, sums)
 
 
 def parameters(spec: LinearRegressionSpec) -> Parameters:
     """Return the columns' bounds, the lattice, and whether there is an intercept."""
-    return moments.parameters(_box(spec), intercept=Fraction(int(spec.intercept)))
+    return several_columns.parameters(_box(spec), intercept=Fraction(int(spec.intercept)))
 
 
 def default_prior(parameters: Parameters) -> NormalInverseGammaRegression:
@@ -97,7 +99,7 @@ def default_prior(parameters: Parameters) -> NormalInverseGammaRegression:
     In half ranges about the middle of the bounds: coefficients and intercept 0, each with precision 1/4
     beside a residual variance of 1/4 on average. The variance's is that of a normal statistic.
     """
-    from suffice.pipeline.joint_moments.scaling import Scaling  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.scaling import Scaling  # noqa: PLC0415 - consumers only
 
     scaling = Scaling.of(parameters)
     size = len(scaling.shift)
@@ -111,15 +113,17 @@ def default_prior(parameters: Parameters) -> NormalInverseGammaRegression:
     )
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseGammaRegression) -> Law:
-    """Update the prior with projected moments; see ``RegressionLaw.updated``."""
-    from suffice.pipeline.joint_moments.laws import RegressionLaw  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.joint_moments.projection import project  # noqa: PLC0415
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGammaRegression) -> Distribution:
+    """Update the prior with projected moments; see ``RegressionDistribution.updated``."""
+    from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
+    from suffice.pipeline.distributions.multivariate import RegressionDistribution  # noqa: PLC0415 - consumers only
 
-    return RegressionLaw.updated(prior, project(statistic), statistic.plan.parameters)
+    return RegressionDistribution.updated(prior, project(statistic), statistic.plan.parameters)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGammaRegression, n_prior: NPrior) -> Law:
+def noise_aware(
+    statistic: NoisyStatistic, prior: NormalInverseGammaRegression, n_prior: NPrior
+) -> Distribution:
     """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior.
 
     The predictors' rows are modelled as normal with the default prior of a multivariate normal statistic;
@@ -130,9 +134,9 @@ def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGammaRegression, 
 
 def disjoint(
     statistics: Sequence[NoisyStatistic], prior: NormalInverseGammaRegression, n_priors: Sequence[NPrior]
-) -> Law:
+) -> Distribution:
     """Return the posterior of one regression in several data sets, whose predictors are distributed apart."""
-    from suffice.pipeline.joint_moments.latent import regression_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.multivariate.posterior import regression_posterior  # noqa: PLC0415 - consumers only
 
     predictors = prior_of_columns(statistics[0].plan.parameters.columns[:-1])
     return regression_posterior(statistics, prior, n_priors, predictors)
@@ -144,7 +148,7 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     Up to a constant, worked out in half ranges; `coefficient` is (..., k), the intercept last where there is
     one, and `variance` (...), in the columns' units; leading axes broadcast against the cells.
     """
-    from suffice.pipeline.joint_moments.scaling import Scaling, design_of  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.scaling import Scaling, design_of  # noqa: PLC0415 - consumers only
 
     scaling = Scaling.of(parameters)
     design = design_of(sums, parameters)
@@ -163,7 +167,7 @@ def truth(
     prior: NormalInverseGammaRegression, parameters: Parameters, size: int, rng: np.random.Generator
 ) -> Floats:
     """Draw the coefficients, the intercept where there is one, and the variance of the residuals."""
-    coefficients = len(parameters.columns) - 1 + int(moments.is_linear(parameters))
+    coefficients = len(parameters.columns) - 1 + int(moment_columns.is_linear(parameters))
     return np.column_stack(prior.sample(size, rng, coefficients))
 
 
@@ -205,7 +209,7 @@ FAMILY = Family(
     disjoint=disjoint,
     simulate=simulate,
     truth=truth,
-    least_rows=moments.least_rows,
+    least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,
     predicts=False,
 )

@@ -13,23 +13,31 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
+from suffice.pipeline.declaration.fields import (
+    ColumnSpec,
+    LatticeBits,
+    MomentWeight,
+    Nulls,
+    NullsField,
+    Positive,
+)
+from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
 from suffice.pipeline.families import normal
-from suffice.pipeline.families.contract import Block, Family, Parameters
-from suffice.pipeline.fields import ColumnSpec, LatticeBits, MomentWeight, Nulls, NullsField, Positive
-from suffice.pipeline.lattice import DEFAULT_BITS
-from suffice.pipeline.priors import NormalInverseGamma
-from suffice.pipeline.simulation import power_sums
-from suffice.pipeline.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.statistics.simulated_sums import power_sums
+from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.sensitivity import Design
-    from suffice.pipeline.simulation import SimulatedSums
-    from suffice.pipeline.sums import PowerSums
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.block import Block, Parameters
+    from suffice.pipeline.statistics.measure import PowerSums
+    from suffice.pipeline.statistics.sensitivity import Design
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -92,14 +100,14 @@ def parameters(spec: LognormalSpec) -> Parameters:
     return normal.parameters(of_logarithms(spec))
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distribution:
     """Update the prior of the logarithm's mean and variance with projected sums."""
-    from suffice.pipeline.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribution  # noqa: PLC0415 - consumers only
 
-    return NormalInverseGammaLaw.updated(prior, normal.project(statistic), NAMES)
+    return NormalInverseGammaDistribution.updated(prior, normal.project(statistic), NAMES)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> Distribution:
     """Return the exact posterior of the logarithm's mean and variance: N and both sums are latent."""
     return normal.noise_aware(statistic, prior, n_prior, NAMES)
 

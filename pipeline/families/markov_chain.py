@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.families import categorical, count_tables
+from suffice.pipeline.declaration.fields import Column, Count
+from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.families import categorical
 from suffice.pipeline.families.categorical import CategoricalSpec
-from suffice.pipeline.families.contract import Block, Family, Parameters
-from suffice.pipeline.families.count_tables import default_prior, totals
-from suffice.pipeline.fields import Column, Count
-from suffice.pipeline.priors import Dirichlet
-from suffice.pipeline.simulation import transition_counts
-from suffice.pipeline.structure import CountTable, Variable
-from suffice.pipeline.sums import TransitionCounts
+from suffice.pipeline.families.shared import counted_tables
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.counted_tables import default_prior, totals
+from suffice.pipeline.statistics.block import Block, Parameters
+from suffice.pipeline.statistics.count_table import CountTable, Variable
+from suffice.pipeline.statistics.measure import TransitionCounts
+from suffice.pipeline.statistics.simulated_sums import transition_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.simulation import SimulatedSums
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -59,7 +61,7 @@ def tables(spec: MarkovChainSpec) -> tuple[CountTable, ...]:
 def block(spec: MarkovChainSpec, _n_is_public: bool) -> Block:
     """Release one count per pair of states; a record is a transition, of which a unit has a few."""
     released = tables(spec)
-    shared = count_tables.block(released, {}, n_is_public=False)
+    shared = counted_tables.block(released, {}, n_is_public=False)
     return Block(
         design=shared.design,
         components=shared.components,
@@ -77,7 +79,7 @@ def parameters(spec: MarkovChainSpec) -> Parameters:
 
 def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
     """Call the probabilities by the states that they are from and to."""
-    return count_tables.labels_of(constants.tables)
+    return counted_tables.labels_of(constants.tables)
 
 
 def n_categories(spec: MarkovChainSpec) -> int:
@@ -90,47 +92,51 @@ def project(statistic: NoisyStatistic) -> Floats:
     return np.maximum(statistic.values.astype(np.float64), 0.0)
 
 
-def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     """Update the prior of the next state given each state, of projected counts."""
-    return count_tables.plug_in_law(statistic.plan.parameters.tables, prior, project(statistic))
+    return counted_tables.plug_in_distribution(statistic.plan.parameters.tables, prior, project(statistic))
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior of the next state given each state, all counts being latent.
 
     N is the number of transitions. How often each state is left has a flat prior over the states; that a
     state is entered about as often as it is left is not used.
     """
-    from suffice.pipeline.counts.star import (  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables  # noqa: PLC0415
+    from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
+        ClassObservation,
         StarCounts,
-        StarSight,
         star_posterior,
     )
-    from suffice.pipeline.table_laws import PiecesLaw  # noqa: PLC0415
 
     released = statistic.plan.parameters.tables
-    (counts,) = count_tables.tables_of(statistic)
+    (counts,) = counted_tables.tables_of(statistic)
     posterior = star_posterior(
         StarCounts(
             classes=None,
             features=(counts,),
             scale=statistic.plan.scale,
             class_concentration=np.ones(counts.shape[1]),
-            feature_concentrations=tuple(count_tables.concentrations(prior, released)),
+            feature_concentrations=tuple(counted_tables.concentrations(prior, released)),
             n_prior=n_prior,
-            again=tuple(
-                StarSight(classes=None, features=tuple(count_tables.tables_of(look)), scale=look.plan.scale)
-                for look in statistic.again
+            further=tuple(
+                ClassObservation(
+                    classes=None,
+                    features=tuple(counted_tables.tables_of(observation)),
+                    scale=observation.plan.scale,
+                )
+                for observation in statistic.further
             ),
         )
     )
-    places = np.arange(released[0].size)
-    return PiecesLaw(pieces=((posterior, counts.shape[1] + places, places),))
+    positions = np.arange(released[0].size)
+    return PiecewiseTables(pieces=((posterior, counts.shape[1] + positions, positions),))
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of the next state given each state."""
-    return count_tables.truth(prior, constants.tables, size, rng)
+    return counted_tables.truth(prior, constants.tables, size, rng)
 
 
 def simulate(

@@ -3,7 +3,7 @@ r"""Multivariate normal: numeric columns, each clipped to bounds of its own.
 .. math:: p(x \mid \mu, \Sigma) \propto |\Sigma|^{-1/2} e^{-(x - \mu)^T \Sigma^{-1} (x - \mu) / 2}, \quad
           T(x) = (x, x x^T)
 
-Columns, lattice, block and quantities are those of `moments.py`.
+Columns, lattice, block and quantities are those of `several_columns.py`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families import moments
-from suffice.pipeline.families.contract import Block, Family, Parameters
+from suffice.pipeline.declaration.fields import LatticeBits, MomentWeight, StatisticSpec
+from suffice.pipeline.distributions.multivariate_priors import NormalInverseWishart
 from suffice.pipeline.families.normal import require_weight
-from suffice.pipeline.fields import LatticeBits, MomentWeight, StatisticSpec
-from suffice.pipeline.joint_priors import NormalInverseWishart
-from suffice.pipeline.lattice import DEFAULT_BITS
-from suffice.pipeline.simulation import moment_sums, normal_rows
+from suffice.pipeline.families.shared import several_columns
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.statistics import moment_columns
+from suffice.pipeline.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import ColumnBounds
-    from suffice.pipeline.joint_moments.projection import Moments
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.sensitivity import Design
-    from suffice.pipeline.simulation import SimulatedSums
-    from suffice.pipeline.sums import MomentSums
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.moment_projection import Moments
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.block import Block, ColumnBounds, Parameters
+    from suffice.pipeline.statistics.measure import MomentSums
+    from suffice.pipeline.statistics.sensitivity import Design
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -41,39 +42,39 @@ if TYPE_CHECKING:
 class MultivariateNormalSpec(StatisticSpec):
     """Two or more numeric columns with bounds; a row enters where each has a value, or one for its nulls."""
 
-    columns: moments.Columns
+    columns: several_columns.Columns
     lattice_bits: LatticeBits = DEFAULT_BITS
     moment_weight: MomentWeight | None = None
 
     @model_validator(mode="after")
     def _columns_go_together(self) -> Self:
-        moments.require_columns(tuple(self.columns), least=2)
+        several_columns.require_columns(tuple(self.columns), least=2)
         require_weight(self.moment_weight, self.lattice_bits)
         return self
 
 
-def _box(spec: MultivariateNormalSpec) -> moments.Box:
-    return moments.Box(columns=spec.columns, bits=spec.lattice_bits, weight=spec.moment_weight)
+def _box(spec: MultivariateNormalSpec) -> several_columns.Box:
+    return several_columns.Box(columns=spec.columns, bits=spec.lattice_bits, weight=spec.moment_weight)
 
 
 def measure(spec: MultivariateNormalSpec) -> MomentSums:
     """Sum n, values and products of two on the lattices."""
-    return moments.measure(_box(spec))
+    return several_columns.measure(_box(spec))
 
 
 def block(spec: MultivariateNormalSpec, n_is_public: bool) -> Block:
     """Release rotated moments, or weighted ones beside a public N."""
-    return moments.block(_box(spec), n_is_public)
+    return several_columns.block(_box(spec), n_is_public)
 
 
 def totals(spec: MultivariateNormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
     """Form the components from moments, in Python integers."""
-    return moments.totals(_box(spec), design, sums)
+    return several_columns.totals(_box(spec), design, sums)
 
 
 def parameters(spec: MultivariateNormalSpec) -> Parameters:
     """Return the columns' bounds and the lattice."""
-    return moments.parameters(_box(spec))
+    return several_columns.parameters(_box(spec))
 
 
 def default_prior(parameters: Parameters) -> NormalInverseWishart:
@@ -94,25 +95,25 @@ def prior_of_columns(columns: Sequence[ColumnBounds]) -> NormalInverseWishart:
     )
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseWishart) -> Law:
-    """Update the prior with projected moments; see ``NormalInverseWishartLaw.updated``."""
-    from suffice.pipeline.joint_moments.laws import NormalInverseWishartLaw  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.joint_moments.projection import project  # noqa: PLC0415
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseWishart) -> Distribution:
+    """Update the prior with projected moments; see ``NormalInverseWishartDistribution.updated``."""
+    from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
+    from suffice.pipeline.distributions.multivariate import NormalInverseWishartDistribution  # noqa: PLC0415 - consumers only
 
     names = tuple(column.name for column in statistic.plan.parameters.columns)
-    return NormalInverseWishartLaw.updated(prior, project(statistic), names)
+    return NormalInverseWishartDistribution.updated(prior, project(statistic), names)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> Distribution:
     """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior."""
     return disjoint((statistic,), prior, (n_prior,))
 
 
 def disjoint(
     statistics: Sequence[NoisyStatistic], prior: NormalInverseWishart, n_priors: Sequence[NPrior]
-) -> Law:
+) -> Distribution:
     """Return the posterior of one mean and covariance of several data sets, by MCMC over their moments."""
-    from suffice.pipeline.joint_moments.latent import normal_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.multivariate.posterior import normal_posterior  # noqa: PLC0415 - consumers only
 
     return normal_posterior(statistics, prior, n_priors)
 
@@ -172,6 +173,6 @@ FAMILY = Family(
     disjoint=disjoint,
     simulate=simulate,
     truth=truth,
-    least_rows=moments.least_rows,
+    least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,
 )

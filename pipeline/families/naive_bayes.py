@@ -15,24 +15,27 @@ from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 import numpy as np
 from pydantic import AfterValidator, model_validator
 
-from suffice.pipeline.families import categorical, count_tables
-from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity
-from suffice.pipeline.families.count_tables import Variables, default_prior, totals
-from suffice.pipeline.fields import StatisticSpec
-from suffice.pipeline.priors import Dirichlet
-from suffice.pipeline.sensitivity import Design
-from suffice.pipeline.simulation import table_counts
-from suffice.pipeline.structure import CountTable
+from suffice.pipeline.declaration.fields import StatisticSpec
+from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.distributions.simplex import project_simplex
+from suffice.pipeline.families import categorical
+from suffice.pipeline.families.shared import counted_tables
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.counted_tables import Variables, default_prior, totals
+from suffice.pipeline.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.statistics.count_table import CountTable
+from suffice.pipeline.statistics.sensitivity import Design
+from suffice.pipeline.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.count_tables import VariableSpec
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.simulation import SimulatedSums
-    from suffice.pipeline.sums import TableCounts
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.families.shared.counted_tables import VariableSpec
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.measure import TableCounts
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -70,12 +73,12 @@ def _layout(spec: NaiveBayesSpec) -> dict[str, tuple[str, str]]:
 
 def measure(spec: NaiveBayesSpec) -> TableCounts:
     """Count each feature within each class."""
-    return count_tables.measure(spec.variables, list(_layout(spec).values()))
+    return counted_tables.measure(spec.variables, list(_layout(spec).values()))
 
 
 def tables(spec: NaiveBayesSpec) -> tuple[CountTable, ...]:
     """Return one table for each feature."""
-    return count_tables.count_tables(spec.variables, _layout(spec))
+    return counted_tables.count_tables(spec.variables, _layout(spec))
 
 
 def block(spec: NaiveBayesSpec, n_is_public: bool) -> Block:
@@ -97,7 +100,7 @@ def block(spec: NaiveBayesSpec, n_is_public: bool) -> Block:
         )
         for index, label in enumerate(classes.labels())
     )
-    return count_tables.block(released, spec.variables, n_is_public=n_is_public, derived=quantities)
+    return counted_tables.block(released, spec.variables, n_is_public=n_is_public, derived=quantities)
 
 
 def outcome_table(released: tuple[CountTable, ...]) -> CountTable:
@@ -118,7 +121,7 @@ def estimated_tables(constants: Parameters) -> tuple[CountTable, ...]:
 
 def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
     """Call the probabilities by their table and categories."""
-    return count_tables.labels_of(estimated_tables(constants))
+    return counted_tables.labels_of(estimated_tables(constants))
 
 
 def n_categories(spec: NaiveBayesSpec) -> int:
@@ -132,57 +135,58 @@ def project(statistic: NoisyStatistic) -> Floats:
     Class counts are means of the tables' margins by inverse variance, at least 0 or with sum N where that is
     public; each row of a table is the nearest one whose sum is its class count.
     """
-    counts = count_tables.tables_of(statistic)
+    counts = counted_tables.tables_of(statistic)
     precisions = np.array([1.0 / table.shape[2] for table in counts])
     margins = np.stack([table.sum(axis=2) for table in counts])
     classes = np.tensordot(precisions / precisions.sum(), margins, axes=1)
     if statistic.plan.design is Design.MINIMAL:
-        classes = categorical.project_simplex(classes, float(statistic.known_n))
+        classes = project_simplex(classes, float(statistic.known_n))
     classes = np.maximum(classes, 0.0)
-    rows = [
-        categorical.project_simplex(table.reshape(-1, table.shape[2]), classes.reshape(-1, 1))
-        for table in counts
-    ]
+    rows = [project_simplex(table.reshape(-1, table.shape[2]), classes.reshape(-1, 1)) for table in counts]
     return np.concatenate([classes, *(row.reshape(len(classes), -1) for row in rows)], axis=1)
 
 
-def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Law:
+def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     """Update the priors of the class and of each feature given the class, of projected counts."""
     estimated = estimated_tables(statistic.plan.parameters)
-    return count_tables.plug_in_law(estimated, prior, project(statistic))
+    return counted_tables.plug_in_distribution(estimated, prior, project(statistic))
 
 
-def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Law:
+def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
-    from suffice.pipeline.counts.star import (  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables  # noqa: PLC0415
+    from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
+        ClassObservation,
         StarCounts,
-        StarSight,
         star_posterior,
     )
-    from suffice.pipeline.table_laws import PiecesLaw  # noqa: PLC0415
 
-    of_class, *of_features = count_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))
+    of_class, *of_features = counted_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))
     posterior = star_posterior(
         StarCounts(
             classes=None,
-            features=tuple(count_tables.tables_of(statistic)),
+            features=tuple(counted_tables.tables_of(statistic)),
             scale=statistic.plan.scale,
             class_concentration=of_class[0],
             feature_concentrations=tuple(of_features),
             n_prior=n_prior,
-            again=tuple(
-                StarSight(classes=None, features=tuple(count_tables.tables_of(look)), scale=look.plan.scale)
-                for look in statistic.again
+            further=tuple(
+                ClassObservation(
+                    classes=None,
+                    features=tuple(counted_tables.tables_of(observation)),
+                    scale=observation.plan.scale,
+                )
+                for observation in statistic.further
             ),
         )
     )
     everything = np.arange(posterior.mean.shape[1])
-    return PiecesLaw(pieces=((posterior, everything, everything),))
+    return PiecewiseTables(pieces=((posterior, everything, everything),))
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of every table."""
-    return count_tables.truth(prior, estimated_tables(constants), size, rng)
+    return counted_tables.truth(prior, estimated_tables(constants), size, rng)
 
 
 def simulate(

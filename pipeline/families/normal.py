@@ -9,32 +9,41 @@ Sensitivity in `sensitivity.md`: partition-of-unity, the quadratic Bernstein bas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.contract import Block, Family, Parameters, Quantity, combination
-from suffice.pipeline.families.outside import normal_outside
-from suffice.pipeline.fields import Bound, ColumnSpec, LatticeBits, MomentWeight, Nulls, NullsField
-from suffice.pipeline.lattice import DEFAULT_BITS, Quantiser, require_interval
-from suffice.pipeline.priors import NormalInverseGamma
-from suffice.pipeline.sensitivity import Design, minimal_moments
-from suffice.pipeline.simulation import power_sums
-from suffice.pipeline.sums import LatticeColumn, PowerSums
+from suffice.pipeline.declaration.fields import (
+    Bound,
+    ColumnSpec,
+    LatticeBits,
+    MomentWeight,
+    Nulls,
+    NullsField,
+)
+from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.statistics.beyond_bounds import normal_outside
+from suffice.pipeline.statistics.block import Block, Parameters, Quantity, combination
+from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
+from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums
+from suffice.pipeline.statistics.moment_columns import first_moment
+from suffice.pipeline.statistics.normal_sums import NormalSums
+from suffice.pipeline.statistics.sensitivity import Design, minimal_moments
+from suffice.pipeline.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.outside import Outside
-    from suffice.pipeline.latent_moments.noisy import NoisyMoments
-    from suffice.pipeline.laws import Law
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
-    from suffice.pipeline.simulation import SimulatedSums
-    from suffice.pipeline.transforms import Transform
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.statistics.transforms import Transform
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,13 +73,6 @@ def require_weight(weight: Fraction | None, bits: int) -> None:
     if weight is not None and weight > 1 << bits:
         message = f"moment_weight is at most 2^lattice_bits = {1 << bits}"
         raise ValueError(message)
-
-
-def first_moment(steps: int, weight: Fraction, value: str = "X") -> str:
-    """Return the name of the component of a weighted first moment."""
-    shift = (steps / weight).numerator.bit_length() - steps.bit_length()
-    exponent = f"(m{shift:+d})" if shift else "m"
-    return f"2^{exponent} sum({value})"
 
 
 def measure(spec: NormalSpec, transform: Transform | None = None) -> PowerSums:
@@ -148,25 +150,6 @@ def default_prior(parameters: Parameters) -> NormalInverseGamma:
     return NormalInverseGamma((lower + upper) / 2, 1, 3, (upper - lower) ** 2 / 8)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NormalSums:
-    """Projected sums of a normal statistic, of z = (x - centre) / half_range.
-
-    Attributes
-    ----------
-    n, total, total_of_squares : ndarray of shape (n_cells,), float64
-        Rows, sum of z, sum of z^2; all zero where the noisy n is not positive.
-    centre, half_range : float
-        In the column's unit.
-    """
-
-    n: Floats
-    total: Floats
-    total_of_squares: Floats
-    centre: float
-    half_range: float
-
-
 def project(statistic: NoisyStatistic) -> NormalSums:
     """Return N, sum and sum of squares in half ranges: n >= 0, |t| <= n, t^2 / n <= q <= n."""
     lower = statistic.plan.parameters.lower or Fraction(0)
@@ -200,15 +183,15 @@ def project(statistic: NoisyStatistic) -> NormalSums:
     )
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Law:
-    """Update the prior with projected sums; see ``NormalInverseGammaLaw.updated``."""
-    from suffice.pipeline.laws import NormalInverseGammaLaw  # noqa: PLC0415 - consumers only
+def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distribution:
+    """Update the prior with projected sums; see ``NormalInverseGammaDistribution.updated``."""
+    from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribution  # noqa: PLC0415 - consumers only
 
-    return NormalInverseGammaLaw.updated(prior, project(statistic))
+    return NormalInverseGammaDistribution.updated(prior, project(statistic))
 
 
 def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> NoisyMoments:
-    r"""Return the raw noisy sums in half ranges, with the law of their noise and the prior.
+    r"""Return the raw noisy sums in half ranges, with the distribution of their noise and the prior.
 
     The noise is discrete, but on a lattice so fine that it is taken for continuous: with M = 4, the coarsest,
     its scale is still above three steps at an epsilon of 20. The sums are those of rounded values: where the
@@ -216,7 +199,7 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     matters for few ``lattice_bits`` and is taken into account. Columns that vary by less than a step do not
     follow the model.
     """
-    from suffice.pipeline.latent_moments.noisy import (  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.normal.noisy_moments import (  # noqa: PLC0415 - consumers only
         BERNSTEIN,
         MOMENTS,
         NoisyMoments,
@@ -227,17 +210,19 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     coefficients = np.array(MOMENTS if minimal else BERNSTEIN)
     coefficients[:, 0] += coefficients[:, 2] / (12.0 * steps**2)
     values, rate = [], []
-    for look in statistic.looks:
-        weight = look.plan.moment_weight or DEFAULT_WEIGHT
+    for observation in statistic.observations:
+        weight = observation.plan.moment_weight or DEFAULT_WEIGHT
         units = (int(steps**2 / weight), steps**2) if minimal else (4 * steps**2,) * 3
-        values.append([[value / unit for value, unit in zip(row, units, strict=True)] for row in look.values])
-        rate += [unit / look.plan.scale for unit in units]
+        values.append(
+            [[value / unit for value, unit in zip(row, units, strict=True)] for row in observation.values]
+        )
+        rate += [unit / observation.plan.scale for unit in units]
     centre, half_range = interval(statistic.plan.parameters)
     return NoisyMoments(
         values=np.concatenate(values, axis=1, dtype=np.float64),
-        coefficients=np.tile(coefficients, (len(statistic.looks), 1)),
+        coefficients=np.tile(coefficients, (len(statistic.observations), 1)),
         rate=np.array(rate),
-        looks=len(statistic.looks),
+        observations=len(statistic.observations),
         loc=(prior.loc - centre) / half_range,
         precision=float(prior.precision),
         concentration=float(prior.concentration),
@@ -251,14 +236,14 @@ def noise_aware(
     prior: NormalInverseGamma,
     n_prior: NPrior,
     names: tuple[str, str] = ("mean", "variance"),
-) -> Law:
+) -> Distribution:
     """Return the exact posterior: N and both sums are latent, N with its own prior."""
-    from suffice.pipeline.latent_moments.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.laws import MomentLaw  # noqa: PLC0415
+    from suffice.pipeline.engines.normal.distribution import MomentsDistribution  # noqa: PLC0415
+    from suffice.pipeline.engines.normal.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
 
     centre, half_range = interval(statistic.plan.parameters)
     posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))
-    return MomentLaw(posterior=posterior, centre=centre, half_range=half_range, names=names)
+    return MomentsDistribution(posterior=posterior, centre=centre, half_range=half_range, names=names)
 
 
 def interval(parameters: Parameters) -> tuple[float, float]:

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.one_sum import (
+from suffice.pipeline.declaration.fields import Bound, Positive
+from suffice.pipeline.distributions.conjugate_priors import InverseGamma
+from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
     bounds,
     gamma_marginal,
-    inverse_gamma_law,
+    inverse_gamma_distribution,
     one_sum_family,
 )
-from suffice.pipeline.families.outside import Outside, gamma_scale_outside
-from suffice.pipeline.fields import Bound, Positive
-from suffice.pipeline.lattice import require_interval
-from suffice.pipeline.priors import InverseGamma
-from suffice.pipeline.transforms import Shape, Transform
+from suffice.pipeline.statistics.beyond_bounds import Outside, gamma_scale_outside
+from suffice.pipeline.statistics.lattice import require_interval
+from suffice.pipeline.statistics.transforms import Shape, Transform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,13 +64,13 @@ def default_prior(parameters: Parameters) -> InverseGamma:
     return InverseGamma(3, bounds(parameters)[1] / 2)
 
 
-def update(prior: InverseGamma, sums: OneSum, _parameters: Parameters) -> Law:
+def update(prior: InverseGamma, sums: OneSum, _parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{InverseGamma}(a + n / 2, s + \text{total} / 2)`."""
-    return inverse_gamma_law(prior, sums, share=0.5, name="variance")
+    return inverse_gamma_distribution(prior, sums, share=0.5, name="variance")
 
 
 def marginal(prior: InverseGamma, _parameters: Parameters) -> Marginal:
-    """Return the law of the total, a scaled beta prime: one over the variance has a gamma prior."""
+    """Return the distribution of the total, a scaled beta prime: one over the variance has a gamma prior."""
     return gamma_marginal(prior.concentration, prior.scale, shape=0.5, share=0.5)
 
 
@@ -85,7 +85,7 @@ def draw(spec: NormalKnownMeanSpec, variance: Floats, rng: np.random.Generator) 
 
 
 def outside(variance: Floats, parameters: Parameters) -> Outside:
-    """Return squares above the bound, which are of twice the variance times a gamma law of shape 1/2."""
+    """Return squares above the bound: a square is twice the variance times a gamma variable of shape 1/2."""
     found = gamma_scale_outside(2.0 * variance, bounds(parameters)[1], 0.5)
     return Outside(share=found.share, shifts=(found.shifts[0] / 2.0,))
 

@@ -14,16 +14,11 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.one_sum import (
-    LatticeSumSpec,
-    SumLattice,
-    bounds,
-    one_sum_family,
-)
-from suffice.pipeline.families.outside import Outside, normal_outside
-from suffice.pipeline.fields import Bound, Positive
-from suffice.pipeline.lattice import Quantiser, require_interval
-from suffice.pipeline.priors import Normal
+from suffice.pipeline.declaration.fields import Bound, Positive
+from suffice.pipeline.distributions.conjugate_priors import Normal
+from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, bounds, one_sum_family
+from suffice.pipeline.statistics.beyond_bounds import Outside, normal_outside
+from suffice.pipeline.statistics.lattice import Quantiser, require_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,10 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -73,24 +68,26 @@ def default_prior(parameters: Parameters) -> Normal:
     return Normal((lower + upper) / 2, (upper - lower) / 4)
 
 
-def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Law:
-    r"""Return the normal law of the mean.
+def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Distribution:
+    r"""Return the normal distribution of the mean.
 
     .. math::
         \mathrm{Normal}\Bigl(\frac{v m_0 / s_0^2 + \text{total}}{v / s_0^2 + n},
             \sqrt{v / (v / s_0^2 + n)}\Bigr)
     """
-    from suffice.pipeline.scalar_laws import NormalLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.scalar import NormalDistribution  # noqa: PLC0415 - consumers only
 
     variance = float(parameters.constants["variance"])
     prior_rows = variance / prior.scale / prior.scale
     rows = prior_rows + sums.n
-    return NormalLaw(loc=(prior_rows * prior.loc + sums.total) / rows, scale=np.sqrt(variance / rows))
+    return NormalDistribution(
+        loc=(prior_rows * prior.loc + sums.total) / rows, scale=np.sqrt(variance / rows)
+    )
 
 
 def marginal(prior: Normal, parameters: Parameters) -> Marginal:
-    """Return the normal law of the total."""
-    from suffice.pipeline.latent_sums.marginals import NormalNormal  # noqa: PLC0415 - consumers only
+    """Return the normal distribution of the total."""
+    from suffice.pipeline.engines.one_sum.marginals import NormalNormal  # noqa: PLC0415 - consumers only
 
     variance = float(parameters.constants["variance"])
     return NormalNormal(loc=prior.loc, scale=prior.scale, variance=variance)

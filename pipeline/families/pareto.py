@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.one_sum import (
+from suffice.pipeline.declaration.fields import Positive
+from suffice.pipeline.distributions.conjugate_priors import Gamma
+from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
     bounds,
-    gamma_law,
+    gamma_distribution,
     gamma_marginal,
     one_sum_family,
     rate_log_likelihood,
 )
-from suffice.pipeline.families.outside import gamma_rate_outside
-from suffice.pipeline.fields import Positive
-from suffice.pipeline.lattice import Quantiser
-from suffice.pipeline.priors import Gamma
-from suffice.pipeline.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
+from suffice.pipeline.statistics.beyond_bounds import gamma_rate_outside
+from suffice.pipeline.statistics.lattice import Quantiser
+from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.families.outside import Outside
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -84,13 +84,13 @@ def default_prior(parameters: Parameters) -> Gamma:
     return Gamma(1, bounds(parameters)[1] / 2)
 
 
-def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
+def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + n, b + \text{total})`."""
-    return gamma_law(prior, sums, name="shape")
+    return gamma_distribution(prior, sums, name="shape")
 
 
 def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
-    """Return the law of the total, a scaled beta prime."""
+    """Return the distribution of the total, a scaled beta prime."""
     return gamma_marginal(prior.concentration, prior.rate)
 
 

@@ -11,26 +11,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.families.clipped_counts import clipped_poisson
-from suffice.pipeline.families.one_sum import (
-    LARGEST_RATE,
-    SumLattice,
-    SumSpec,
-    bounds,
-    one_sum_family,
-)
-from suffice.pipeline.families.outside import poisson_outside
-from suffice.pipeline.fields import Count
-from suffice.pipeline.priors import Gamma
+from suffice.pipeline.declaration.fields import Count
+from suffice.pipeline.distributions.conjugate_priors import Gamma
+from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, bounds, one_sum_family
+from suffice.pipeline.statistics.beyond_bounds import poisson_outside
+from suffice.pipeline.statistics.clipped_counts import clipped_poisson
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.contract import Parameters
-    from suffice.pipeline.families.one_sum import OneSum
-    from suffice.pipeline.families.outside import Outside
-    from suffice.pipeline.latent_sums.marginals import Marginal
-    from suffice.pipeline.laws import Law
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.one_sum import OneSum
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.block import Parameters
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -51,16 +45,16 @@ def default_prior(parameters: Parameters) -> Gamma:
     return Gamma(1, 2 / bounds(parameters)[1])
 
 
-def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Law:
+def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + \text{total}, b + n)`."""
-    from suffice.pipeline.laws import GammaLaw  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.distributions.conjugate import GammaDistribution  # noqa: PLC0415 - consumers only
 
-    return GammaLaw(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
+    return GammaDistribution(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
 
 
 def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
-    """Return the negative binomial law of the total."""
-    from suffice.pipeline.latent_sums.marginals import GammaPoisson  # noqa: PLC0415 - consumers only
+    """Return the negative binomial distribution of the total."""
+    from suffice.pipeline.engines.one_sum.marginals import GammaPoisson  # noqa: PLC0415 - consumers only
 
     return GammaPoisson(concentration=prior.concentration, rate=prior.rate)
 

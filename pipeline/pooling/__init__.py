@@ -1,6 +1,6 @@
-"""Several releases, or several cells of one, that speak of the same parameters.
+"""Several releases, or several cells of one, that speak of the same parameters; and the `Release` itself.
 
-``relation`` tells from manifests what two releases have to do with each other, ``conjugate`` adds up
-conjugate laws, ``particles`` multiplies mixtures of them; ``releases`` pools, ``roll_up`` merges cells,
-``comparison`` tells change from noise.
+In: releases, and what a person says of how their data are related.
+Out: one posterior, a comparison, or merged cells.
+May import: posterior and below. Never a trusted room.
 """

@@ -9,26 +9,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.pooling.pool import aligned
 from suffice.pipeline.pooling.relation import Relation, relation_of, require, require_agreement
-from suffice.pipeline.pooling.releases import aligned
-from suffice.pipeline.posterior import DRAWS, MASS, MODELLED, generator
-from suffice.pipeline.public_priors import conjugate_like
-from suffice.pipeline.simulation import discrete_laplace
+from suffice.pipeline.posterior.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
+from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.matching import conjugate_like
+from suffice.pipeline.posterior.posterior import DRAWS, MASS, MODELLED, generator
+from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.inference import AnyPrior
-    from suffice.pipeline.mixtures import Mixture
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.priors import Prior
-    from suffice.pipeline.release import NoisyStatistic, Release
+    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.priors.mixtures import Mixture
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -186,11 +187,13 @@ def _noise_alone(
     """Change of the plug-in estimates, and how they move when the noise is drawn once more on top of it."""
     estimates = [plug_in_posterior(part, prior=prior) for part in (before, after)]
     replicates = max(100, min(REPLICATES, _NUMBERS // before.values.size))
-    again = [plug_in_posterior(_noisy_again(part, replicates, rng), prior=prior) for part in (before, after)]
+    further = [
+        plug_in_posterior(_noisy_again(part, replicates, rng), prior=prior) for part in (before, after)
+    ]
     apparent, noise_sd, probability = {}, {}, {}
     for parameter in estimates[0].parameters:
         change = estimates[1].mean(parameter) - estimates[0].mean(parameter)
-        moved = again[1].mean(parameter) - again[0].mean(parameter)
+        moved = further[1].mean(parameter) - further[0].mean(parameter)
         noise = moved.reshape(replicates, *change.shape) - change
         apparent[parameter] = change
         noise_sd[parameter] = np.std(noise, axis=0)
@@ -200,7 +203,7 @@ def _noise_alone(
 
 
 def _noisy_again(statistic: NoisyStatistic, replicates: int, rng: np.random.Generator) -> NoisyStatistic:
-    """Every cell so many times over, each with fresh noise of the release's law added."""
+    """Every cell so many times over, each with fresh noise of the release's distribution added."""
     values = np.tile(statistic.values, (replicates, 1))
     noise = discrete_laplace(statistic.plan.scale, values.shape, rng)
     groups = {column: keys * replicates for column, keys in statistic.groups.items()}

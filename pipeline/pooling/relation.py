@@ -6,14 +6,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.domains import Every, next_period, period_start
-from suffice.pipeline.spec import ALL
+from suffice.pipeline.declaration.domains import Every, next_period, period_start
+from suffice.pipeline.spec.spec import ALL
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
-    from suffice.pipeline.release import Release
+    from suffice.pipeline.pooling.release import Release
 
 
 class Relation(StrEnum):
@@ -75,9 +75,9 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
         message = f"{claimed}: name at least two releases"
         raise UsageError(message)
     first = releases[0]
-    for place, one in enumerate(releases):
+    for position, one in enumerate(releases):
         require_agreement(first, one, statistic)
-        for other in releases[:place]:
+        for other in releases[:position]:
             if one.release_id == other.release_id:
                 message = f"release {one.release_id} stands there twice: its noise would count as two"
                 raise UsageError(message)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.contrasts import matched_cells
-from suffice.pipeline.inference import require_way_of_clipping
-from suffice.pipeline.pooling.releases import pooled
-from suffice.pipeline.posterior import MODELLED, generator
+from suffice.pipeline.pooling.pool import pooled
+from suffice.pipeline.posterior.contrasts import matched_cells
+from suffice.pipeline.posterior.infer import require_way_of_clipping
+from suffice.pipeline.posterior.posterior import MODELLED, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from suffice.pipeline.inference import AnyPrior
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolledUp:
-    """Cells merged over group columns; made by ``NoisyStatistic.roll_up``.
+    """Cells merged over group columns; made by ``roll_up``.
 
     Attributes
     ----------
@@ -71,8 +71,15 @@ class RolledUp:
         return pooled(self.parts, prior=prior, n_prior=n_prior, clipping=clipping, rng=generator(rng))
 
 
-def rolled_up(statistic: NoisyStatistic, columns: Sequence[str]) -> RolledUp:
-    """Split a statistic into aligned parts by the keys of some columns.
+def roll_up(statistic: NoisyStatistic, *columns: str) -> RolledUp:
+    """Merge cells over some group columns: their sums with noise counted right, and pooled posteriors.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+        As ``Release.statistic`` returns it.
+    *columns : str
+        The group columns that disappear.
 
     Raises
     ------
@@ -95,4 +102,4 @@ def rolled_up(statistic: NoisyStatistic, columns: Sequence[str]) -> RolledUp:
             (statistic.groups, first), (statistic.groups, rows), apart_from=columns
         )
         parts.append(dataclasses.replace(statistic.take(order), groups=keys))
-    return RolledUp(columns=tuple(columns), parts=tuple(parts))
+    return RolledUp(columns=columns, parts=tuple(parts))

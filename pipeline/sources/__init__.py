@@ -1,1 +1,6 @@
-"""One kind of data source per file: list its partitions, read the columns of one."""
+"""Where rows come from: one kind of source per file, behind one contract. A trusted room.
+
+In: a spec, and what it names.
+Out: Arrow batches of single partitions.
+May import: spec and below.
+"""

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.plan import measures
+from suffice.pipeline.spec.plan import measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from suffice.pipeline.spec import Spec
+    from suffice.pipeline.spec.spec import Spec
 
 _TASK_VALUES = 8_000_000
 """Values (rows times columns) that make a task: some 0.1 s of one processor, against 2 ms to schedule it."""
@@ -188,20 +188,20 @@ def list_files(pattern: str) -> tuple[str, ...]:
     UsageError
         Where there is none, or two names are one file: its rows would count twice.
     """
-    place = Path(pattern)
-    if place.is_dir():
+    position = Path(pattern)
+    if position.is_dir():
         found = [
             str(path)
-            for path in place.iterdir()
+            for path in position.iterdir()
             if path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
         ]
-    elif place.exists():
+    elif position.exists():
         found = [pattern]
     else:
         found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - as a shell would, without hidden files
     paths = sorted(found)
     if not paths:
-        hint = f"; for folders below it write {pattern}/**/*.parquet" if place.is_dir() else ""
+        hint = f"; for folders below it write {pattern}/**/*.parquet" if position.is_dir() else ""
         message = f"source.parquet: no Parquet file at {pattern}{hint}"
         raise UsageError(message)
     for path in paths:

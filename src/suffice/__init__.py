@@ -12,19 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from suffice.errors import SufficeError
-    from suffice.pipeline.calibration import calibrate
-    from suffice.pipeline.densities import Density
-    from suffice.pipeline.joint_priors import NormalInverseGammaRegression, NormalInverseWishart
-    from suffice.pipeline.mixtures import Mixture
-    from suffice.pipeline.n_prior import Reciprocal, Uniform
-    from suffice.pipeline.needed_epsilon import smallest_epsilon
-    from suffice.pipeline.plan import Plan
-    from suffice.pipeline.plan import compile_plan as plan
-    from suffice.pipeline.planes.densities import Independent, JointDensity
-    from suffice.pipeline.pooling.comparison import compare
-    from suffice.pipeline.pooling.releases import pool
-    from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.priors import (
+    from suffice.pipeline.calibration.calibrate import calibrate
+    from suffice.pipeline.calibration.result import Calibration
+    from suffice.pipeline.distributions.conjugate_priors import (
         Beta,
         Dirichlet,
         Gamma,
@@ -32,11 +22,25 @@ if TYPE_CHECKING:
         Normal,
         NormalInverseGamma,
     )
-    from suffice.pipeline.release import Release
-    from suffice.pipeline.spec import Spec, load_spec
-    from suffice.pipeline.verdict import Calibration
+    from suffice.pipeline.distributions.multivariate_priors import (
+        NormalInverseGammaRegression,
+        NormalInverseWishart,
+    )
+    from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
+    from suffice.pipeline.pooling.comparison import compare
+    from suffice.pipeline.pooling.pool import pool
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.pooling.roll_up import roll_up
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.priors.density import Density
+    from suffice.pipeline.priors.joint_density import Independent, JointDensity
+    from suffice.pipeline.priors.mixtures import Mixture
+    from suffice.pipeline.priors.record_count import Reciprocal, Uniform
+    from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.spec.plan import compile_plan as plan
+    from suffice.pipeline.spec.spec import Spec, load_spec
     from suffice.releasing import run_release as release
-    from suffice.storage.release_store import open_release
+    from suffice.storage.releases.release_store import open_release
 
 __version__ = "0.1.0"
 
@@ -69,36 +73,38 @@ __all__ = [
     "plan",
     "pool",
     "release",
+    "roll_up",
     "smallest_epsilon",
 ]
 
 _HOMES = {
     "SufficeError": ("suffice.errors", "SufficeError"),
-    "Calibration": ("suffice.pipeline.verdict", "Calibration"),
-    "calibrate": ("suffice.pipeline.calibration", "calibrate"),
-    "Plan": ("suffice.pipeline.plan", "Plan"),
-    "plan": ("suffice.pipeline.plan", "compile_plan"),
+    "Calibration": ("suffice.pipeline.calibration.result", "Calibration"),
+    "calibrate": ("suffice.pipeline.calibration.calibrate", "calibrate"),
+    "Plan": ("suffice.pipeline.spec.plan", "Plan"),
+    "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),
-    "pool": ("suffice.pipeline.pooling.releases", "pool"),
-    "Density": ("suffice.pipeline.densities", "Density"),
-    **{prior: ("suffice.pipeline.planes.densities", prior) for prior in ("Independent", "JointDensity")},
-    "Mixture": ("suffice.pipeline.mixtures", "Mixture"),
-    "Posterior": ("suffice.pipeline.posterior", "Posterior"),
-    "Release": ("suffice.pipeline.release", "Release"),
-    "Spec": ("suffice.pipeline.spec", "Spec"),
-    "load_spec": ("suffice.pipeline.spec", "load_spec"),
+    "pool": ("suffice.pipeline.pooling.pool", "pool"),
+    "roll_up": ("suffice.pipeline.pooling.roll_up", "roll_up"),
+    "Density": ("suffice.pipeline.priors.density", "Density"),
+    **{prior: ("suffice.pipeline.priors.joint_density", prior) for prior in ("Independent", "JointDensity")},
+    "Mixture": ("suffice.pipeline.priors.mixtures", "Mixture"),
+    "Posterior": ("suffice.pipeline.posterior.posterior", "Posterior"),
+    "Release": ("suffice.pipeline.pooling.release", "Release"),
+    "Spec": ("suffice.pipeline.spec.spec", "Spec"),
+    "load_spec": ("suffice.pipeline.spec.spec", "load_spec"),
     "release": ("suffice.releasing", "run_release"),
-    "smallest_epsilon": ("suffice.pipeline.needed_epsilon", "smallest_epsilon"),
-    "open_release": ("suffice.storage.release_store", "open_release"),
+    "smallest_epsilon": ("suffice.pipeline.planning.smallest_epsilon", "smallest_epsilon"),
+    "open_release": ("suffice.storage.releases.release_store", "open_release"),
     **{
-        prior: ("suffice.pipeline.priors", prior)
+        prior: ("suffice.pipeline.distributions.conjugate_priors", prior)
         for prior in ("Beta", "Dirichlet", "Gamma", "InverseGamma", "Normal", "NormalInverseGamma")
     },
     **{
-        prior: ("suffice.pipeline.joint_priors", prior)
+        prior: ("suffice.pipeline.distributions.multivariate_priors", prior)
         for prior in ("NormalInverseGammaRegression", "NormalInverseWishart")
     },
-    **{prior: ("suffice.pipeline.n_prior", prior) for prior in ("Reciprocal", "Uniform")},
+    **{prior: ("suffice.pipeline.priors.record_count", prior) for prior in ("Reciprocal", "Uniform")},
 }
 
 

@@ -1,6 +1,6 @@
 """``python -m suffice``."""
 
-from suffice.cli import main
+from suffice.cli.app import main
 
 if __name__ == "__main__":
     main()

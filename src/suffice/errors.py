@@ -60,7 +60,7 @@ class SpecError(UsageError):
 
     Attributes
     ----------
-    place : str
+    location : str
         Where: file, line where known, and the path of keys, as ``release.yaml:7: privacy.epsilon``.
     rule : str
         The rule, and the value as written in the spec.
@@ -68,11 +68,11 @@ class SpecError(UsageError):
         A way out; may be empty.
     """
 
-    def __init__(self, place: str, rule: str, hint: str = "") -> None:
-        self.place = place
+    def __init__(self, location: str, rule: str, hint: str = "") -> None:
+        self.location = location
         self.rule = rule
         self.hint = hint
-        super().__init__(f"{place}: {rule}" + (f" ({hint})" if hint else ""))
+        super().__init__(f"{location}: {rule}" + (f" ({hint})" if hint else ""))
 
 
 class PriorError(UsageError):

@@ -8,13 +8,13 @@ import threading
 from typing import TYPE_CHECKING
 
 from suffice.errors import ChargeLostError, LedgerError
-from suffice.storage.ledger import LEASE
+from suffice.storage.ledger.ledger import LEASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from suffice.storage.charge import Charge
-    from suffice.storage.ledger import Ledger
+    from suffice.storage.ledger.charge import Charge
+    from suffice.storage.ledger.ledger import Ledger
 
 
 @contextlib.contextmanager

@@ -23,9 +23,10 @@ or integrated out:
 
 Counts, and tables of counts, are summed one by one, without approximation, over all values within ``NATS``
 noise scales of the released ones. One continuous sum is integrated by tanh-sinh quadrature between the kinks
-of the noise's law, to about nine digits. Where there are several (normal, lognormal, multivariate normal,
-regression) N is still summed, and means and scatter given N, whose law is known exactly, are latent sites of
-the model. Nothing is replaced by a normal approximation; the lattice of continuous sums counts as continuous.
+of the noise's distribution, to about nine digits. Where there are several (normal, lognormal, multivariate
+normal, regression) N is still summed, and means and scatter given N, whose distribution is known exactly, are
+latent sites of the model. Nothing is replaced by a normal approximation; the lattice of continuous sums
+counts as continuous.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("suffice.numpyro", "numpyro") from None
 
-from suffice.pipeline.likelihoods import observed
+from suffice.pipeline.numpyro_likelihoods import observed
 
 if TYPE_CHECKING:
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 
 def observe(

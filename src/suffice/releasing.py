@@ -29,36 +29,30 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.guarding import deferred_interrupts, heartbeat
-from suffice.pipeline.numbers import format_epsilon
-from suffice.pipeline.plan import Plan, compile_plan
-from suffice.pipeline.spec import ALL, Spec, check_window, require_spec
-from suffice.storage.ledger import (
-    Charge,
-    ChargeRequest,
-    ChargeState,
-    Decision,
-    Ledger,
-    decide_rerun,
-    open_ledger,
-    spent_error,
-)
-from suffice.storage.manifest import compose_manifest
-from suffice.storage.parquet import encode_statistic
-from suffice.storage.release_store import ReleaseStore, open_release, open_store
-from suffice.storage.settling import abandon, publish, remove_orphans, settle
-from suffice.storage.signing import signer_from_environment
-from suffice.storage.verify_ledger import refuse_older_ledger
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.spec.plan import Plan, compile_plan
+from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
+from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
+from suffice.storage.operations.settling import abandon, publish, remove_orphans, settle
+from suffice.storage.operations.verify_ledger import refuse_older_ledger
+from suffice.storage.releases.manifest import compose_manifest
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import ReleaseStore, open_release, open_store
+from suffice.storage.signatures.signing import signer_from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.chunk import ChunkJob
-    from suffice.pipeline.cluster import Cluster
-    from suffice.pipeline.release import Release
+    from suffice.pipeline.chunk.partition import ChunkJob
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.reduce.cluster import Cluster
     from suffice.pipeline.sources.parquet import ParquetSource
-    from suffice.storage.signing import Signer
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.signatures.signing import Signer
 
     Progress = Callable[[int, int], None]
 
@@ -237,10 +231,10 @@ class _Run:
     def fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Reserve, read, draw once, write, stage and publish."""
         _require_engine()
-        from suffice.pipeline.chunk import chunk_job  # noqa: PLC0415 - reruns and refusals need no engine
-        from suffice.pipeline.cluster import open_cluster  # noqa: PLC0415
-        from suffice.pipeline.schema import check_schema  # noqa: PLC0415
+        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415 - reruns and refusals need no engine
+        from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
         from suffice.pipeline.sources.parquet import open_source  # noqa: PLC0415
+        from suffice.pipeline.sources.schema_check import check_schema  # noqa: PLC0415
 
         with open_cluster(address) as cluster:
             source = open_source(self.spec)
@@ -279,8 +273,8 @@ class _Run:
         progress: Progress | None,
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
-        from suffice.pipeline.mechanism import privatize  # noqa: PLC0415
-        from suffice.pipeline.reduce import exact_sums  # noqa: PLC0415
+        from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
+        from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
         try:
@@ -390,7 +384,7 @@ def _require_engine() -> None:
         Where the engine or the noise source is not installed.
     """
     try:
-        for module in ("chunk", "cluster", "mechanism", "reduce"):
+        for module in ("chunk.partition", "reduce.cluster", "mechanism.mechanism", "reduce.tree"):
             importlib.import_module(f"suffice.pipeline.{module}")
     except ModuleNotFoundError:
         raise MissingExtraError("a release", "pipeline") from None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.storage.ledger import open_ledger
-from suffice.storage.recovery import Action
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.operations.recovery import Action
 from support.faults import FREE, POINTS, PUBLISHED, RETURNED, SPENT
 from support.judging import EPSILON, Scene, problems
 

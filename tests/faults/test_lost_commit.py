@@ -13,13 +13,14 @@ import pytest
 
 from suffice.errors import CommitUnknownError, LedgerError
 from suffice.releasing import carry_out
-from suffice.storage import sql_transactions
-from suffice.storage.ledger import Charge, ChargeRequest, create_ledger, open_ledger
-from suffice.storage.sql_ledger import SqlLedger
-from suffice.storage.sql_transactions import Patience
+from suffice.storage.ledger.charge import Charge, ChargeRequest
+from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.ledger.sql import transactions
+from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+from suffice.storage.ledger.sql.transactions import Patience
 from support.charging import MANIFEST
 from support.cutting_proxy import Cut, CuttingProxy, cutting_proxy
-from support.making import make_place
+from support.making import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,7 +156,7 @@ def test_whoever_guesses_is_caught(
     problem: str,
 ) -> None:
     """Mutants: a lost answer is taken for a commit, or for none."""
-    monkeypatch.setattr(sql_transactions, "_landed", lambda *_: belief)
+    monkeypatch.setattr(transactions, "_landed", lambda *_: belief)
     trial = run(proxy, "n", "enter_drawing", cut, refusing=False)
     assert problem in problems(postgres_url, "n", trial, "enter_drawing", refusing=False)
 
@@ -181,7 +182,7 @@ def test_a_lost_session_that_may_still_commit_leaves_the_outcome_unknown(
 def test_a_whole_release_survives_a_lost_answer(
     proxy: CuttingProxy, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    from suffice.pipeline import mechanism
+    from suffice.pipeline.mechanism import mechanism
 
     with open_ledger(postgres_url) as ledger:
         ledger.grant("passengers", epsilon=Fraction(10), reason="x")
@@ -198,8 +199,8 @@ def test_a_whole_release_survives_a_lost_answer(
 
     monkeypatch.setattr(mechanism, "privatize", counted)
     monkeypatch.setattr(SqlLedger, step, cut_off)
-    place = make_place(tmp_path)
-    outcome = carry_out(place.spec(), store=place.store, ledger=proxy.url)
+    workspace = make_workspace(tmp_path)
+    outcome = carry_out(workspace.spec(), store=workspace.store, ledger=proxy.url)
     assert (outcome.status, outcome.remaining_epsilon, len(draws)) == ("published", "9", 1)
     assert proxy.n_cuts == 1
     with open_ledger(postgres_url) as ledger:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.storage.ledger import Ledger, create_ledger
+from suffice.storage.ledger.opening import create_ledger
 from support.ledger_sql import execute
 from support.overspending import TAKEN, Race
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from suffice.storage.ledger.ledger import Ledger
 
 PROCESSES = 16
 UNGUARDED = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import ReleaseMissingError, StoreError
-from suffice.storage.release_store import open_release
+from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
     from support.judging import Scene

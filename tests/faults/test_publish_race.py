@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.storage.address import read_address
+from suffice.storage.objects.address import read_address
 from support.buckets import Serialised, s3_server, variables
 from support.racing import content, key, winners
 

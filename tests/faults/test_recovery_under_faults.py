@@ -7,8 +7,8 @@ from threading import Barrier, Thread
 
 import pytest
 
-from suffice.storage.ledger import open_ledger
-from suffice.storage.recovery import Action
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.operations.recovery import Action
 from support.faults import POINTS, PUBLISHED, RECOVERY_POINTS, RETURNED, SPENT
 from support.judging import EPSILON, Scene, problems
 

@@ -18,18 +18,18 @@ import pytest
 
 from suffice.errors import LedgerCorruptError, ReleaseCorruptError, SignatureError
 from suffice.releasing import carry_out
-from suffice.storage import canonical_json
-from suffice.storage.chain import Entry, Head, check_chain, public_entry
-from suffice.storage.keys import new_keys
-from suffice.storage.ledger import create_ledger, open_ledger
-from suffice.storage.manifest import checksum
-from suffice.storage.parquet import encode_statistic
-from suffice.storage.release_store import open_release, open_store
-from suffice.storage.replay import replay
-from suffice.storage.signing import Signer, load_signer
-from suffice.storage.verify import verify_release
-from suffice.storage.verify_ledger import compare_with_store
-from support.making import make_place
+from suffice.storage.ledger.chain import Entry, Head, check_chain, public_entry
+from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.ledger.replay import replay
+from suffice.storage.operations.verify_ledger import compare_with_store
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.releases.manifest import checksum
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import open_release, open_store
+from suffice.storage.signatures import canonical_json
+from suffice.storage.signatures.keys import new_keys
+from suffice.storage.signatures.signing import Signer, load_signer
+from support.making import make_workspace
 from support.paid import Books, copy_database, open_books, pay, restore_database, steps
 from support.releases import flip_bit, make_plan, publish, some_values
 
@@ -71,8 +71,8 @@ def test_no_changed_bit_of_a_signed_release_is_read(tmp_path: Path, signer: Sign
     release = publish(tmp_path / "store", make_plan(), signer=signer)
     keys = [signer.public_key.raw.hex()]
     contents = [(path, path.read_bytes()) for path in sorted(release.iterdir())]
-    places = [(path, data, bit) for path, data in contents for bit in range(8 * len(data))]
-    chosen = [places[index * len(places) // N_BITS] for index in range(N_BITS)]
+    workspaces = [(path, data, bit) for path, data in contents for bit in range(8 * len(data))]
+    chosen = [workspaces[index * len(workspaces) // N_BITS] for index in range(N_BITS)]
     assert not is_refused(release, keys)
     accepted, silent, unpinned = [], 0, []
     for number, (path, data, bit) in enumerate(chosen):
@@ -298,9 +298,9 @@ def test_an_older_copy_of_the_ledger_is_refused_at_the_start(tmp_path: Path) -> 
     for trial in range(N_COPIES):
         directory = tmp_path / str(trial)
         directory.mkdir()
-        place = make_place(directory, granted="100")
-        ledger = create_ledger(place.ledger)
-        store = open_store(place.store, ledger_id=ledger.ledger_id, create=True)
+        workspace = make_workspace(directory, granted="100")
+        ledger = create_ledger(workspace.ledger)
+        store = open_store(workspace.store, ledger_id=ledger.ledger_id, create=True)
         books = Books(directory=directory, ledger=ledger, store=store)
         copies = []
         for number in range(rng.randint(1, 3)):
@@ -312,13 +312,16 @@ def test_an_older_copy_of_the_ledger_is_refused_at_the_start(tmp_path: Path) -> 
         older = [copy for at, step, copy in copies if at < last or step in {"reserved", "drawing"}]
         ledger.close()
         restore_database(rng.choice(older), books.database)
-        with open_ledger(place.ledger) as restored:
+        with open_ledger(workspace.ledger) as restored:
             before = restored.accounts()
         with pytest.raises(LedgerCorruptError, match="older copy"):
-            carry_out(place.spec(), store=place.store, ledger=place.ledger)
-        with open_ledger(place.ledger) as restored:
+            carry_out(workspace.spec(), store=workspace.store, ledger=workspace.ledger)
+        with open_ledger(workspace.ledger) as restored:
             assert restored.accounts() == before
             assert restored.verify() == ()
         if trial < 3:
             restore_database(copies[-1][2], books.database)
-            assert carry_out(place.spec(), store=place.store, ledger=place.ledger).status == "published"
+            assert (
+                carry_out(workspace.spec(), store=workspace.store, ledger=workspace.ledger).status
+                == "published"
+            )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.storage import recovery
-from suffice.storage.recovery import Action
-from suffice.storage.release_store import ReleaseStore
+from suffice.storage.operations import recovery
+from suffice.storage.operations.recovery import Action
+from suffice.storage.releases.release_store import ReleaseStore
 from support.faults import POINTS, PUBLISHED
 from support.judging import Scene, problems
 

@@ -17,8 +17,8 @@ import pytest
 
 import suffice
 from suffice.flows.embedded import embedded_environment, run_embedded
-from suffice.storage.ledger import open_ledger
-from support.making import Place, flights, make_place, mapping
+from suffice.storage.ledger.opening import open_ledger
+from support.making import Workspace, flights, make_workspace, mapping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,28 +62,28 @@ def canary_table() -> pa.Table:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Run the flow in one process with one embedded server: once well, once for each way of failing."""
     directory = tmp_path_factory.mktemp("flow")
-    place = make_place(directory, table=canary_table())
+    workspace = make_workspace(directory, table=canary_table())
     corrupt = directory / "corrupt"
     corrupt.mkdir()
-    good = next(iter(sorted(place.data.iterdir()))).read_bytes()
+    good = next(iter(sorted(workspace.data.iterdir()))).read_bytes()
     (corrupt / "a.parquet").write_bytes(
         good[:4] + CANARY_TEXT.encode() * 20 + good[4 + 20 * len(CANARY_TEXT) :]
     )
     specs = {
-        "good": mapping(place.data),
+        "good": mapping(workspace.data),
         "corrupt": mapping(corrupt, name="corrupt"),
         "schema": mapping(
-            place.data, name="schema", statistics={"x": {"family": "bernoulli", "column": "carrier"}}
+            workspace.data, name="schema", statistics={"x": {"family": "bernoulli", "column": "carrier"}}
         ),
         "budget": mapping(
-            place.data, name="budget", privacy={"epsilon": "11", "neighboring": "add_or_remove_one"}
+            workspace.data, name="budget", privacy={"epsilon": "11", "neighboring": "add_or_remove_one"}
         ),
     }
     parameters = {}
     for name, spec in specs.items():
         path = directory / f"{name}.json"
         path.write_text(json.dumps(spec), encoding="utf-8")
-        parameters[name] = {"spec": str(path), "store": place.store, "ledger": place.ledger}
+        parameters[name] = {"spec": str(path), "store": workspace.store, "ledger": workspace.ledger}
     parameters["again"] = parameters["good"]
     parameters["password"] = {**parameters["good"], "ledger": "postgresql://owner:hunter2@db/ledger"}
     home = directory / "prefect"
@@ -108,7 +108,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (directory / "stderr.log").write_bytes(finished.stderr)
     return {
         "outcomes": json.loads(finished.stdout.decode().splitlines()[-1]),
-        "place": place,
+        "place": workspace,
         "home": home,
         "directory": directory,
     }
@@ -140,9 +140,11 @@ def test_failures_are_typed_and_without_context(runs: dict[str, Any], name: str,
 
 
 def test_a_canary_in_the_data_is_found_nowhere_else(runs: dict[str, Any]) -> None:
-    place: Place = runs["place"]
+    workspace: Workspace = runs["place"]
     outside = [path for path in runs["directory"].rglob("*") if path.is_file()]
-    outside = [path for path in outside if place.data not in path.parents and path.parent.name != "corrupt"]
+    outside = [
+        path for path in outside if workspace.data not in path.parents and path.parent.name != "corrupt"
+    ]
     assert any(path.name == "prefect.db" for path in outside)
     assert any(path.name == "ledger.db" for path in outside)
     found = [path.name for path in outside if holds_canary(path)]

@@ -19,21 +19,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice import releasing
-from suffice.pipeline.spec import load_spec
+from suffice.pipeline.spec.spec import load_spec
 from suffice.releasing import carry_out
-from suffice.storage import canonical_json
-from suffice.storage.keys import new_keys
-from suffice.storage.ledger import open_ledger
-from suffice.storage.manifest import checksum, compose_manifest
-from suffice.storage.parquet import encode_statistic
-from suffice.storage.release_store import open_store
-from support.making import flights, make_place, mapping, write_parts
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.releases.manifest import checksum, compose_manifest
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import open_store
+from suffice.storage.signatures import canonical_json
+from suffice.storage.signatures.keys import new_keys
+from support.making import flights, make_workspace, mapping, write_parts
 from support.paid import copy_database
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.making import Place
+    from support.making import Workspace
 
 MAY_DIFFER = frozenset(
     {"release_id", "created", "checksum", "signature.value", "drawing_sequence", "drawing_hash"}
@@ -95,7 +95,7 @@ def neighbours_by_unit(rng: np.random.Generator, *, replaced: bool) -> tuple[pa.
     return with_passenger(), with_passenger() if replaced else base
 
 
-def released(template: Place, directory: Path, table: pa.Table, changes: dict[str, Any]) -> Shape:
+def released(template: Workspace, directory: Path, table: pa.Table, changes: dict[str, Any]) -> Shape:
     """Release a data set from a copy of the template's ledger and empty store."""
     directory.mkdir()
     copy_database(template.directory / "ledger.db", directory / "ledger.db")
@@ -155,20 +155,20 @@ def shape_of(release: Path, account: Any) -> Shape:
     )
 
 
-def differing(first: object, second: object, place: str = "") -> set[str]:
+def differing(first: object, second: object, workspace: str = "") -> set[str]:
     """Name the fields in which two manifests differ."""
     if isinstance(first, dict) and isinstance(second, dict):
         names = first.keys() | second.keys()
-        inner = (differing(first.get(n), second.get(n), f"{place}.{n}".lstrip(".")) for n in names)
+        inner = (differing(first.get(n), second.get(n), f"{workspace}.{n}".lstrip(".")) for n in names)
         return set(itertools.chain.from_iterable(inner))
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        inner = (differing(a, b, place) for a, b in zip(first, second, strict=True))
+        inner = (differing(a, b, workspace) for a, b in zip(first, second, strict=True))
         return set(itertools.chain.from_iterable(inner))
-    return set() if first == second else {place}
+    return set() if first == second else {workspace}
 
 
 def check_pair(
-    template: Place, directory: Path, rng: np.random.Generator, *, replaced: bool, by_unit: bool = False
+    template: Workspace, directory: Path, rng: np.random.Generator, *, replaced: bool, by_unit: bool = False
 ) -> set[str]:
     relation = "replace_one" if replaced else "add_or_remove_one"
     unit = UNIT if by_unit else "row"
@@ -193,20 +193,20 @@ def check_pair(
 
 
 @pytest.fixture
-def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[bool, Place]:
+def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[bool, Workspace]:
     """A granted ledger with an empty store for each relation; everything is signed."""
     monkeypatch.setenv("SUFFICE_SIGNING_KEY", str(new_keys(tmp_path / "key.pem").private_key))
-    places = {}
+    workspaces = {}
     for replaced in (False, True):
         relation = "replace_one" if replaced else "add_or_remove_one"
-        place = make_place(tmp_path / relation, neighboring=relation)
-        with open_ledger(place.ledger) as ledger:
-            open_store(place.store, ledger_id=ledger.ledger_id, create=True)
-        places[replaced] = place
-    return places
+        workspace = make_workspace(tmp_path / relation, neighboring=relation)
+        with open_ledger(workspace.ledger) as ledger:
+            open_store(workspace.store, ledger_id=ledger.ledger_id, create=True)
+        workspaces[replaced] = workspace
+    return workspaces
 
 
-def check_pairs(templates: dict[bool, Place], directory: Path, n_pairs: int) -> None:
+def check_pairs(templates: dict[bool, Workspace], directory: Path, n_pairs: int) -> None:
     rng = np.random.default_rng(2013)
     found: set[str] = set()
     for number in range(n_pairs):
@@ -217,7 +217,7 @@ def check_pairs(templates: dict[bool, Place], directory: Path, n_pairs: int) -> 
 
 
 def test_releases_of_neighbours_differ_in_their_noise_only(
-    templates: dict[bool, Place], tmp_path: Path
+    templates: dict[bool, Workspace], tmp_path: Path
 ) -> None:
     check_pairs(templates, tmp_path, 20)
 
@@ -225,7 +225,7 @@ def test_releases_of_neighbours_differ_in_their_noise_only(
 @pytest.mark.parametrize("replaced", [False, True])
 def test_releases_of_neighbouring_units_differ_in_their_noise_only(tmp_path: Path, *, replaced: bool) -> None:
     relation = "replace_one" if replaced else "add_or_remove_one"
-    template = make_place(tmp_path / "template", neighboring=relation, unit="column:passenger")
+    template = make_workspace(tmp_path / "template", neighboring=relation, unit="column:passenger")
     with open_ledger(template.ledger) as ledger:
         open_store(template.store, ledger_id=ledger.ledger_id, create=True)
     rng = np.random.default_rng(2013)
@@ -237,14 +237,14 @@ def test_releases_of_neighbouring_units_differ_in_their_noise_only(tmp_path: Pat
 @pytest.mark.audit
 @pytest.mark.timeout(900)
 def test_releases_of_many_neighbours_differ_in_their_noise_only(
-    templates: dict[bool, Place], tmp_path: Path
+    templates: dict[bool, Workspace], tmp_path: Path
 ) -> None:
     check_pairs(templates, tmp_path, 200)
 
 
 @pytest.mark.parametrize("mutant", ["default parquet", "stated rows", "observed groups"])
 def test_what_leaks_would_be_seen(
-    templates: dict[bool, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str
+    templates: dict[bool, Workspace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str
 ) -> None:
     """Controls: three ways of following the data, each of which fails the same comparison."""
     encode, compose, read_spec = encode_statistic, compose_manifest, load_spec

@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from suffice.pipeline.plan import DECIMAL, INT64, Plan, StatisticPlan
-from suffice.storage.parquet import encode_statistic
+from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, StatisticPlan
+from suffice.storage.releases.release_parquet import encode_statistic
 from support.releases import Values, make_plan, public_n_plan, publish
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from suffice.pipeline.spec.plan import Plan
 
 N_VECTORS = 200
 WIDTH = {INT64: 8, DECIMAL: 16}

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.chunk import chunk_job, sum_batches
-from suffice.pipeline.cluster import Cluster, open_cluster
-from suffice.pipeline.exact import to_python
+from suffice.pipeline.chunk.exact_sums import to_python
+from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.reduce import exact_sums
+from suffice.pipeline.reduce.cluster import Cluster, open_cluster
+from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import parquet
 from suffice.pipeline.sources.parquet import open_source
 from support.catalogue import ANY_STATISTIC, ENTRIES

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.chunk import chunk_job, sum_batches
-from suffice.pipeline.cluster import Cluster, open_cluster
-from suffice.pipeline.domains import Domain, DomainKind, boolean_domain
-from suffice.pipeline.encoding import Encoder
-from suffice.pipeline.exact import Sums, combine
-from suffice.pipeline.numbers import parse_decimal
-from suffice.pipeline.reduce import exact_sums
+from suffice.pipeline.chunk.encoding import Encoder
+from suffice.pipeline.chunk.exact_sums import Sums, combine
+from suffice.pipeline.chunk.partition import chunk_job, sum_batches
+from suffice.pipeline.declaration.domains import Domain, DomainKind, boolean_domain
+from suffice.pipeline.declaration.exact_numbers import parse_decimal
+from suffice.pipeline.reduce.cluster import Cluster, open_cluster
+from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import parquet
 from suffice.pipeline.sources.parquet import open_source
 from support.hostile import bernoulli, categorical, hostile_table, make_spec, normal, poisson

@@ -32,7 +32,9 @@ from suffice.errors import (
     ChargeSpentError,
     SufficeError,
 )
-from suffice.storage.ledger import LEASE, Charge, ChargeRequest, create_ledger, open_ledger
+from suffice.storage.ledger.charge import Charge, ChargeRequest
+from suffice.storage.ledger.ledger import LEASE
+from suffice.storage.ledger.opening import create_ledger, open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable

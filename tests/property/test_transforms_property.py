@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline import kernels
-from suffice.pipeline.lattice import Quantiser
-from suffice.pipeline.transforms import Shape, Transform
+from suffice.pipeline.chunk import kernels
+from suffice.pipeline.statistics.lattice import Quantiser
+from suffice.pipeline.statistics.transforms import Shape, Transform
 
 UNITS = st.floats(1e-150, 1e150)
 TRANSFORMS = st.one_of(

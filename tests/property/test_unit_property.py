@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline import shuffle
-from suffice.pipeline.chunk import ChunkJob, chunk_job, sum_batches
-from suffice.pipeline.cluster import open_cluster
-from suffice.pipeline.exact import to_python
-from suffice.pipeline.shuffle import bounded_sums
+from suffice.pipeline.chunk.exact_sums import to_python
+from suffice.pipeline.chunk.partition import ChunkJob, chunk_job, sum_batches
+from suffice.pipeline.reduce import shuffle
+from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.shuffle import bounded_sums
 from support.catalogue import ANY_STATISTIC
 from support.hostile import hostile_table, make_spec
 from support.units import KEY, partitions_of
@@ -25,8 +25,8 @@ from support.units import KEY, partitions_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.cluster import Cluster
-    from suffice.pipeline.exact import Sums
+    from suffice.pipeline.chunk.exact_sums import Sums
+    from suffice.pipeline.reduce.cluster import Cluster
 
 N_ROWS = 600
 UNITS = ["text", "dictionary", "digits", "integer", "unsigned", "float", "single", "price", "precise"]

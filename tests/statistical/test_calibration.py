@@ -1,7 +1,7 @@
 """Every noise-aware posterior is calibrated: truth, N, data and noise simulated, ranks uniform.
 
 A family that gets a noise-aware posterior and a simulator is picked up by itself; it needs an entry in
-`tests/support/worlds.py` that says under which conditions next to nothing is clipped.
+`tests/support/generative models.py` that says under which conditions next to nothing is clipped.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.special import bdtr, bdtrc, chdtrc
 
-from suffice.pipeline.posterior import PLUG_IN
-from suffice.pipeline.verdict import BINS
+from suffice.pipeline.calibration.result import BINS
+from suffice.pipeline.posterior.posterior import PLUG_IN
 from support.audit import (
     EPSILONS,
     ROWS,
@@ -26,10 +26,10 @@ from support.audit import (
     ranks_of,
     within,
 )
-from support.worlds import CONDITIONS, MOST_CLIPPED, ORIGIN, noise_aware_families
+from support.generative_models import CONDITIONS, MOST_CLIPPED, ORIGIN, noise_aware_families
 
 if TYPE_CHECKING:
-    from suffice.pipeline.verdict import Ranks
+    from suffice.pipeline.calibration.result import Ranks
 
 BY_MCMC = noise_aware_families(by_mcmc=True)
 FAMILIES = [*noise_aware_families(), *BY_MCMC]
@@ -43,7 +43,7 @@ THROUGH_ORIGIN = problems(["linear_regression"], (20, 1000), ("0.1", "1"))
 FALSE_ALARM = 1e-6 / (20 * len(SHORT) + 8 * len(THROUGH_ORIGIN))
 """Of one check of one parameter, of which there are at most 20 a problem, 8 without an intercept.
 
-With ``FEW`` ranks the chi-square law understates the tail of a histogram: by exact enumeration it is
+With ``FEW`` ranks the chi-square distribution understates the tail of a histogram: by exact enumeration it is
 1.0e-8 here, in place of 1.1e-9. Over all parameters of this file the alarms add up to 1e-6 all the same.
 """
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from suffice.pipeline.inference import noise_aware_posterior
+from suffice.pipeline.posterior.infer import noise_aware_posterior
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
+from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
 from suffice.pipeline.families import FAMILIES as FAMILIES_BY_NAME
-from suffice.pipeline.inference import noise_aware_posterior, plug_in_posterior
-from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.pooling.releases import pooled, seen_again
-from suffice.pipeline.priors import NormalInverseGamma
+from suffice.pipeline.pooling.pool import observed_again, pooled
+from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.priors.record_count import Uniform
+from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
-from support.worlds import noise_aware_families, simulated_world
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.posterior import Posterior
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Ranks: TypeAlias = NDArray[np.int64]
     Floats: TypeAlias = NDArray[np.float64]
@@ -34,7 +34,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "categorical": {"family": "categorical", "categories": ["a", "b", "c"]},
 }
 CASES = [(family, kind, n) for family in FAMILIES for kind in ("disjoint", "same_data") for n in (20, 500)]
-WORLDS = [
+GENERATIVE_MODELS = [
     *((family, "same_data") for family in noise_aware_families()),
     *(
         (family, "disjoint")
@@ -44,7 +44,7 @@ WORLDS = [
 ]
 """Every family but those by MCMC, and every family that is pooled by quadrature."""
 QUICK = {("poisson", "same_data"), ("naive_bayes", "same_data"), ("normal", "same_data")}
-FALSE_ALARM = 1e-6 / ((len(CASES) + len(WORLDS)) * len(LEVELS))
+FALSE_ALARM = 1e-6 / ((len(CASES) + len(GENERATIVE_MODELS)) * len(LEVELS))
 """Two-sided, of one level of one case: 1e-6 over the whole file."""
 EPSILONS = ("0.1", "0.5", "1")
 
@@ -95,32 +95,32 @@ def test_posteriors_of_several_releases_cover_nominally(family: str, kind: str, 
     posterior = (
         pooled(released, prior=None, n_prior=n_prior, rng=rng)
         if kind == "disjoint"
-        else noise_aware_posterior(seen_again(released), n_prior=n_prior)
+        else noise_aware_posterior(observed_again(released), n_prior=n_prior)
     )
     counts = covered(posterior, truth, rng)
     shares = {mass: count / cells for mass, count in counts.items()}
     assert all(is_nominal(mass, count, cells) for mass, count in counts.items()), shares
 
 
-def simulate_world(
+def simulate_generative_model(
     family: str, kind: str, cells: int, rng: np.random.Generator
 ) -> tuple[Posterior, dict[str, Floats]]:
     """The posterior of three releases of cells whose truths come from the prior, and these by parameter."""
-    world = simulated_world(family, n=20)
-    truth = world.truth(cells, rng)
+    generative_model = generative_model_for(family, n=20)
+    truth = generative_model.truth(cells, rng)
     exact, parts = None, []
     for times in (10.0, 2.0, 1.0):
-        plan = dataclasses.replace(world.plan, scale=times * world.plan.scale)
+        plan = dataclasses.replace(generative_model.plan, scale=times * generative_model.plan.scale)
         if exact is None or kind == "disjoint":
-            exact = world.sums(truth, world.sizes(cells, rng), rng).clipped
+            exact = generative_model.sums(truth, generative_model.sizes(cells, rng), rng).clipped
         noise = discrete_laplace(plan.scale, (cells, len(plan.components)), rng)
-        own = dataclasses.replace(world, plan=plan).noisy(exact, noise)
+        own = dataclasses.replace(generative_model, plan=plan).noisy(exact, noise)
         parts.append(dataclasses.replace(own, groups={"cell": list(range(cells))}))
-    terms: dict[str, Any] = {"prior": world.prior, "n_prior": world.believed_n_prior}
+    terms: dict[str, Any] = {"prior": generative_model.prior, "n_prior": generative_model.believed_n_prior}
     posterior = (
         pooled(parts, **terms, rng=rng)
         if kind == "disjoint"
-        else noise_aware_posterior(seen_again(parts), **terms)
+        else noise_aware_posterior(observed_again(parts), **terms)
     )
     ends = np.cumsum([max(1, posterior.mean(name)[0].size) for name in posterior.parameters])
     split = np.split(truth.reshape(cells, -1), ends[:-1], axis=1)
@@ -131,12 +131,15 @@ def simulate_world(
     ("family", "kind", "cells"),
     [
         *(pytest.param(*case, 160) for case in sorted(QUICK)),
-        *(pytest.param(*case, 1000, marks=[pytest.mark.audit, pytest.mark.timeout(3600)]) for case in WORLDS),
+        *(
+            pytest.param(*case, 1000, marks=[pytest.mark.audit, pytest.mark.timeout(3600)])
+            for case in GENERATIVE_MODELS
+        ),
     ],
 )
 def test_every_family_covers_nominally(family: str, kind: str, cells: int) -> None:
     rng = np.random.default_rng()
-    posterior, truths = simulate_world(family, kind, cells, rng)
+    posterior, truths = simulate_generative_model(family, kind, cells, rng)
     (parameter, truth), *_ = truths.items()
     draws = posterior.sample(DRAWS, rng)[parameter].reshape(DRAWS, cells, -1)[..., 0]
     ranks = np.sum(draws < truth[:, 0], axis=0)
@@ -163,7 +166,7 @@ def test_one_data_set_released_three_times_is_not_three_data_sets() -> None:
     released, truth = simulate("bernoulli", "same_data", n, cells, rng, ("2", "2", "2"))
     posterior = pooled(released, prior=None, n_prior=Uniform(0, 2 * n), rng=rng)
     assert not is_nominal(0.95, covered(posterior, truth, rng)[0.95], cells)
-    right = noise_aware_posterior(seen_again(released), n_prior=Uniform(0, 2 * n))
+    right = noise_aware_posterior(observed_again(released), n_prior=Uniform(0, 2 * n))
     assert is_nominal(0.95, covered(right, truth, rng)[0.95], cells)
 
 
@@ -189,10 +192,10 @@ DENSITY = "Independent(mean=Normal(1, 2), sd=Gamma(6, 3))"
 def is_uniform(posterior: Posterior, parameter: str, truth: Floats, rng: np.random.Generator) -> bool:
     """Fisher's test of the truths' places among the draws, which are exactly uniform; 1e-7, two-sided."""
     below = np.sum(posterior.sample(DRAWS, rng)[parameter] < truth, axis=0)
-    place = (below + rng.random(len(truth))) / (DRAWS + 1)
-    total = float(np.sum(-2.0 * np.log(2.0 * np.minimum(place, 1.0 - place))))
-    law = chi2(2 * len(truth))
-    return bool(law.ppf(5e-8) <= total <= law.isf(5e-8))
+    workspace = (below + rng.random(len(truth))) / (DRAWS + 1)
+    total = float(np.sum(-2.0 * np.log(2.0 * np.minimum(workspace, 1.0 - workspace))))
+    distribution = chi2(2 * len(truth))
+    return bool(distribution.ppf(5e-8) <= total <= distribution.isf(5e-8))
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.priors import NormalInverseGamma
+from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.plan import StatisticPlan
-    from suffice.pipeline.posterior import Posterior
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
     Floats: TypeAlias = NDArray[np.float64]
     Ranks: TypeAlias = NDArray[np.int64]

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice.pipeline.plan import compile_plan
-from support.making import make_place
-from support.noise_law import accepts, sample_size
+from suffice.pipeline.spec.plan import compile_plan
+from support.making import make_workspace
+from support.noise_distribution import accepts, sample_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,13 +49,13 @@ def noise(
             "v": rows["x"] / 4,
         }
     )
-    place = make_place(tmp_path_factory.mktemp("noise"), table=table, neighboring=request.param)
-    spec = place.spec(
+    workspace = make_workspace(tmp_path_factory.mktemp("noise"), table=table, neighboring=request.param)
+    spec = workspace.spec(
         privacy={"epsilon": "2", "neighboring": request.param},
         groups={"g": {"range": [0, N_CELLS - 1]}},
         statistics=STATISTICS,
     )
-    release = suffice.release(spec, store=place.store, ledger=place.ledger)
+    release = suffice.release(spec, store=workspace.store, ledger=workspace.ledger)
 
     def summed(contributions: NDArray[np.int64]) -> NDArray[np.int64]:
         totals = np.zeros((N_CELLS, contributions.shape[1]), dtype=np.int64)

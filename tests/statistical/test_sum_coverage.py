@@ -1,7 +1,7 @@
 """Coverage in families with one sum, as in `test_posterior_coverage.py`.
 
-Truth and N come from their priors and sums from their own laws, without clipping. The intervals are those of
-the distribution function, which rest on no draws.
+Truth and N come from their priors and sums from their own distributions, without clipping. The intervals are
+those of the distribution function, which rest on no draws.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.inference import posterior_of
-from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.priors import Beta, Gamma, InverseGamma, Normal, Prior
+from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal, Prior
+from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:

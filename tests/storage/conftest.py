@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.storage.ledger import ChargeRequest, Ledger, create_ledger
+from suffice.storage.ledger.charge import ChargeRequest
+from suffice.storage.ledger.opening import create_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from suffice.storage.ledger.ledger import Ledger
 
 
 class Clock:

@@ -17,17 +17,17 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from suffice.pipeline.calibration import simulate
+from suffice.pipeline.calibration.calibrate import simulate
+from suffice.pipeline.calibration.result import LEFT_OUT
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.n_prior import Fixed
-from suffice.pipeline.posterior import NOISE_AWARE
-from suffice.pipeline.verdict import LEFT_OUT
-from support.worlds import most_clipped, noise_aware_families, simulated_world
+from suffice.pipeline.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.priors.record_count import Fixed
+from support.generative_models import generative_model_for, most_clipped, noise_aware_families
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from suffice.pipeline.verdict import Ranks
+    from suffice.pipeline.calibration.result import Ranks
 
 SIMULATIONS = 4000
 ROWS = (20, 100, 1000, 10_000)
@@ -102,7 +102,7 @@ def ranks_of(
     conditions : tuple of dict and str, optional
         As in ``CONDITIONS``, which has those of the family otherwise.
     """
-    world = simulated_world(
+    generative_model = generative_model_for(
         problem.family,
         n=problem.n,
         epsilon=problem.epsilon,
@@ -110,10 +110,10 @@ def ranks_of(
         method=method,
         conditions=conditions,
     )
-    world = dataclasses.replace(world, scale=world.scale * noise)
+    generative_model = dataclasses.replace(generative_model, scale=generative_model.scale * noise)
     if n_is_fixed:
-        world = dataclasses.replace(world, n_prior=Fixed(problem.n))
-    found = simulate(world, simulations, np.random.default_rng())
+        generative_model = dataclasses.replace(generative_model, n_prior=Fixed(problem.n))
+    found = simulate(generative_model, simulations, np.random.default_rng())
     assert found.clipped_share < most_clipped(simulations, problem.n)
     return tuple(ranks for ranks in found.clipped if ranks.category in {None, found.clipped[0].category})
 

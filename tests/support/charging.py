@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.numbers import format_epsilon
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from suffice.storage.ledger import Charge, ChargeRequest, Ledger
+    from suffice.storage.ledger.charge import Charge, ChargeRequest
+    from suffice.storage.ledger.ledger import Ledger
 
 MANIFEST = b'{"format_version":1}'
 

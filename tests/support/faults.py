@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from suffice.storage.charge import Charge
+    from suffice.storage.ledger.charge import Charge
 
     Where = tuple[str, str, str]
 
@@ -82,17 +82,17 @@ def warm_up() -> None:
     for module in (
         "dask.threaded",
         "sqlalchemy.dialects.sqlite",
-        "suffice.pipeline.cluster",
-        "suffice.pipeline.mechanism",
-        "suffice.pipeline.reduce",
-        "suffice.pipeline.schema",
+        "suffice.pipeline.reduce.cluster",
+        "suffice.pipeline.mechanism.mechanism",
+        "suffice.pipeline.reduce.tree",
+        "suffice.pipeline.sources.schema_check",
         "suffice.releasing",
-        "suffice.storage.postgres",
-        "suffice.storage.sqlite",
+        "suffice.storage.ledger.sql.postgres",
+        "suffice.storage.ledger.sql.sqlite",
     ):
         importlib.import_module(module)
-    from suffice.pipeline.chunk import chunk_job, sum_batches
-    from suffice.pipeline.spec import load_spec
+    from suffice.pipeline.chunk.partition import chunk_job, sum_batches
+    from suffice.pipeline.spec.spec import load_spec
     from support.making import flights, mapping
 
     spec = load_spec(mapping("data", statistics=STATISTICS))
@@ -128,9 +128,9 @@ def perform(
     """
     from suffice import releasing
     from suffice.errors import SufficeError
-    from suffice.pipeline import mechanism
-    from suffice.pipeline.spec import load_spec
-    from suffice.storage.ledger import open_ledger
+    from suffice.pipeline.mechanism import mechanism
+    from suffice.pipeline.spec.spec import load_spec
+    from suffice.storage.ledger.opening import open_ledger
 
     if expired:
         replace_function(releasing, "open_ledger", partial(open_ledger, lease=timedelta(0)))
@@ -153,9 +153,9 @@ def perform(
 
 def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
     """Recover in this process; it is killed if it comes to a point of `RECOVERY_POINTS`."""
-    from suffice.storage.ledger import open_ledger
-    from suffice.storage.recovery import recover
-    from suffice.storage.release_store import open_store
+    from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.operations.recovery import recover
+    from suffice.storage.releases.release_store import open_store
 
     if point:
         install(RECOVERY_POINTS[point], signal.SIGKILL)
@@ -165,10 +165,11 @@ def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
 
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
-    from suffice.pipeline import mechanism
-    from suffice.storage import local_files, sql_chain
-    from suffice.storage.release_store import ReleaseStore
-    from suffice.storage.sql_ledger import SqlLedger
+    from suffice.pipeline.mechanism import mechanism
+    from suffice.storage.ledger.sql import entries
+    from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+    from suffice.storage.objects import local_files
+    from suffice.storage.releases.release_store import ReleaseStore
 
     signals = [number]
 
@@ -183,7 +184,7 @@ def install(where: Where, number: int) -> None:
     steps: dict[str, tuple[Any, str, Callable[..., bool]]] = {
         "ledger": (SqlLedger, which, always),
         # After the rows are changed, before the transaction is committed.
-        "entry": (sql_chain, "next_entry", lambda _, kind, *__: kind == which),
+        "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
         "draw": (mechanism, "discrete_laplace", always),
         "mechanism": (mechanism, "privatize", always),
         "file": (ReleaseStore, "write_data", lambda *args, **_: args[4] == which),
@@ -219,7 +220,7 @@ def replace_function(owner: Any, name: str, function: object) -> None:
 
 def charge_after_publishing() -> None:
     """Make the whole run one transaction of the ledger, committed once the release stands."""
-    from suffice.storage import sql_ledger
+    from suffice.storage.ledger.sql import sql_ledger
 
     opened: list[Connection] = []
 
@@ -236,10 +237,11 @@ def charge_after_publishing() -> None:
 def redraw_on_rerun() -> None:
     """Go on with whatever a dead run left, draw again, and overwrite its files."""
     from suffice import releasing
-    from suffice.storage import local_files, sql_ledger
-    from suffice.storage.charge import ChargeState
-    from suffice.storage.rerun import Decision, decide_rerun
-    from suffice.storage.sql_charges import claim as take
+    from suffice.storage.ledger.charge import ChargeState
+    from suffice.storage.ledger.rerun import Decision, decide_rerun
+    from suffice.storage.ledger.sql import sql_ledger
+    from suffice.storage.ledger.sql.charges import claim as take
+    from suffice.storage.objects import local_files
 
     drawn: list[Charge] = []
     enter, link = sql_ledger.SqlLedger.enter_drawing, vars(local_files)["_link"]
@@ -274,8 +276,8 @@ def redraw_on_rerun() -> None:
 
 def manifest_before_files() -> None:
     """Write the data files after the manifest that names them."""
-    from suffice.storage.local_files import LocalFiles
-    from suffice.storage.place import MANIFEST
+    from suffice.storage.objects.local_files import LocalFiles
+    from suffice.storage.releases.location import MANIFEST
 
     put = LocalFiles.put_new
     waiting: list[tuple[Any, ...]] = []
@@ -295,8 +297,8 @@ def manifest_before_files() -> None:
 
 def no_fence_in_the_ledger() -> None:
     """Let a run go on without asking the ledger whether it still holds its charge."""
-    from suffice.storage.charge import ChargeState
-    from suffice.storage.sql_ledger import SqlLedger
+    from suffice.storage.ledger.charge import ChargeState
+    from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 
     def stage(_: SqlLedger, charge: Charge, manifest: bytes) -> Charge:
         return replace(charge, state=ChargeState.STAGED, manifest=manifest)

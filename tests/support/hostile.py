@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.pipeline.spec import Spec, load_spec
+from suffice.pipeline.spec.spec import Spec, load_spec
 
 if TYPE_CHECKING:
     from pathlib import Path

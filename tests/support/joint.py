@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
+from suffice.pipeline.distributions.multivariate_priors import NormalInverseWishart
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
-from suffice.pipeline.joint_priors import NormalInverseWishart
-from suffice.pipeline.plan import compile_plan
-from suffice.pipeline.spec import load_spec
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.plan import StatisticPlan
-    from suffice.pipeline.spec import Spec
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
     Floats = NDArray[np.float64]
 
@@ -71,7 +71,8 @@ def simulate(
 ) -> tuple[Floats, NDArray[Any]]:
     """Draw parameters, one row a data set, and the exact components of data of these sizes within -1..1.
 
-    Sums of squares and products come from a Wishart law, so that no rows are drawn; nothing is clipped.
+    Sums of squares and products come from a Wishart distribution, so that no rows are drawn; nothing is
+    clipped.
     """
     linear = entry.get("intercept", True)
     count = len(sizes)

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.storage.ledger import ChargeState, create_ledger, open_ledger
-from suffice.storage.recovery import Report, recover
-from suffice.storage.release_store import open_store
-from suffice.storage.verify import verify_release
+from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.operations.recovery import Report, recover
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.releases.release_store import open_store
 from support.faults import STATISTICS
 from support.making import flights, mapping, write_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.storage.ledger import ChargeSummary, Ledger
-    from suffice.storage.release_store import ReleaseStore
+    from suffice.storage.ledger.charge import ChargeSummary
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.release_store import ReleaseStore
     from support.forking import Ended, Forks
 
 EPSILON = Fraction(1, 100)

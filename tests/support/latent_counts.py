@@ -1,4 +1,4 @@
-"""Latent counts small enough to be enumerated, and how far draws may be from their law."""
+"""Latent counts small enough to be enumerated, and how far draws may be from their distribution."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import betainc, gammaln
 
-from suffice.pipeline.counts.noisy import NoisyCounts
+from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.n_prior import NPrior
+    from suffice.pipeline.priors.record_count import NPrior
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -28,11 +28,11 @@ def distance(draws: Floats, enumeration: Enumeration, category: int) -> float:
     """Kolmogorov's, over fifty points."""
     order = np.sort(draws)
     points = order[len(order) // 100 :: len(order) // 50]
-    seen = np.searchsorted(order, points, side="right") / len(order)
-    return float(np.max(np.abs(enumeration.cdf(category, points) - seen)))
+    observation = np.searchsorted(order, points, side="right") / len(order)
+    return float(np.max(np.abs(enumeration.cdf(category, points) - observation)))
 
 
-# Dvoretzky, Kiefer, Wolfowitz: P(distance > t) <= 2 exp(-2 n t^2), for every law and every n.
+# Dvoretzky, Kiefer, Wolfowitz: P(distance > t) <= 2 exp(-2 n t^2), for every distribution and every n.
 LARGEST_DISTANCE = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * DRAWS))
 
 
@@ -72,7 +72,7 @@ class Enumeration:
             + np.sum(gammaln(self.vectors + alpha) - gammaln(self.vectors + 1), axis=1)
             - np.sum(rate * np.abs(noisy - self.vectors), axis=1)
         )
-        for other, scale in counts.again:
+        for other, scale in counts.further:
             log_weight -= np.sum(counts.observed / scale * np.abs(other[cell] - self.vectors), axis=1)
         weight = np.exp(log_weight - log_weight.max())
         self.probability = weight / weight.sum()
@@ -84,10 +84,10 @@ class Enumeration:
         return mean, np.sqrt(square - mean**2)
 
     def cdf(self, category: int, x: Floats) -> Floats:
-        pairs, place = np.unique(
+        pairs, position = np.unique(
             np.stack([self.vectors[:, category], self.n], axis=1), axis=0, return_inverse=True
         )
-        probability: Floats = np.bincount(place.ravel(), self.probability).astype(np.float64)
+        probability: Floats = np.bincount(position.ravel(), self.probability).astype(np.float64)
         own = self.alpha[category] + pairs[:, 0]
         rest = self.alpha.sum() + pairs[:, 1] - own
         cdf: Floats = probability @ betainc(own[:, None], rest[:, None], x)

@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.pipeline.spec import Spec, load_spec
+from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.releasing import Outcome, carry_out
-from suffice.storage.ledger import Account, Charge, create_ledger, open_ledger
+from suffice.storage.ledger.opening import create_ledger, open_ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.charge import Charge
 
 ORIGINS = ["EWR", "JFK", "LGA"]
 
@@ -77,7 +80,7 @@ def mapping(source: Path | str | dict[str, str], **changes: Any) -> dict[str, An
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """A directory with data, a granted ledger and an empty store."""
 
     directory: Path
@@ -112,13 +115,15 @@ class Place:
             return ledger.find("passengers", name, window)
 
 
-def make_place(directory: Path, *, granted: str = "10", table: pa.Table | None = None, **terms: Any) -> Place:
+def make_workspace(
+    directory: Path, *, granted: str = "10", table: pa.Table | None = None, **terms: Any
+) -> Workspace:
     """Write data, and grant a budget for them."""
     data = write_parts(flights() if table is None else table, directory / "data")
     url = f"sqlite:///{directory / 'ledger.db'}"
     with create_ledger(url) as ledger:
         ledger.grant("passengers", epsilon=Fraction(granted), reason="tests", **terms)
-    return Place(directory=directory, data=data, ledger=url, store=str(directory / "releases"))
+    return Workspace(directory=directory, data=data, ledger=url, store=str(directory / "releases"))
 
 
 def january(table: pa.Table) -> pa.Table:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.plan import StatisticPlan, compile_plan
-from suffice.pipeline.release import NoisyStatistic
-from suffice.pipeline.spec import load_spec
+from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 
 COLUMNLESS = frozenset({"contingency", "naive_bayes", "bayesian_network"})

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import update
 
 from suffice.errors import SufficeError
-from suffice.storage import sql_charges, tables
-from suffice.storage.ledger import ChargeRequest, open_ledger
-from suffice.storage.sql_rows import insert_unless_there
+from suffice.storage.ledger.charge import ChargeRequest
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.ledger.sql import charges, tables
+from suffice.storage.ledger.sql.rows import insert_unless_there
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
@@ -72,7 +73,7 @@ def take_without_condition(connection: Connection, row: Row[Any], window: str, m
 def ask(race: Race, process: int, barrier: Barrier, ended: Any) -> None:
     """Make every attempt of one process."""
     if race.checks_first:
-        vars(sql_charges)["take"] = take_without_condition
+        vars(charges)["take"] = take_without_condition
     ends: dict[str, Counter[str]] = {}
     with open_ledger(race.url) as ledger:
         for dataset in race.datasets:

@@ -10,15 +10,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suffice.storage.ledger import Charge, ChargeRequest, Ledger, create_ledger
-from suffice.storage.parquet import encode_statistic
-from suffice.storage.release_store import ReleaseStore, open_store
+from suffice.storage.ledger.charge import Charge, ChargeRequest
+from suffice.storage.ledger.opening import create_ledger
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import ReleaseStore, open_store
 from support.releases import compose, make_plan, some_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.storage.signing import Signer
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.signatures.signing import Signer
 
 STEPS = ("reserved", "drawing", "written", "staged", "put", "published")
 """What :func:`pay` may stop after, in order."""
@@ -36,7 +38,7 @@ class Books:
     def database(self) -> Path:
         return self.directory / "ledger.db"
 
-    def place(self, charge: Charge) -> Path:
+    def workspace(self, charge: Charge) -> Path:
         return Path(self.store.release_uri(charge.name, charge.window, charge.release_id))
 
 

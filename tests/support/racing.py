@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ObjectExistsError
-from suffice.storage.address import read_address
+from suffice.storage.objects.address import read_address
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.plan import Plan, compile_plan
-from suffice.pipeline.spec import load_spec
-from suffice.storage.manifest import DataFile, compose_manifest
-from suffice.storage.parquet import encode_statistic
-from suffice.storage.release_store import ReleaseStore, open_store
+from suffice.pipeline.spec.plan import Plan, compile_plan
+from suffice.pipeline.spec.spec import load_spec
+from suffice.storage.releases.manifest import DataFile, compose_manifest
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import ReleaseStore, open_store
 from support.making import mapping
 
 if TYPE_CHECKING:

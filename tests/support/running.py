@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice import cli
+from suffice.cli import app
 from support.making import mapping
 
 if TYPE_CHECKING:
-    from support.making import Place
+    from support.making import Workspace
 
 
 class Runner:
@@ -23,7 +23,7 @@ class Runner:
     def text(self, *words: str, status: int = 0) -> str:
         """Run a command that ends with a status, and return what it printed."""
         with pytest.raises(SystemExit) as caught:
-            cli.main(words)
+            app.main(words)
         captured = self.capsys.readouterr()
         assert caught.value.code == status, captured
         return captured.out if status == 0 else captured.out + captured.err
@@ -31,15 +31,15 @@ class Runner:
     def json(self, *words: str, status: int = 0) -> Any:
         """Run a command that ends with a status, and return its one document."""
         with pytest.raises(SystemExit) as caught:
-            cli.main([*words, "--json"])
+            app.main([*words, "--json"])
         captured = self.capsys.readouterr()
         assert caught.value.code == status, captured
         assert captured.err == ""
         return json.loads(captured.out)
 
 
-def spec_file(place: Place, **changes: Any) -> str:
+def spec_file(workspace: Workspace, **changes: Any) -> str:
     """Write the spec of :func:`support.making.mapping` over a place's data, and return its path."""
-    path = place.directory / "release.json"
-    path.write_text(json.dumps(mapping(place.data, **changes)), encoding="utf-8")
+    path = workspace.directory / "release.json"
+    path.write_text(json.dumps(mapping(workspace.data, **changes)), encoding="utf-8")
     return str(path)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.plan import compile_plan
-from suffice.pipeline.spec import load_spec
-from suffice.pipeline.sums import MomentSums
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.statistics.measure import MomentSums
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
-    from suffice.pipeline.plan import StatisticPlan
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 X = {"lower": 2, "upper": 12}
 W = {"lower": "-0.5", "upper": 4}

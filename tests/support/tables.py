@@ -12,8 +12,8 @@ from suffice.pipeline.families.naive_bayes import estimated_tables
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.plan import StatisticPlan
-    from suffice.pipeline.structure import CountTable
+    from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
     Floats: TypeAlias = NDArray[np.float64]
 

@@ -8,21 +8,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from suffice.pipeline.exact import combine
-from suffice.pipeline.reduce import zero_sums
-from suffice.pipeline.shuffle import Round, divide_rows, sum_bucket
+from suffice.pipeline.chunk.exact_sums import combine
+from suffice.pipeline.contribution.unit_key import UnitKey
+from suffice.pipeline.reduce.shuffle import Round, divide_rows, sum_bucket
+from suffice.pipeline.reduce.tree import zero_sums
 from suffice.pipeline.sources import parquet
 from suffice.pipeline.sources.parquet import open_source
-from suffice.pipeline.unit_key import UnitKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from suffice.pipeline.chunk import ChunkJob
-    from suffice.pipeline.exact import Sums
+    from suffice.pipeline.chunk.exact_sums import Sums
+    from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.sources.parquet import Partition
-    from suffice.pipeline.spec import Spec
+    from suffice.pipeline.spec.spec import Spec
 
 KEY = UnitKey.of(bytes(range(48)))
 OTHER_KEY = UnitKey.of(bytes(range(100, 148)))

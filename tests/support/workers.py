@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from suffice.pipeline.chunk import ChunkJob
+from suffice.pipeline.chunk.partition import ChunkJob
 
 
 @dataclass(frozen=True, kw_only=True)

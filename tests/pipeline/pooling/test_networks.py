@@ -11,21 +11,22 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from suffice.pipeline.counts.network import posterior
-from suffice.pipeline.counts.network.posterior import NoisyTables
-from suffice.pipeline.inference import noise_aware_posterior
-from suffice.pipeline.n_prior import Uniform
-from suffice.pipeline.pooling.networks import pooled_network_law
-from suffice.pipeline.pooling.releases import pooled
-from suffice.pipeline.structure import CountTable, Variable
+from suffice.pipeline.engines.network import posterior
+from suffice.pipeline.engines.network.pooled import pooled_network_distribution
+from suffice.pipeline.engines.network.posterior import NoisyTables
+from suffice.pipeline.pooling.pool import pooled
+from suffice.pipeline.pooling.roll_up import roll_up
+from suffice.pipeline.posterior.infer import noise_aware_posterior
+from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.statistics.count_table import CountTable, Variable
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.n_prior import NPrior
-    from suffice.pipeline.pooling.tables import PooledTablesLaw
-    from suffice.pipeline.release import NoisyStatistic
+    from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
     Floats: TypeAlias = NDArray[np.float64]
     Tables: TypeAlias = tuple[list[list[int]], float, NPrior]
@@ -62,7 +63,7 @@ def _short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posterior, "_LEAST_THIN", 1)
 
 
-def law(releases: list[Tables], noise: float = 1.0) -> PooledTablesLaw:
+def distribution(releases: list[Tables], noise: float = 1.0) -> PooledTablesDistribution:
     """One cell, many times over, with so many times its noise believed."""
     data_sets = []
     for tables, scale, n_prior in releases:
@@ -70,8 +71,8 @@ def law(releases: list[Tables], noise: float = 1.0) -> PooledTablesLaw:
             np.tile(np.array(numbers, float).reshape(table.shape), (REPEATS, *[1] * len(table.shape)))
             for numbers, table in zip(tables, CHAIN, strict=True)
         ]
-        data_sets.append(NoisyTables(looks=((counts, noise * scale),), n_prior=n_prior))
-    return pooled_network_law(CHAIN, data_sets, PRIORS)
+        data_sets.append(NoisyTables(observations=((counts, noise * scale),), n_prior=n_prior))
+    return pooled_network_distribution(CHAIN, data_sets, PRIORS)
 
 
 def latent(tables: list[list[int]], scale: float, n_prior: NPrior) -> tuple[Floats, Floats]:
@@ -111,7 +112,7 @@ def enumerated(releases: list[Tables]) -> Floats:
     return expected
 
 
-def distance(found: PooledTablesLaw, expected: Floats) -> float:
+def distance(found: PooledTablesDistribution, expected: Floats) -> float:
     """The largest t statistic of means and mean squares over the repeated cells."""
     mean, sd = found.mean("probability"), found.sd("probability")
     moments = np.concatenate([mean, sd**2 + mean**2], axis=1)
@@ -126,7 +127,7 @@ LIMIT = float(stats.t.isf(FALSE_ALARM / (2 * 20), REPEATS - 1))
 @pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.audit)])
 def test_pooled_moments_equal_enumeration(order: int) -> None:
     """In either order of the releases, with a limit of 14 standard errors of sixteen cells."""
-    assert distance(law(RELEASES[::order]), enumerated(RELEASES)) < LIMIT
+    assert distance(distribution(RELEASES[::order]), enumerated(RELEASES)) < LIMIT
 
 
 def test_half_of_the_noise_is_seen() -> None:
@@ -135,12 +136,12 @@ def test_half_of_the_noise_is_seen() -> None:
     To hide it, sixteen cells would have to scatter eight times as much as they do: a chi squared of 15
     degrees of freedom above 900, with a chance far under 1e-6.
     """
-    assert distance(law(RELEASES, 0.5), enumerated(RELEASES)) > LIMIT
+    assert distance(distribution(RELEASES, 0.5), enumerated(RELEASES)) > LIMIT
 
 
 def test_a_release_that_says_nothing_changes_nothing() -> None:
     blank: Tables = ([[0, 0], [0] * 4, [0] * 4], 1e9, Uniform(0, 4))
-    assert distance(law([RELEASES[0], blank]), enumerated(RELEASES[:1])) < LIMIT
+    assert distance(distribution([RELEASES[0], blank]), enumerated(RELEASES[:1])) < LIMIT
 
 
 def network(nodes: dict[str, Any], rows: list[list[int]], epsilon: str = "1") -> NoisyStatistic:
@@ -153,7 +154,7 @@ def test_a_roll_up_with_hardly_any_noise_is_the_update_with_the_sums() -> None:
     """Three regions of 300, 60 and 600 rows: the probabilities are those of all 960."""
     nodes = {"a": UNION, "b": {**UNION, "parents": ["a"]}, "c": {**UNION, "parents": ["b"]}}
     region = np.array([10, 20, 4, 6, 5, 15, 3, 6, 12, 9])
-    rolled = network(nodes, [(times * region).tolist() for times in (10, 2, 20)], "60").roll_up("region")
+    rolled = roll_up(network(nodes, [(times * region).tolist() for times in (10, 2, 20)], "60"), "region")
     found = rolled.posterior()
     counts = 32 * region.reshape(-1, 2)
     expected = ((1 + counts) / (2 + counts.sum(axis=1, keepdims=True))).ravel()

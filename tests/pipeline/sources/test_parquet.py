@@ -18,7 +18,7 @@ from suffice.pipeline.sources.parquet import open_source, read_batches, read_sch
 from support.hostile import categorical, make_spec, normal
 
 if TYPE_CHECKING:
-    from suffice.pipeline.spec import Spec
+    from suffice.pipeline.spec.spec import Spec
 
 CANARY = "CANARY-7d1f"
 
@@ -192,9 +192,9 @@ def test_damaged_files_fail_with_a_fixed_text(tmp_path: Path, compression: str) 
     healthy = path.read_bytes()
     footer = len(healthy) - 8 - int.from_bytes(healthy[-8:-4], "little")
     outcomes = []
-    for place in rng.integers(4, footer, 60):
+    for workspace in rng.integers(4, footer, 60):
         damaged = bytearray(healthy)
-        damaged[place] ^= 0xFF
+        damaged[workspace] ^= 0xFF
         path.write_bytes(damaged)
         source = open_source(spec_of(path))
         try:

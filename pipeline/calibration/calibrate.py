@@ -1,0 +1,262 @@
+"""Simulation-based calibration: whether 95 % intervals of a release's posteriors hold 95 % of the truths.
+
+For every simulation the parameters are drawn from their prior and a private N from its own, a data set from
+the model, its sums are clipped and rounded as the release's were, and noise of the release's distribution is
+added. The posterior of these is then sampled as a user samples it; that of the same records without clipping
+ignores it. Where model and posterior fit, the rank of the truth among ``DRAWS`` independent draws is uniform
+on ``0..DRAWS``, whatever the problem.
+
+References
+----------
+`talts2018validating`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.calibration.result import DRAWS, Calibration, Ranks
+from suffice.pipeline.calibration.simulated_release import (
+    generative_model_of,
+    require_drawable,
+    require_positive,
+)
+from suffice.pipeline.posterior.infer import posterior_of, require_way_of_clipping
+from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, generator
+from suffice.pipeline.statistics.measure import MomentSums
+from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.priors.record_count import NPrior
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Counts: TypeAlias = NDArray[np.int64]
+    Progress: TypeAlias = Callable[[int, int], None]
+
+SIMULATIONS = 1000
+SLOW_SIMULATIONS = 200
+"""Where posteriors are slow, by MCMC or quadrature: 20 milliseconds to several seconds, twice if clipped."""
+FALSE_ALARM = 1e-3
+_BATCH = 250
+_SLOW_BATCH = 20
+_CHAINS_BATCH = 500
+"""Where the chains of all data sets run side by side: the more of them, the less each costs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """Ranks of the truth over many simulations.
+
+    Attributes
+    ----------
+    clipped, unclipped : tuple of Ranks
+        With clipping as in the release, and of the very same records without.
+    clipped_share : float
+        The share of all simulated records that were clipped.
+    """
+
+    clipped: tuple[Ranks, ...]
+    unclipped: tuple[Ranks, ...]
+    clipped_share: float
+
+
+def calibrate(
+    release: Release,
+    statistic: str,
+    *,
+    where: Mapping[str, object] | None = None,
+    method: str = NOISE_AWARE,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
+    simulations: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Measure whether posteriors of a release's statistic are calibrated, clipping and noise included.
+
+    Everything is simulated from public numbers; it costs no privacy.
+
+    Parameters
+    ----------
+    release : Release
+    statistic : str
+        Its name in the release.
+    where : mapping, optional
+        The cells whose noisy numbers of records the default prior of N rests on; all otherwise.
+    method : {"noise-aware", "plug-in"}
+        As in ``Release.posterior``. The plug-in method is no calibrated one, and this shows by how much.
+    prior : optional
+        Any that ``Release.posterior`` takes. The truth is drawn from it; the family's default otherwise.
+    n_prior : optional
+        A private N is drawn from it, and the posterior is computed under it. By default uniform on
+        ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
+    clipping : {"modelled", "ignored"}
+        As in ``Release.posterior``, of the run with clipping; ignoring it shows what modelling it gains.
+    simulations : int, > 0, optional
+        The more, the smaller the failure that is seen. By default ``SIMULATIONS``, or ``SLOW_SIMULATIONS``
+        where posteriors take MCMC (seconds for several columns) or quadrature of a density (a minute or
+        a few).
+    rng : numpy.random.Generator or int, optional
+        A generator or the seed of one; a fresh one otherwise.
+    progress : callable, optional
+        Told how many of all simulations are done.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where the statistic, the method or a prior does not fit, or too many records would have to be drawn.
+    """
+    if simulations is not None:
+        require_positive("simulations", simulations)
+    chosen = release.statistic(statistic).where(where)
+    require_way_of_clipping(clipping)
+    generative_model = generative_model_of(
+        chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior
+    )
+    generative_model = dataclasses.replace(generative_model, clipping=clipping)
+    if simulations is None:
+        simulations = SLOW_SIMULATIONS if generative_model.is_slow else SIMULATIONS
+    simulated = simulate(generative_model, simulations, generator(rng), progress)
+    return Calibration(
+        statistic=statistic,
+        family=generative_model.plan.family,
+        method=method,
+        prior=str(generative_model.prior),
+        n_prior=str(generative_model.n_prior),
+        epsilon=generative_model.plan.epsilon,
+        simulations=simulations,
+        false_alarm=FALSE_ALARM,
+        clipped_share=simulated.clipped_share,
+        clipped=simulated.clipped,
+        unclipped=simulated.unclipped,
+    )
+
+
+def simulate(
+    generative_model: GenerativeModel,
+    simulations: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> Simulated:
+    """Draw data sets and their noisy sums, and rank each truth among draws of its posterior.
+
+    Parameters
+    ----------
+    generative model : GenerativeModel
+    simulations : int, > 0
+    rng : numpy.random.Generator
+    progress : callable, optional
+        Told how many of all simulations are done.
+
+    Raises
+    ------
+    UsageError
+        Where more than ``MOST_RECORDS`` records would have to be drawn.
+    """
+    sizes = generative_model.sizes(simulations, rng)
+    batch = _batch(generative_model)
+    n_records = sum(sizes.tolist())
+    require_drawable(generative_model, n_records)
+    names: tuple[tuple[str, str | None], ...] = ()
+    parts: list[tuple[Counts, Counts]] = []
+    n_clipped = 0
+    for start in range(0, simulations, batch):
+        size = sizes[start : start + batch]
+        truth = generative_model.truth(len(size), rng)
+        sums = generative_model.sums(truth, size, rng)
+        noise = discrete_laplace(
+            generative_model.scale, (len(size), len(generative_model.plan.components)), rng
+        )
+        seed = int(rng.integers(2**63))  # one for both, so that clipping is all that differs
+        names, clipped = _ranks(generative_model, truth, sums.clipped, noise, np.random.default_rng(seed))
+        unclipped = clipped.copy()
+        differs = np.any(sums.clipped != sums.unclipped, axis=1)
+        if generative_model.family.clipped_record is not None:
+            # Their posteriors differ also where nothing was clipped: that might have been.
+            differs |= np.any(differs)
+        if np.any(differs):
+            free = dataclasses.replace(generative_model, clipping=IGNORED)
+            _, unclipped[differs] = _ranks(
+                free, truth[differs], sums.unclipped[differs], noise[differs], np.random.default_rng(seed)
+            )
+        n_clipped += sums.n_clipped
+        parts.append((clipped, unclipped))
+        if progress is not None:
+            progress(start + len(size), simulations)
+    runs = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    with_clipping, without = (
+        tuple(
+            Ranks(
+                parameter=parameter, category=category, counts=tuple(np.bincount(column, minlength=DRAWS + 1))
+            )
+            for (parameter, category), column in zip(names, run.T, strict=True)
+        )
+        for run in runs
+    )
+    return Simulated(clipped=with_clipping, unclipped=without, clipped_share=n_clipped / max(n_records, 1))
+
+
+def _batch(generative_model: GenerativeModel) -> int:
+    """Return how many posteriors are worked out at once."""
+    if not generative_model.is_slow:
+        return _BATCH
+    return (
+        _CHAINS_BATCH
+        if isinstance(generative_model.family.measure(generative_model.entry), MomentSums)
+        else _SLOW_BATCH
+    )
+
+
+def _names(posterior: Posterior) -> tuple[tuple[str, str | None], ...]:
+    """Name the entries of all parameters: with their component, ``mean[x]``, or beside their category."""
+    if not posterior.components:
+        return tuple(product(posterior.parameters, posterior.categories or (None,)))
+    return tuple(
+        (parameter if component is None else f"{parameter}[{component}]", None)
+        for parameter in posterior.parameters
+        for component in posterior.components.get(parameter, (None,))
+    )
+
+
+def _ranks(
+    generative_model: GenerativeModel,
+    truth: Floats,
+    sums: NDArray[np.object_],
+    noise: Counts,
+    rng: np.random.Generator,
+) -> tuple[tuple[tuple[str, str | None], ...], Counts]:
+    """Names of the parameters, and the truths' ranks among posterior draws, (n_simulations, n_parameters)."""
+    posterior = posterior_of(
+        generative_model.noisy(sums, noise),
+        method=generative_model.method,
+        prior=generative_model.prior,
+        n_prior=generative_model.believed_n_prior,
+        clipping=generative_model.clipping,
+    )
+    drawn = posterior.sample(DRAWS, rng)
+    names = _names(posterior)
+    draws = np.concatenate(
+        [drawn[parameter].reshape(DRAWS, len(truth), -1) for parameter in posterior.parameters], axis=2
+    )
+    true = truth.reshape(len(truth), -1)
+    # Where float64 cannot tell truth and draws apart, their order is a matter of chance.
+    ties = np.sum(draws == true, axis=0)
+    return names, np.sum(draws < true, axis=0) + rng.integers(0, ties, endpoint=True)

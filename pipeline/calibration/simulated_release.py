@@ -1,0 +1,241 @@
+"""The generative model of a released statistic: how its data, sums and noise come about, for simulations."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.posterior.matching import draw
+from suffice.pipeline.posterior.posterior import MODELLED, NOISE_AWARE
+from suffice.pipeline.posterior.predictive import Model
+from suffice.pipeline.priors.mixtures import AnyDensity
+from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.statistics.measure import CodeCounts
+from suffice.pipeline.statistics.sensitivity import Design
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.families.shared.contract import Family
+    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.priors.mixtures import Mixture
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Counts: TypeAlias = NDArray[np.int64]
+
+MOST_RECORDS = 10**10
+"""Records that a simulation may have to draw one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerativeModel:
+    """How data sets and their noisy sums come about, and how their posteriors are computed.
+
+    Attributes
+    ----------
+    entry : StatisticSpec
+        The statistic's entry in the spec.
+    plan : StatisticPlan
+        What the posterior believes of the components and their noise.
+    scale : float
+        Of the noise that is simulated; that of the plan but for experiments.
+    public_n : int or None
+        The number of records, where it is public.
+    max_total_rows : int
+        As in ``NoisyStatistic``.
+    method : str
+        Of the posterior.
+    prior : Prior, Mixture, Density, Independent or JointDensity
+        The truth is drawn from it, and the posterior starts from it.
+    n_prior : NPrior
+        The number of records is drawn from it.
+    believed_n_prior : NPrior or None
+        What the posterior believes of N; None where it has no use for a prior of N.
+    clipping : str
+        Whether the posterior models clipping, where it can.
+    """
+
+    entry: StatisticSpec
+    plan: StatisticPlan
+    scale: float
+    public_n: int | None
+    max_total_rows: int
+    method: str
+    prior: Prior | Mixture | AnyDensity
+    n_prior: NPrior
+    believed_n_prior: NPrior | None
+    clipping: str = MODELLED
+
+    @property
+    def family(self) -> Family:
+        """The statistic's family."""
+        return FAMILIES[self.plan.family]
+
+    def truth(self, size: int, rng: np.random.Generator) -> Floats:
+        """Draw parameters from the prior, a row a data set."""
+        return draw(self.prior, self.family, self.plan.parameters, size, rng)
+
+    def sizes(self, size: int, rng: np.random.Generator) -> Counts:
+        """Draw numbers of records from their prior, as far as the posterior believes them possible."""
+        drawn = self.n_prior.sample(size, rng)
+        least = 0 if self.believed_n_prior is None else self.family.least_rows(self.plan.parameters)
+        while np.any(few := drawn < least):
+            drawn[few] = self.n_prior.sample(int(np.count_nonzero(few)), rng)
+        return drawn
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether every posterior takes a good part of a second: by MCMC, or by quadrature of a density."""
+        by_quadrature = isinstance(self.prior, AnyDensity)
+        return self.method == NOISE_AWARE and (by_quadrature or self.family.by_mcmc(self.plan.parameters))
+
+    def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
+        """Draw data sets with these parameters and numbers of records, and sum them.
+
+        Raises
+        ------
+        UsageError
+            Where no data of the family can be simulated.
+        """
+        if self.family.simulate is None:
+            raise _not_simulated(self.plan)
+        return self.family.simulate(self.entry, truth, sizes, rng)
+
+    def noisy(self, sums: NDArray[np.object_], noise: Counts) -> NoisyStatistic:
+        """Return exact sums with noise on their components, as a release states them."""
+        totals = self.family.totals(self.entry, self.plan.design, sums)
+        return NoisyStatistic(
+            plan=self.plan,
+            values=np.clip(totals + noise.astype(object), *self.plan.value_limits),
+            groups={},
+            public_n=self.public_n,
+            max_total_rows=self.max_total_rows,
+        )
+
+
+def generative_model_of(
+    statistic: NoisyStatistic,
+    entry: Mapping[str, Any],
+    method: str = NOISE_AWARE,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+) -> GenerativeModel:
+    """Return the generative model of a released statistic, from its plan and its entry in the canonical plan.
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where no data of the family can be simulated, or the method or a prior does not fit.
+    """
+    plan = statistic.plan
+    family = FAMILIES[plan.family]
+    if family.simulate is None:
+        raise _not_simulated(plan)
+    spec = Model.of(statistic, entry).entry
+    if family.block(spec, plan.design is Design.MINIMAL).components != plan.components:
+        message = (
+            f"{plan.name} was released by a suffice whose components were others: it cannot be simulated"
+        )
+        raise UsageError(message)
+    drawn_from = _n_prior(statistic, n_prior)
+    believed = None if plan.design is Design.MINIMAL or method != NOISE_AWARE else drawn_from
+    cell = dataclasses.replace(
+        statistic,
+        values=statistic.values[:1],
+        groups={column: keys[:1] for column, keys in statistic.groups.items()},
+    )
+    # The posterior of a real cell: what is wrong with the method or the prior is said before any simulation.
+    posterior = posterior_of(cell, method=method, prior=prior, n_prior=believed)
+    return GenerativeModel(
+        entry=spec,
+        plan=plan,
+        scale=plan.scale,
+        public_n=statistic.public_n,
+        max_total_rows=statistic.max_total_rows,
+        method=method,
+        prior=posterior.prior,
+        n_prior=drawn_from,
+        believed_n_prior=believed,
+    )
+
+
+def require_drawable(generative_model: GenerativeModel, n_records: int) -> None:
+    """Refuse more than ``MOST_RECORDS`` records, unless they are drawn as counts.
+
+    Raises
+    ------
+    UsageError
+        Naming the ways out.
+    """
+    if n_records > MOST_RECORDS and not isinstance(
+        generative_model.family.measure(generative_model.entry), CodeCounts
+    ):
+        message = (
+            f"{n_records} records would have to be drawn, more than {MOST_RECORDS}: ask for fewer "
+            "simulations or fewer records each"
+        )
+        raise UsageError(message)
+
+
+def require_positive(name: str, value: object) -> None:
+    """Refuse what is no integer above 0.
+
+    Raises
+    ------
+    UsageError
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        message = f"{name} must be an integer above 0, not {value!r}"
+        raise UsageError(message)
+
+
+def default_n_prior(statistic: NoisyStatistic) -> Uniform:
+    """Return the uniform prior on ``0..2 N0``, N0 the median noisy number of records, at least 1.
+
+    Raises
+    ------
+    UsageError
+        Where the statistic does not tell the number of records.
+    """
+    plan = statistic.plan
+    maps = [quantity for quantity in plan.quantities if quantity.name == "n"]
+    if maps:
+        rows = statistic.estimates(maps[0])
+    elif plan.partition_total is not None:
+        rows = np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total
+    else:
+        message = f"{plan.name} does not tell the number of records: give a prior of N"
+        raise UsageError(message)
+    n = float(np.median(rows))
+    return Uniform(0, 2 * max(1, round(n)))
+
+
+def _not_simulated(plan: StatisticPlan) -> UsageError:
+    message = f"{plan.name} is {plan.family}, of which no data can be simulated yet"
+    return UsageError(message)
+
+
+def _n_prior(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:
+    if statistic.plan.design is Design.MINIMAL:
+        if n_prior is not None:
+            message = f"N is public in this release ({statistic.public_n}): leave the prior of N out"
+            raise UsageError(message)
+        return Fixed(statistic.known_n)
+    if n_prior is None:
+        return default_n_prior(statistic)
+    if isinstance(n_prior, str):
+        return parse_n_prior(n_prior)
+    return n_prior if isinstance(n_prior, Reciprocal | Uniform | Fixed) else Fixed(n_prior)

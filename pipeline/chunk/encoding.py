@@ -1,0 +1,114 @@
+"""A column's values as codes of a public domain.
+
+What cannot be compared with the domain's keys, is null or is not declared gets one code, `missing`; no
+value of any type is ever an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from suffice.pipeline.chunk import kernels
+from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Listed, Sparse, lookup
+from suffice.pipeline.sources.arrow_arrays import comparable, fixed_width, validity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.chunk.domain_lookup import Codes
+    from suffice.pipeline.declaration.domains import Domain
+
+
+class Encoder:
+    """The codes of one column in one domain; lives for one task.
+
+    Parameters
+    ----------
+    domain : Domain
+        The declared keys: codes ``0..len(domain)-1``.
+    missing : int
+        The code of null and of every value that is not declared; -1 where such a row does not enter.
+    """
+
+    def __init__(self, domain: Domain, missing: int = -1) -> None:
+        self._domain = domain
+        self._missing = missing
+        self._dictionary: pa.Array | None = None
+        self._dictionary_codes = self._all_missing(1)
+
+    def codes(self, column: pa.Array) -> Codes:
+        """Return one code per row of an Arrow array, shape (n_rows,), int32."""
+        if pa.types.is_null(column.type) or not len(column):
+            return self._all_missing(len(column))
+        if pa.types.is_dictionary(column.type):
+            column, codes = column.indices, self._codes_by_index(column)
+        else:
+            codes = self._codes_by_value(column)
+        if column.null_count:
+            kernels.fill_nulls(codes, *validity(column), self._missing)
+        return codes
+
+    def _all_missing(self, size: int) -> Codes:
+        return np.full(size, self._missing, np.int32)
+
+    def _codes_by_index(self, column: pa.DictionaryArray) -> Codes:
+        codes = np.empty(len(column), np.int32)
+        indices = fixed_width(column.indices).astype(np.int32, copy=False)
+        kernels.gather(indices, self._codes_of_dictionary(column.dictionary), codes)
+        return codes
+
+    def _codes_of_dictionary(self, dictionary: pa.Array) -> Codes:
+        """Return the codes of a dictionary's entries, and `missing` last.
+
+        Within a row group each batch's dictionary begins with the last one's: only new entries are
+        looked up.
+        """
+        known = 0
+        last = self._dictionary
+        if last is not None and last.equals(dictionary.slice(0, len(last))):
+            known = len(last)
+        if last is None or known < max(len(dictionary), len(last)):
+            fresh = self.codes(dictionary.slice(known))
+            old = self._dictionary_codes[:known]
+            self._dictionary_codes = np.concatenate([old, fresh, self._all_missing(1)])
+            self._dictionary = dictionary
+        return self._dictionary_codes
+
+    def _codes_by_value(self, column: pa.Array) -> Codes:
+        column = comparable(column)
+        found = lookup(self._domain, column.type)
+        if isinstance(found, Listed):
+            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), len(found.codes))
+            codes: Codes = np.append(found.codes, np.int32(self._missing))[positions.to_numpy()]
+            return codes
+        values, is_integer = _int64(column, found)
+        codes = np.empty(len(column), np.int32)
+        if isinstance(found, Dense):
+            kernels.look_up(values, found.first, found.codes, self._missing, codes)
+        else:
+            kernels.search(values, found.keys, found.codes, self._missing, codes)
+        if is_integer is not None:
+            codes[~is_integer] = self._missing
+        return codes
+
+
+def _int64(column: pa.Array, found: Dense | Sparse) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    """Return values as the int64 numbers that a lookup compares, and which of them are comparable."""
+    if pa.types.is_boolean(column.type):
+        return fixed_width(pc.cast(column, pa.uint8())).astype(np.int64), None
+    values = fixed_width(column)
+    if column.type == pa.uint64():
+        return (values ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64), None
+    if not pa.types.is_floating(column.type):
+        values = values.astype(np.int64, copy=False)
+        return (values // found.divisor if found.divisor > 1 else values), None
+    numbers = values.astype(np.float64, copy=False)
+    if isinstance(found, Sparse) and found.of_bits:
+        return (numbers + 0.0).view(np.int64), None
+    with np.errstate(invalid="ignore"):
+        integers = numbers.astype(np.int64)
+    return integers, (integers == numbers) & (numbers < 2.0**63)

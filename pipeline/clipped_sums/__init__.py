@@ -1,1 +1,0 @@
-"""Posteriors of counts that were clipped to a public bound, by the law of sums of clipped records."""

@@ -1,0 +1,195 @@
+"""The unit of every row as two 64-bit words: equal exactly where the values are.
+
+Integers, floating-point numbers, booleans, dates and timestamps are written out exactly. Texts, and decimals
+that are no 64-bit integer, are hashed to 128 bits under a secret key of the run. Equal values have
+equal words in whatever type a file stores them: 5 as int32, int64, float or decimal; a text plain or in a
+dictionary; an instant in any unit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import types
+
+from suffice.pipeline.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.contribution.siphash import hash_texts
+from suffice.pipeline.sources.arrow_arrays import fixed_width
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Words: TypeAlias = NDArray[np.uint64]
+    Nulls: TypeAlias = NDArray[np.bool_]
+
+_INTEGER, _UNSIGNED, _FRACTION, _INSTANT = 0, 1, 2, 3
+"""The second word of units that are written out; an instant's begins with its nanoseconds."""
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_MILLISECONDS_PER_DAY = 86_400_000
+_WIDEST = pa.decimal256(76, 38)
+_LARGEST = 2.0**63
+_2_63 = np.uint64(2**63)
+
+
+class UnitReader:
+    """The unit of every row; lives for one task.
+
+    Parameters
+    ----------
+    column : str
+        The column whose values are the units.
+    key : (int, int)
+        The secret key of hashes.
+    """
+
+    def __init__(self, column: str, key: tuple[int, int]) -> None:
+        self._column = column
+        self._key = key
+        self._dictionary: pa.Array | None = None
+        self._of_dictionary = np.zeros((1, 2), np.uint64), np.ones(1, np.bool_)
+
+    def read(self, batch: pa.RecordBatch) -> tuple[Words, Nulls]:
+        """Return the units of a batch, shape (n_rows, 2), uint64, and which are null, shape (n_rows,)."""
+        return self._units(batch.column(self._column))
+
+    def _units(self, column: pa.Array) -> tuple[Words, Nulls]:
+        if pa.types.is_null(column.type):
+            return np.zeros((len(column), 2), np.uint64), np.ones(len(column), np.bool_)
+        if pa.types.is_dictionary(column.type):
+            return self._by_index(column)
+        nulls = np.zeros(len(column), np.bool_)
+        if column.null_count:
+            nulls = pc.is_null(column).to_numpy(zero_copy_only=False)
+        words, more_nulls = _words(column, self._key)
+        return words, nulls if more_nulls is None else nulls | more_nulls
+
+    def _by_index(self, column: pa.DictionaryArray) -> tuple[Words, Nulls]:
+        words, nulls = self._of(column.dictionary)
+        indices = pc.fill_null(pc.cast(column.indices, pa.int64()), len(nulls) - 1).to_numpy()
+        return words[indices], nulls[indices]
+
+    def _of(self, dictionary: pa.Array) -> tuple[Words, Nulls]:
+        """Return the units of a dictionary's entries, and a null last.
+
+        Within a row group each batch's dictionary begins with the last one's: only new entries are hashed.
+        """
+        last, (words, nulls) = self._dictionary, self._of_dictionary
+        known = 0
+        if last is not None and last.equals(dictionary.slice(0, len(last))):
+            known = len(last)
+        if last is None or known < max(len(dictionary), len(last)):
+            fresh, are_null = self._units(dictionary.slice(known))
+            words = np.concatenate([words[:known], fresh, np.zeros((1, 2), np.uint64)])
+            nulls = np.concatenate([nulls[:known], are_null, np.ones(1, np.bool_)])
+            self._dictionary, self._of_dictionary = dictionary, (words, nulls)
+        return words, nulls
+
+
+def _words(column: pa.Array, key: tuple[int, int]) -> tuple[Words, Nulls | None]:
+    """Return the units of an array that is no dictionary, and which of them are nulls beside Arrow's."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return _of_floats(fixed_width(column).astype(np.float64, copy=False))
+    if pa.types.is_decimal(kind):
+        return _of_decimals(column, key), None
+    if pa.types.is_timestamp(kind):
+        return _of_instants(fixed_width(column), _PER_SECOND[kind.unit]), None
+    if pa.types.is_boolean(kind):
+        column = pc.cast(column, pa.uint8())
+    elif pa.types.is_date64(kind):
+        return _written_out(fixed_width(column) // _MILLISECONDS_PER_DAY), None
+    elif not pa.types.is_date(kind) and not pa.types.is_integer(kind):
+        return _hashed_texts(column, key), None
+    return _written_out(fixed_width(column)), None
+
+
+def _written_out(values: NDArray[np.integer]) -> Words:
+    words = np.zeros((len(values), 2), np.uint64)
+    if values.dtype == np.uint64:
+        words[:, 0] = values
+        words[:, 1] = np.where(values >> np.uint64(63), _UNSIGNED, _INTEGER)
+    else:
+        words[:, 0] = values.astype(np.int64, copy=False).view(np.uint64)
+    return words
+
+
+def _of_floats(values: NDArray[np.float64]) -> tuple[Words, Nulls]:
+    """A whole number is that integer; NaN is null; minus zero is zero."""
+    words = np.empty((len(values), 2), np.uint64)
+    is_signed = (values == np.floor(values)) & (values >= -_LARGEST) & (values < _LARGEST)
+    is_unsigned = (values == np.floor(values)) & (values >= _LARGEST) & (values < 2 * _LARGEST)
+    words[:, 0] = values.view(np.uint64)
+    words[:, 1] = _FRACTION
+    words[is_signed, 0] = values[is_signed].astype(np.int64).view(np.uint64)
+    words[is_signed, 1] = _INTEGER
+    words[is_unsigned, 0] = values[is_unsigned].astype(np.uint64)
+    words[is_unsigned, 1] = _UNSIGNED
+    return words, np.isnan(values)
+
+
+def _of_instants(values: NDArray[np.int64], per_second: int) -> Words:
+    seconds, rest = np.divmod(values, per_second)
+    words = np.empty((len(values), 2), np.uint64)
+    words[:, 0] = seconds.view(np.uint64)
+    words[:, 1] = (rest * (10**9 // per_second)).view(np.uint64) << np.uint64(2) | np.uint64(_INSTANT)
+    return words
+
+
+def _of_decimals(column: pa.Array, key: tuple[int, int]) -> Words:
+    """A whole number of 64 bits is that integer; any other is hashed at 38 fractional digits."""
+    if column.type.precision <= 18 and column.type.scale == 0:
+        return _written_out(fixed_width(pc.cast(column, pa.int64())))
+    wide = pc.cast(column, _WIDEST)
+    data = np.frombuffer(wide.buffers()[1], np.uint8, count=32 * len(wide), offset=32 * wide.offset)
+    words = np.empty((len(wide), 2), np.uint64)
+    hash_texts(np.arange(len(wide) + 1, dtype=np.int64) * 32, data, *key, words)
+    _write_whole_decimals(data.view(np.uint64).reshape(-1, 4), words)
+    return words
+
+
+@compiled(read_only(types.uint64, 2), writable(types.uint64, 2))
+def _write_whole_decimals(wide: Words, words: Words) -> None:
+    """Write out what is a whole number of 64 bits, given 256-bit multiples of 10^-38.
+
+    Arrow's division of such numbers is wrong near 2^64 (in version 26.0), so it is done by hand.
+    """
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    limbs = np.empty(8, np.uint64)
+    for row in range(len(wide)):
+        is_negative = wide[row, 3] >> np.uint64(63) == 1
+        carry = np.uint64(1)
+        for position in range(8):
+            limb = (wide[row, position >> 1] >> (half if position & 1 else np.uint64(0))) & low
+            if is_negative:
+                limb = (limb ^ low) + carry
+                carry = limb >> half
+            limbs[position] = limb & low
+        is_whole = True
+        for division in range(5):  # by 10^9 four times, and by 10^2
+            divisor = np.uint64(10**9) if division < 4 else np.uint64(100)
+            rest = np.uint64(0)
+            for position in range(7, -1, -1):
+                dividend = (rest << half) | limbs[position]
+                limbs[position] = dividend // divisor
+                rest = dividend % divisor
+            is_whole &= rest == 0
+        for position in range(2, 8):
+            is_whole &= limbs[position] == 0
+        number = (limbs[1] << half) | limbs[0]
+        if is_whole and (not is_negative or number <= _2_63):
+            words[row, 0] = ~number + np.uint64(1) if is_negative else number
+            words[row, 1] = _UNSIGNED if number >= _2_63 and not is_negative else _INTEGER
+
+
+def _hashed_texts(column: pa.Array, key: tuple[int, int]) -> Words:
+    if not pa.types.is_large_string(column.type):
+        column = pc.cast(column, pa.large_string())
+    _, offsets, data = column.buffers()
+    words = np.empty((len(column), 2), np.uint64)
+    ends = np.frombuffer(offsets, np.int64, count=len(column) + 1, offset=8 * column.offset)
+    hash_texts(ends, np.frombuffer(data or b"", np.uint8), *key, words)
+    return words

@@ -1,0 +1,377 @@
+"""Field types of the spec: every scalar arrives as text and is converted here, by field."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationInfo
+
+from suffice.pipeline.declaration.domains import (
+    MOST_CELLS,
+    Domain,
+    DomainKind,
+    Every,
+    duplicate,
+    period_labels,
+)
+from suffice.pipeline.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
+_STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_LARGEST_BOUND = Fraction(10) ** 150
+"""Squares of a bounded column must stay finite in float64."""
+LARGEST_COUNT = 10**9
+"""Lattice values are 32-bit integers."""
+FEWEST_BITS = 2
+MOST_BITS = 24
+RESERVED = frozenset(
+    [
+        "component",
+        "value",
+        "estimate",
+        "quantity",
+        "category",
+        "parameter",
+        "draw",
+        "mean",
+        "sd",
+        "lower",
+        "upper",
+        "noise_sd",
+        "table",
+    ]
+)
+"""Columns of tables and draws that no group and no variable may be called like."""
+
+
+class SpecModel(BaseModel):
+    """Base of the spec's models: unknown keys are refused, nothing changes after reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StatisticSpec(SpecModel):
+    """What every statistic states, whatever its family."""
+
+    family: str
+    share: Share = Fraction(1)
+
+
+class ColumnSpec(StatisticSpec):
+    """A statistic of one column."""
+
+    column: Column
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        message = "needs one value, not a list or a mapping"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    return value
+
+
+def _mapping(value: object, keys: set[str], form: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != keys:
+        message = f"must be written as {form}"
+        raise ValueError(message)
+    return value
+
+
+def _column(value: object) -> str:
+    text = _text(value)
+    if not text or not text.isprintable() or len(text) > 255:
+        message = "a column name is 1 to 255 printable characters"
+        raise ValueError(message)
+    return text
+
+
+def _name(value: object) -> str:
+    text = _text(value)
+    if not _NAME.fullmatch(text):
+        message = f"{text!r} does not match [a-z0-9][a-z0-9_.-]{{0,62}}"
+        raise ValueError(message)
+    return text
+
+
+def statistic_name(text: str) -> str:
+    """Check a statistic's name, which is also its file's."""
+    if not _STATISTIC.fullmatch(text):
+        message = f"the statistic name {text!r} does not match [A-Za-z0-9][A-Za-z0-9_.-]{{0,62}}"
+        raise ValueError(message)
+    return text
+
+
+def label_name(kind: str, text: str) -> str:
+    """Check a name that stands beside those of a release's own columns: a group's, or a variable's."""
+    if text in RESERVED:
+        message = f"the {kind} name {text!r} is reserved for a column of the release"
+        raise ValueError(message)
+    if not text.isprintable() or not text or "=" in text:
+        message = f"the {kind} name {text!r} needs printable characters and no '='"
+        raise ValueError(message)
+    return text
+
+
+def _integer(value: object) -> int:
+    text = _text(value)
+    if not _INTEGER.fullmatch(text):
+        message = f"{text!r} is not an integer"
+        raise ValueError(message)
+    return int(text)
+
+
+def _bound(value: object) -> Fraction:
+    number = parse_decimal(_text(value))
+    if number and not 1 / _LARGEST_BOUND <= abs(number) <= _LARGEST_BOUND:
+        message = f"{value!r} is too large or too small: a magnitude lies between 10^-150 and 10^150, or is 0"
+        raise ValueError(message)
+    return number
+
+
+def _share(value: object) -> Fraction:
+    share = parse_decimal(_text(value))
+    if not Fraction(1, 10**6) <= share <= 10**6:
+        message = f"a share lies between 0.000001 and 1000000, not {value!r}"
+        raise ValueError(message)
+    return share
+
+
+def _boolean(value: object) -> bool:
+    text = _text(value)
+    if text not in {"true", "false"}:
+        message = f"{text!r} is neither true nor false"
+        raise ValueError(message)
+    return text == "true"
+
+
+def _every(value: object) -> Every:
+    text = _text(value)
+    if text not in set(Every):
+        message = f"{text!r} is not one of day, month, year"
+        raise ValueError(message)
+    return Every(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Nulls:
+    """What a null counts as: a public value, or nothing where `value` is None."""
+
+    value: Fraction | None = None
+
+    def canonical(self) -> object:
+        """Return the policy as it stands in the canonical plan."""
+        return "drop" if self.value is None else {"value": format_number(self.value)}
+
+
+def _nulls(value: object) -> Nulls:
+    if value == "drop":
+        return Nulls()
+    mapping = _mapping(value, {"value"}, "drop, or as {value: v}")
+    text = {"true": "1", "false": "0"}.get(_text(mapping["value"]), _text(mapping["value"]))
+    return Nulls(_bound(text))
+
+
+class UnitNulls(StrEnum):
+    """What becomes of rows whose unit is null.
+
+    ``drop``: they enter nothing. ``own_unit``: each is a unit of its own.
+    """
+
+    DROP = "drop"
+    OWN_UNIT = "own_unit"
+
+
+def _unit_nulls(value: object) -> UnitNulls:
+    if not isinstance(value, str) or value not in set(UnitNulls):
+        message = f"{value!r} is neither drop nor own_unit"
+        raise ValueError(message)
+    return UnitNulls(value)
+
+
+def _listed(keys: list[str]) -> Domain:
+    if not keys:
+        message = "the domain is empty: declare at least one entry"
+        raise ValueError(message)
+    pair = duplicate(keys)
+    if pair is not None:
+        message = f"the entries {pair[0]!r} and {pair[1]!r} are duplicates, as text or as numbers"
+        raise ValueError(message)
+    return Domain(kind=DomainKind.LIST, keys=tuple(keys))
+
+
+def _read_entries(name: str, directory: Path, column: str) -> list[str]:
+    try:
+        with (directory / name).open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.reader(file, strict=True) if row]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        message = f"the domain file {name!r} beside the spec cannot be read as UTF-8 CSV"
+        raise ValueError(message) from None
+    if any(len(row) != 1 for row in rows):
+        message = f"the domain file {name!r} needs one column: one entry a line"
+        raise ValueError(message)
+    entries = [row[0] for row in rows]
+    return entries[1:] if entries[:1] == [column] else entries
+
+
+def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
+    """Read a domain: a list, ``{range: [a, b]}``, ``{from, to, every}`` or ``{file: name.csv}``.
+
+    Parameters
+    ----------
+    value : object
+        The domain as read: texts in lists and mappings.
+    directory : Path
+        Where the spec stands; domain files are read from beside it.
+    column : str
+        A domain file may begin with this name as its header.
+
+    Raises
+    ------
+    ValueError
+        Naming the rule and the value.
+    """
+    if isinstance(value, list):
+        return _listed([_text(entry) for entry in value])
+    if isinstance(value, dict) and set(value) == {"range"}:
+        ends = value["range"]
+        if not isinstance(ends, list) or len(ends) != 2:
+            message = "a range is written as {range: [first, last]}"
+            raise ValueError(message)
+        first, last = (_integer(end) for end in ends)
+        if not -(2**63) <= first <= last < 2**63 - 1:
+            message = f"the range [{first}, {last}] is empty or leaves int64"
+            raise ValueError(message)
+        if last - first >= MOST_CELLS:
+            message = f"the range has {last - first + 1} keys; at most {MOST_CELLS} cells are released"
+            raise ValueError(message)
+        return Domain(kind=DomainKind.RANGE, keys=range(first, last + 1))
+    if isinstance(value, dict) and set(value) == {"from", "to", "every"}:
+        every = _every(value["every"])
+        return Domain(
+            kind=DomainKind.PERIOD,
+            keys=period_labels(_text(value["from"]), _text(value["to"]), every),
+            every=every,
+        )
+    if isinstance(value, dict) and set(value) == {"file"}:
+        return _listed(_read_entries(_text(value["file"]), directory, column))
+    message = "a domain is a list, {range: [first, last]}, {from: a, to: b, every: month} or {file: name.csv}"
+    raise ValueError(message)
+
+
+def _domain(value: object, info: ValidationInfo) -> Domain:
+    directory = (info.context or {}).get("directory", Path())
+    return parse_domain(value, directory=directory, column=str(info.data.get("column", "")))
+
+
+def _below_2_53(value: int) -> int:
+    if abs(value) >= 2**53:
+        message = "must be below 2^53"
+        raise ValueError(message)
+    return value
+
+
+def _positive(value: Fraction) -> Fraction:
+    if value <= 0:
+        message = f"must be above 0, not {format_number(value)}"
+        raise ValueError(message)
+    return value
+
+
+def _count(value: int) -> int:
+    if not 1 <= value <= LARGEST_COUNT:
+        message = f"lies in 1..{LARGEST_COUNT}, not {value}"
+        raise ValueError(message)
+    return value
+
+
+def _lattice_bits(value: int) -> int:
+    if not FEWEST_BITS <= value <= MOST_BITS:
+        message = f"lattice_bits lies in {FEWEST_BITS}..{MOST_BITS}, not {value}"
+        raise ValueError(message)
+    return value
+
+
+def _moment_weight(value: object) -> Fraction:
+    weight = parse_decimal(_text(value))
+    if not Fraction(1, 2) <= weight <= 1 << MOST_BITS or (
+        weight != Fraction(1, 2) and weight.denominator != 1
+    ):
+        message = f"a moment weight is a power of two from 0.5 to 2^lattice_bits, not {value!r}"
+        raise ValueError(message)
+    if weight.numerator & (weight.numerator - 1):
+        message = f"a moment weight is a power of two, not {value!r}"
+        raise ValueError(message)
+    return weight
+
+
+Text = Annotated[str, PlainValidator(_text)]
+Column = Annotated[str, PlainValidator(_column)]
+Name = Annotated[str, PlainValidator(_name)]
+Integer = Annotated[int, PlainValidator(_integer), AfterValidator(_below_2_53)]
+Bound = Annotated[Fraction, PlainValidator(_bound)]
+Positive = Annotated[Fraction, PlainValidator(_bound), AfterValidator(_positive)]
+Count = Annotated[int, PlainValidator(_integer), AfterValidator(_count)]
+LatticeBits = Annotated[int, PlainValidator(_integer), AfterValidator(_lattice_bits)]
+MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
+Share = Annotated[Fraction, PlainValidator(_share)]
+Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(_text(value)))]
+Boolean = Annotated[bool, PlainValidator(_boolean)]
+EveryField = Annotated[Every, PlainValidator(_every)]
+NullsField = Annotated[Nulls, PlainValidator(_nulls)]
+DomainField = Annotated[Domain, PlainValidator(_domain)]
+
+
+class ColumnUnit(SpecModel):
+    """A privacy unit: all rows with one value of a column, of which at most `max_rows` enter."""
+
+    column: Column
+    max_rows: Count
+    nulls: Annotated[UnitNulls, PlainValidator(_unit_nulls)] = UnitNulls.DROP
+
+    def bound(self) -> dict[str, Any]:
+        """Return what is stated of the unit beside its column, wherever a guarantee is stated."""
+        return {"max_rows": self.max_rows, "unit_nulls": str(self.nulls)}
+
+    def __str__(self) -> str:
+        without = "enter nothing" if self.nulls is UnitNulls.DROP else "are a unit each"
+        return f"at most {self.max_rows} rows of each; rows without one {without}"
+
+
+StatisticSpec.model_rebuild()
+ColumnSpec.model_rebuild()
+
+
+def canonical(value: object) -> object:
+    """Return a spec's value as the canonical plan holds it: numbers as decimal text, defaults filled.
+
+    What a statistic may leave unstated, and does, is left out.
+
+    Raises
+    ------
+    TypeError
+        For a type that the canonical plan has no form for.
+    """
+    if isinstance(value, SpecModel):
+        stated = {name: getattr(value, name) for name in type(value).model_fields}
+        if isinstance(value, StatisticSpec):
+            stated = {name: entry for name, entry in stated.items() if entry is not None}
+        return {name: canonical(entry) for name, entry in stated.items()}
+    if isinstance(value, Domain | Nulls):
+        return value.canonical()
+    if isinstance(value, dict):
+        return {str(key): canonical(entry) for key, entry in value.items()}
+    if isinstance(value, bool | tuple) or value is None:
+        return [canonical(entry) for entry in value] if isinstance(value, tuple) else value
+    if isinstance(value, int | Fraction):
+        return format_number(value)
+    if isinstance(value, str):
+        return str(value)
+    message = f"no canonical form for {type(value).__name__}"
+    raise TypeError(message)

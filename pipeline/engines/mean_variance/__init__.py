@@ -1,0 +1,6 @@
+"""Posteriors of a mean and a variance under any prior of both, by quadrature over (mean, log variance).
+
+In: `prior` says where a prior has its mass; `likelihood` is that of one data set.
+Out: `distribution`, the posterior on the `panels` that divide the plane; `product` of several data sets.
+May import: engines/normal and below.
+"""

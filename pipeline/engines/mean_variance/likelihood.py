@@ -1,0 +1,146 @@
+r"""The likelihood of a mean and a variance behind noisy sums: a sum over what the rows may have been.
+
+With m the mean and E the mean square deviation of N rows, :math:`\lambda = \log \sigma^2` and
+:math:`\alpha = (N - 1) / 2`,
+
+.. math::
+    p(y \mid \mu, \lambda) = \sum_N \pi(N) \int p(y \mid N, m, E)\,
+        N(m; \mu, e^\lambda / N)\, \frac{(N E / 2)^\alpha}{\Gamma(\alpha)}
+        e^{-\alpha \lambda - N E e^{-\lambda} / 2} \, dm \, d\log E.
+
+For every N, or the middle of a few where the noise hardly tells them apart, m and log E lie on a grid that
+covers all but e^-depth of the noise, and is as fine as it and the distributions of m and E are. It does not
+depend on any prior. Below a deviation that the noise does not see, the distribution of E is integrated
+exactly. At large variances every part of the sum falls as its number of rows has it fall.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.engines.mean_variance.grids import OUTER, Grid, numbers_of_rows
+from suffice.pipeline.engines.mean_variance.panels import PANELS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.engines.mean_variance.slices import Slice
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+FEW = 8
+"""Numbers of rows up to this may leave a variance without moments."""
+_NUMBERS = 2**19
+_NO_DEVIATION = -4.0
+"""Stands for log E of a single row where positions are looked for."""
+_LARGEST_MEAN, _LEAST_LOG = 1e70, -320.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentRows:
+    """The likelihood of one cell.
+
+    Attributes
+    ----------
+    slices : list of Slice
+    log_empty : float
+        Log likelihood of no rows at all; minus infinity where there must be some.
+    depth : float
+        Nats of noise that the grid covers.
+    """
+
+    slices: list[Slice]
+    log_empty: float
+    depth: float
+
+    @classmethod
+    def of(cls, noisy: NoisyMoments, depth: float, room: float = math.inf) -> Self:
+        """Lay out the grids of the one cell of some noisy moments, with room for so many densities.
+
+        Raises
+        ------
+        TooManyError
+            Where there would be more.
+        """
+        grids: list[Grid] = []
+        for low, high in numbers_of_rows(noisy, depth):
+            grids.append(Grid.of(noisy, low, high, depth, room))
+            room -= grids[-1].taken
+        least, _ = noisy.n_prior.support
+        empty = -np.inf
+        if least == 0:
+            empty = float(noisy.n_prior.log_prob(np.zeros(1))[0] - noisy.rate @ np.abs(noisy.values[0]))
+        top = max([empty, *(float(np.max(grid.log_noise)) for grid in grids)])
+        slices = [grid.slice(top, depth) for grid in grids]
+        return cls(slices=[one for one in slices if one is not None], log_empty=empty - top, depth=depth)
+
+    def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
+        """Log likelihoods at positions (n, p) and (n, q), but for a constant: (n, p, q)."""
+        return self._sum(self.slices, mean, log_variance, self.log_empty)
+
+    def outer(self, mean: Floats, log_variance: Floats) -> Floats:
+        """Log likelihoods of what the noise leaves least of; of no rows at all, where that is beyond it."""
+        empty = self.log_empty if self.log_empty < OUTER - self.depth else -np.inf
+        slices = []
+        for one in self.slices:
+            columns = np.any(one.is_outer, axis=0)
+            if np.any(columns):
+                slices.append(
+                    replace(
+                        one,
+                        mean=one.mean[columns],
+                        blur=one.blur[columns],
+                        weight=np.where(one.is_outer, one.weight, 0.0)[:, columns],
+                    )
+                )
+        return self._sum(slices, mean, log_variance, empty)
+
+    def few(self, mean: Floats, log_variance: Floats) -> list[tuple[int, Floats]]:
+        """Few numbers of rows, and the log likelihoods of each."""
+        shape = (len(mean), mean.shape[1], log_variance.shape[1])
+        found = [(0, np.full(shape, self.log_empty))]
+        found += [
+            (int(one.n), self._sum([one], mean, log_variance, -np.inf)) for one in self.slices if one.n <= FEW
+        ]
+        return found
+
+    @staticmethod
+    def _sum(slices: list[Slice], mean: Floats, log_variance: Floats, start: float) -> Floats:
+        found = np.full((len(mean), mean.shape[1], log_variance.shape[1]), start)
+        # Beyond these, numbers would overflow; nothing is left there.
+        mean = np.clip(mean, -_LARGEST_MEAN, _LARGEST_MEAN)
+        log_variance = np.maximum(log_variance, _LEAST_LOG)
+        for one in slices:
+            batch = max(1, _NUMBERS // (mean.shape[1] * log_variance.shape[1] * len(one.mean)))
+            for first in range(0, len(mean), batch):
+                part = slice(first, first + batch)
+                own = one.log_likelihood(mean[part], log_variance[part])
+                found[part] = np.logaddexp(found[part], own)
+        return found
+
+    @property
+    def ladders(self) -> tuple[list[Floats], list[Floats]]:
+        """Positions along both sides about what the rows may have been, wide and narrow."""
+        if not self.slices:
+            return [PANELS, PANELS], [PANELS, PANELS]
+        some = [one for one in self.slices if one.n >= 2.0] or self.slices
+        heaviest = some[int(np.argmax([np.sum(one.weight) for one in some]))]
+        found = []
+        level = np.maximum(heaviest.log_e, _NO_DEVIATION)
+        for axis, position in enumerate((heaviest.mean, level)):
+            share = np.sum(heaviest.weight, axis=axis)
+            share = share / np.sum(share)
+            middle = float(share @ position)
+            found.append((middle, math.sqrt(float(share @ (position - middle) ** 2))))
+        (mean, of_mean), (middle, of_level) = found
+        sampling = math.exp(middle / 2.0) / math.sqrt(heaviest.n)
+        width = math.sqrt(2.0 / max(heaviest.n - 1.0, 1.0))
+        return (
+            [mean + math.hypot(of_mean, sampling) * PANELS, mean + sampling * PANELS],
+            [middle + math.hypot(of_level, width) * PANELS, middle + width * PANELS],
+        )

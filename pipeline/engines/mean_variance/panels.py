@@ -1,0 +1,248 @@
+"""Rectangles of the plane in which a density is a polynomial, as far as it matters.
+
+A position is a mean, in half ranges about the centre, and the logarithm of a variance. A density that is
+known at the Gauss nodes of a rectangle is judged by its last Legendre coefficients along either side, and the
+rectangle cut in two across the side along which they are large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    LogDensity: TypeAlias = Callable[[Floats, Floats], Floats]
+    """Positions (n, p) and (n, q) along both sides of n rectangles -> log densities (n, p, q)."""
+
+POINTS = 8
+KNOTS = 16
+"""Steps of a distribution function along a side of a rectangle."""
+_TOLERANCE = 3e-5
+"""The last coefficients of a rectangle, in shares of all mass."""
+_MOST_ROUNDS = 30
+_MOST_PANELS = 4000
+_NATS = 45.0
+"""A rectangle whose corners lie so much below the highest is left out, unless it is as large as that."""
+_FLAT = 0.5
+_ZOOMS = 200
+_RUNG = 0.5
+PANELS = np.array([-12.0, -8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0, 12.0])
+
+
+class NowhereError(Exception):
+    """A density is zero wherever it was looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panels:
+    """Rectangles and a density at their Gauss nodes.
+
+    Attributes
+    ----------
+    left, right : ndarray of shape (n_panels, 2), float64
+        Lower and upper corners.
+    log_value : ndarray of shape (n_panels, POINTS, POINTS), float64
+        Log density at the nodes, the first coordinate first.
+    """
+
+    left: Floats
+    right: Floats
+    log_value: Floats
+
+    @classmethod
+    def of(cls, density: LogDensity, left: Floats, right: Floats) -> Self:
+        """Cut rectangles until the density is a polynomial in each."""
+        value = density(*positions(left, right))
+        for _ in range(_MOST_ROUNDS):
+            rough = _roughness(left, right, value)
+            cut = np.any(rough > _TOLERANCE, axis=1)
+            if not np.any(cut) or len(left) > _MOST_PANELS:
+                break
+            lower, upper = halves(left[cut], right[cut], np.argmax(rough[cut], axis=1))
+            left, right = np.concatenate([left[~cut], lower]), np.concatenate([right[~cut], upper])
+            value = np.concatenate([value[~cut], density(*positions(lower, upper))])
+        return cls(left=left, right=right, log_value=value)
+
+    def shares(self) -> tuple[Floats, float]:
+        """Densities times areas, (n_panels, POINTS, POINTS), of mass 1 in all; and the log of the mass."""
+        top = float(np.max(self.log_value))
+        value = np.exp(self.log_value - top)
+        _, weights = _rule()
+        value *= np.prod(self.right - self.left, axis=1)[:, None, None]
+        total = float(np.einsum("i,j,rij->", weights, weights, value))
+        return value / total, top + float(np.log(total))
+
+
+def halves(left: Floats, right: Floats, along: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Cut every rectangle in two across one side."""
+    rows = np.arange(len(left))
+    middle = (left[rows, along] + right[rows, along]) / 2.0
+    first, second = right.copy(), left.copy()
+    first[rows, along] = second[rows, along] = middle
+    return np.concatenate([left, second]), np.concatenate([first, right])
+
+
+def positions(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Gauss nodes along both sides, each (n_panels, POINTS)."""
+    nodes, _ = _rule()
+    first, second = ((left + right) / 2.0)[:, :, None].transpose(1, 0, 2) + ((right - left) / 2.0).T[
+        :, :, None
+    ] * nodes
+    return first, second
+
+
+def around(density: LogDensity, edges: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Rectangles that a density may matter in: between the edges, and about its highest place.
+
+    Returns
+    -------
+    left, right : ndarray of shape (n_panels, 2), float64
+
+    Raises
+    ------
+    NowhereError
+    """
+    peak, scale = highest(density, edges)
+    finer = [
+        thinned([given, peak[side] + scale[side] * PANELS], given[0], given[-1])
+        for side, given in enumerate(edges)
+    ]
+    value = density(finer[0][None], finer[1][None])[0]
+    corner = np.maximum(
+        np.maximum(value[:-1, :-1], value[1:, :-1]), np.maximum(value[:-1, 1:], value[1:, 1:])
+    )
+    area = np.log(np.diff(finer[0]))[:, None] + np.log(np.diff(finer[1]))
+    kept = (corner > np.max(corner) - _NATS) | (corner + area > np.max(corner + area) - _NATS)
+    first, second = np.nonzero(kept)
+    left = np.stack([finer[0][first], finer[1][second]], axis=1)
+    return left, np.stack([finer[0][first + 1], finer[1][second + 1]], axis=1)
+
+
+def overlaps(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Rectangles that some and others have in common; each are corners, (n, 2)."""
+    left = np.maximum(some[0][:, None], others[0])
+    right = np.minimum(some[1][:, None], others[1])
+    both = np.all(left < right, axis=2)
+    return left[both], right[both]
+
+
+def covering(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Those of some rectangles that have something in common with others."""
+    left = np.maximum(some[0][:, None], others[0])
+    right = np.minimum(some[1][:, None], others[1])
+    kept = np.any(np.all(left < right, axis=2), axis=1)
+    return some[0][kept], some[1][kept]
+
+
+def thinned(ladders: Sequence[Floats], first: float, last: float) -> Floats:
+    """Edges of several ladders from first to last: those of wide rungs only where no others are as near."""
+    ladders = [ladder[(ladder > first) & (ladder < last)] for ladder in ladders]
+    gap = [np.gradient(ladder) if len(ladder) > 1 else np.full(len(ladder), np.inf) for ladder in ladders]
+    return finest(np.concatenate(ladders), np.concatenate(gap), first, last)
+
+
+def finest(edge: Floats, gap: Floats, first: float, last: float) -> Floats:
+    """Of edges, each of such a gap, those to which none of a smaller gap is near, from first to last."""
+    kept = np.array([first, last])
+    for number in np.argsort(gap, kind="stable"):
+        if np.min(np.abs(kept - edge[number])) > _RUNG * min(gap[number], last - first):
+            kept = np.append(kept, edge[number])
+    return np.sort(kept)
+
+
+def highest(density: LogDensity, edges: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Where a density is highest, from the best corner on, and steps along which it hardly falls there."""
+    value = density(edges[0][None], edges[1][None])[0]
+    if not np.any(np.isfinite(value)):
+        raise NowhereError
+    start = np.unravel_index(int(np.argmax(value)), value.shape)
+    ends = np.array([[given[0], given[-1]] for given in edges])
+    position = np.array([given[at] for given, at in zip(edges, start, strict=True)])
+    step = np.array(
+        [max(np.diff(given)[max(at - 1, 0) : at + 1]) for given, at in zip(edges, start, strict=True)]
+    )
+    offsets = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    for _ in range(_ZOOMS):
+        near = np.clip(position[:, None] + step[:, None] * offsets, ends[:, :1], ends[:, 1:])
+        value = density(near[:1], near[1:])[0]
+        best = np.unravel_index(int(np.argmax(value)), value.shape)
+        top = value[best]
+        moved = np.array([near[0, best[0]], near[1, best[1]]])
+        if np.any(moved != position) and top > value[2, 2]:
+            position = moved
+            continue
+        falls = np.array([top - min(value[1, 2], value[3, 2]), top - min(value[2, 1], value[2, 3])])
+        if np.all(falls <= _FLAT):
+            break
+        step = np.where(falls > _FLAT, step / 2.0, step)
+    return position, step
+
+
+def _roughness(left: Floats, right: Floats, log_value: Floats) -> Floats:
+    """The last coefficients along either side, in shares of all mass: (n_panels, 2)."""
+    value: Floats = np.exp(log_value - np.max(log_value))
+    value *= np.prod(right - left, axis=1)[:, None, None]
+    _, weights = _rule()
+    value /= float(np.sum(np.einsum("i,j,rij->r", weights, weights, value)))
+    last = _coefficients()[-2:]
+    along_first = np.einsum("ci,rij->rcj", last, value)
+    along_second = np.einsum("cj,rij->rci", last, value)
+    return np.stack(
+        [np.sum(np.abs(along_first), axis=1) @ weights, np.sum(np.abs(along_second), axis=1) @ weights],
+        axis=1,
+    )
+
+
+@cache
+def _rule() -> tuple[Floats, Floats]:
+    """Nodes on -1..1, and weights that sum to 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+    return nodes, weights / 2.0
+
+
+@cache
+def _coefficients() -> Floats:
+    """Legendre coefficients (of each degree) from values at the nodes."""
+    nodes, _ = _rule()
+    matrix = np.linalg.inv(np.polynomial.legendre.legvander(nodes, POINTS - 1))
+    return np.asarray(matrix, dtype=np.float64)
+
+
+def coefficients(value: Floats) -> Floats:
+    """Coefficients of products of Legendre polynomials from values at the nodes, both (n, POINTS, POINTS)."""
+    return np.asarray(_coefficients() @ value @ _coefficients().T, dtype=np.float64)
+
+
+def polynomials(share: Floats) -> Floats:
+    """Legendre polynomials at positions 0..1 along a side: (..., POINTS)."""
+    return np.asarray(np.polynomial.legendre.legvander(2.0 * share - 1.0, POINTS - 1), dtype=np.float64)
+
+
+def interpolation(share: Floats) -> Floats:
+    """What values at the nodes count at positions 0..1 along a side: (n, POINTS)."""
+    return np.asarray(polynomials(share) @ _coefficients(), dtype=np.float64)
+
+
+@cache
+def cumulative() -> Floats:
+    """Integrals from 0 to even positions of polynomials that are 1 at one node, (KNOTS + 1, POINTS)."""
+    nodes, weights = _rule()
+    ends = np.linspace(0.0, 1.0, KNOTS + 1)
+    inner = ends[:, None] * (nodes + 1.0) / 2.0
+    parts = interpolation(inner.ravel()).reshape(KNOTS + 1, POINTS, POINTS)
+    matrix: Floats = ends[:, None] * np.einsum("j,kji->ki", weights, parts)
+    return matrix
+
+
+def node_weights() -> Floats:
+    """Weights of the nodes of a unit square, (POINTS, POINTS)."""
+    _, weights = _rule()
+    return np.outer(weights, weights)

@@ -1,0 +1,173 @@
+"""The product of a prior and of the likelihoods of disjoint data sets that share a mean and a variance.
+
+One data set is a product of one. Each has its own latent rows, its own number of them and its own noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.engines.mean_variance.likelihood import FEW
+from suffice.pipeline.engines.mean_variance.panels import (
+    POINTS,
+    Panels,
+    around,
+    covering,
+    node_weights,
+    overlaps,
+    positions,
+    thinned,
+)
+from suffice.pipeline.engines.mean_variance.plug_in import Exact, exists
+from suffice.pipeline.engines.mean_variance.surface import Surface
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.engines.mean_variance.distribution import Exists
+    from suffice.pipeline.engines.mean_variance.likelihood import LatentRows
+    from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_TOLERABLE = 1e-4
+_NEGLIGIBLE = 1e-9
+_IMPOSSIBLE = 1e-11
+"""Posterior probability below which a number of rows counts as impossible."""
+_COMPARED, _DISAGREES = 200, 0.01
+_SOME = [0, 2, 4, 6, 8]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The log of prior and likelihoods of one cell, but for a constant.
+
+    Attributes
+    ----------
+    prior : DensityOnGrid
+    data_sets : sequence of LatentRows
+        What the rows of each may have been.
+    """
+
+    prior: DensityOnGrid
+    data_sets: Sequence[LatentRows]
+
+    def __call__(self, mean: Floats, log_variance: Floats) -> Floats:
+        """Log densities at positions (n, p) and (n, q): (n, p, q)."""
+        product = self.log_likelihood(mean, log_variance)
+        product += self.prior.log_density(mean, log_variance)
+        return product
+
+    def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
+        """Logs of the product of likelihoods alone: (n, p, q)."""
+        first, *others = self.data_sets
+        log_likelihood: Floats = first.log_likelihood(mean, log_variance)
+        for rows in others:
+            log_likelihood += rows.log_likelihood(mean, log_variance)
+        return log_likelihood
+
+    def surface(self, left: Floats, right: Floats) -> Surface:
+        """The log likelihood wherever the product matters: on rectangles that cover those given."""
+        edges = [
+            thinned(
+                [rows.ladders[side][0][_SOME] for rows in self.data_sets],
+                float(np.min(left[:, side])),
+                float(np.max(right[:, side])),
+            )
+            for side in (0, 1)
+        ]
+        corners = [
+            np.stack([grid.ravel() for grid in np.meshgrid(*part, indexing="ij")], axis=1)
+            for part in ([edge[:-1] for edge in edges], [edge[1:] for edge in edges])
+        ]
+        coarse = covering((corners[0], corners[1]), (left, right))
+        return Surface.of(self.log_likelihood, self.prior.log_density, *coarse)
+
+    def fine(self) -> tuple[Floats, Floats]:
+        """Rectangles, as the prior divides the plane, in which the product may matter."""
+        edges = [
+            thinned(
+                [
+                    self.prior.edges[side],
+                    *(ladder for rows in self.data_sets for ladder in rows.ladders[side]),
+                ],
+                self.prior.first[side],
+                self.prior.last[side],
+            )
+            for side in (0, 1)
+        ]
+        return around(self, (edges[0], edges[1]))
+
+    def unresolved(self, surface: Surface) -> list[int]:
+        """Data sets of which more than next to nothing rests on the outermost noise that the grid covers."""
+        first, second, share = self._heaviest(surface)
+        found = []
+        for number, rows in enumerate(self.data_sets):
+            with np.errstate(invalid="ignore"):
+                outer = rows.outer(first, second) - rows.log_likelihood(first, second)
+            # Not a number where the data set's likelihood is 0 to all digits.
+            if not np.sum(share * np.exp(np.minimum(outer[:, 0, 0], 0.0))) < _TOLERABLE:
+                found.append(number)
+        return found
+
+    def _heaviest(self, surface: Surface) -> tuple[Floats, Floats, Floats]:
+        """Of every rectangle: the place (n, 1) of most of its mass, and that mass."""
+        first, second = positions(surface.left, surface.right)
+        value = surface(first, second) + self.prior.log_density(first, second)
+        value += np.sum(np.log(surface.right - surface.left), axis=1)[:, None, None]
+        share = (node_weights() * np.exp(value - np.max(value))).reshape(len(first), -1)
+        share /= np.sum(share)
+        kept = np.flatnonzero(np.sum(share, axis=1) > _NEGLIGIBLE)
+        most = np.argmax(share[kept], axis=1)
+        return (
+            first[kept, most // POINTS][:, None],
+            second[kept, most % POINTS][:, None],
+            np.sum(share[kept], axis=1),
+        )
+
+    def panels(self, surface: Surface, fine: tuple[Floats, Floats]) -> tuple[Panels, Exists]:
+        """Divide the plane, and tell which moments there are."""
+        found = exists(self.prior, Exact(self.prior, float(self._least_rows(surface)), 0.0, 1.0))
+        left, right = overlaps(fine, (surface.left, surface.right))
+
+        def product(first: Floats, second: Floats) -> Floats:
+            value: Floats = surface(first, second) + self.prior.log_density(first, second)
+            return value
+
+        divided = Panels.of(product, left, right)
+        # Polynomials may overshoot between the positions that they were made from: then nothing is saved.
+        if not self._agrees(divided):
+            divided = Panels.of(self, left, right)
+        return divided, found
+
+    def _agrees(self, found: Panels) -> bool:
+        """Whether the densities of rectangles are those of the product itself, in about all of the mass."""
+        share = (node_weights() * found.shares()[0]).reshape(len(found.left), -1)
+        mass = np.sum(share, axis=1)
+        kept = np.argsort(-mass)[:_COMPARED]
+        most = np.argmax(share[kept], axis=1)
+        first, second = positions(found.left[kept], found.right[kept])
+        rows = np.arange(len(kept))
+        exact = self(first[rows, most // POINTS][:, None], second[rows, most % POINTS][:, None])[:, 0, 0]
+        off = np.abs(exact - found.log_value.reshape(len(share), -1)[kept, most])
+        return bool(mass[kept] @ np.minimum(off, 1.0) < _DISAGREES)
+
+    def _least_rows(self, surface: Surface) -> int:
+        """The fewest rows, of all data sets together, that are not all but impossible."""
+        first, second, share = self._heaviest(surface)
+        # The probability of so many rows in all, given the parameters: sums of independent numbers.
+        in_all = np.zeros((FEW + 1, len(share)))
+        in_all[0] = 1.0
+        for rows in self.data_sets:
+            whole = rows.log_likelihood(first, second)
+            own = np.zeros_like(in_all)
+            for n, of_n in rows.few(first, second):
+                own[n] = np.exp(np.minimum(of_n - whole, 0.0))[:, 0, 0]
+            in_all = np.stack([np.sum(in_all[: n + 1] * own[n::-1], axis=0) for n in range(FEW + 1)])
+        possible = np.flatnonzero(np.cumsum(in_all @ share) > _IMPOSSIBLE)
+        return int(possible[0]) if len(possible) else FEW + 1

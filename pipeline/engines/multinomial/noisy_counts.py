@@ -1,0 +1,247 @@
+r"""Noisy counts, the rows of weights that stand for them, and the tilt that balances the rows.
+
+The joint weight of latent counts c given noisy counts y is
+
+.. math::
+    W(c) = g(N) \prod_k w_k(c_k), \qquad g(N) = \pi(N) \frac{N!}{\Gamma(A + N)}, \quad N = \sum_k c_k,
+
+with w_k a row of ``CountWeights``. For any tilt, W(c) is also the product of the tilted rows and
+g(N) exp(theta N).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.engines.multinomial.noise_weights import (
+    CountWeights,
+    Observation,
+    block_step,
+    log_rising,
+    quadrature,
+)
+from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
+    Mask: TypeAlias = NDArray[np.bool_]
+
+_COARSE_BLOCKS = 96
+_CLOSE = 0.25
+"""Standard deviations of the rows' sum within which its mean has to be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyCounts:
+    """Noisy counts and the distribution that they came from.
+
+    Attributes
+    ----------
+    noisy : ndarray of shape (n_cells, n_categories), float64
+        The raw noisy counts: negative and impossible ones are normal. Unobserved columns are ignored.
+    observed : ndarray of shape (n_categories,), bool
+        Which categories were released: all of them, unless there are two and N is known.
+    scale : float, > 0
+        b of the discrete Laplace noise, in counts.
+    concentration : ndarray of shape (n_categories,), float64
+        alpha of the Dirichlet prior, in 1e-6..1e9.
+    n_prior : NPrior
+        The prior of N; ``Fixed`` where N is public.
+    support : ndarray of shape (n_cells, 2), float64
+        First and last N of every cell: the prior's, or a part of it.
+    further : tuple of (ndarray of shape (n_cells, n_categories), float)
+        Noisy values of the very same counts in other releases, and the scale of their noise.
+    """
+
+    noisy: Floats
+    observed: Mask
+    scale: float
+    concentration: Floats
+    n_prior: NPrior
+    support: Floats
+    further: tuple[tuple[Floats, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not np.all(self.observed) and not self.is_pair:
+            message = "a count that was not released needs exactly two categories and a known N"
+            raise UsageError(message)
+        if np.max(self.concentration) > 1e9 or np.min(self.concentration) < 1e-6:
+            message = "noise-aware posteriors need every concentration in 1e-6..1e9: choose another prior"
+            raise PriorError(message)
+
+    @classmethod
+    def of(
+        cls,
+        noisy: Floats,
+        *,
+        observed: Mask,
+        scale: float,
+        concentration: Floats,
+        n_prior: NPrior,
+        further: tuple[tuple[Floats, float], ...] = (),
+    ) -> Self:
+        """Noisy counts of which N may be anything that its prior allows."""
+        return cls(
+            noisy=noisy,
+            observed=observed,
+            scale=scale,
+            concentration=concentration,
+            n_prior=n_prior,
+            support=np.tile(np.array(n_prior.support, dtype=np.float64), (len(noisy), 1)),
+            further=further,
+        )
+
+    def take(self, cells: Cells, support: Floats | None = None) -> Self:
+        """The given cells, in the given order, with another support where one is given."""
+        return replace(
+            self,
+            noisy=self.noisy[cells],
+            support=self.support[cells] if support is None else support,
+            further=tuple((noisy[cells], scale) for noisy, scale in self.further),
+        )
+
+    @property
+    def is_pair(self) -> bool:
+        """Two counts with a known sum: one row says it all."""
+        return len(self.concentration) == 2 and isinstance(self.n_prior, Fixed)
+
+    @property
+    def total_concentration(self) -> float:
+        """A, the sum of the prior's concentrations."""
+        return float(np.sum(self.concentration))
+
+
+def rows_of(counts: NoisyCounts, tilt: Floats) -> CountWeights:
+    """One row for every cell and category, cell by cell, tilted by tilt (n_cells,)."""
+    cells, categories = counts.noisy.shape
+    size = cells * categories
+    none = np.zeros(size)
+    return CountWeights(
+        concentration=np.tile(counts.concentration, cells),
+        value=counts.noisy.ravel(),
+        rate=np.full(size, 1.0 / counts.scale),
+        tilt=np.repeat(tilt, categories),
+        n=np.repeat(counts.support[:, 1], categories),
+        rest_concentration=np.ones(size),
+        rest_value=none,
+        rest_rate=none,
+        further=tuple(
+            Observation(value=noisy.ravel(), rate=np.full(size, 1.0 / scale), rest_value=none, rest_rate=none)
+            for noisy, scale in counts.further
+        ),
+    )
+
+
+def pair_rows(counts: NoisyCounts) -> CountWeights:
+    """One row a cell: the first of two counts that sum to a known N."""
+    cells = len(counts.noisy)
+    first, *further = (
+        _pair_observation(counts, noisy, scale)
+        for noisy, scale in ((counts.noisy, counts.scale), *counts.further)
+    )
+    return CountWeights(
+        concentration=np.full(cells, counts.concentration[0]),
+        value=first.value,
+        rate=first.rate,
+        tilt=np.zeros(cells),
+        n=np.full(cells, float(counts.n_prior.support[0])),
+        rest_concentration=np.full(cells, counts.concentration[1]),
+        rest_value=first.rest_value,
+        rest_rate=first.rest_rate,
+        further=tuple(further),
+    )
+
+
+def _pair_observation(counts: NoisyCounts, noisy: Floats, scale: float) -> Observation:
+    """What one release says of both counts of a pair."""
+    rate = np.where(counts.observed, 1.0 / scale, 0.0)
+    value = np.where(counts.observed, noisy, 0.0)
+    cells = len(noisy)
+    return Observation(
+        value=value[:, 0],
+        rate=np.full(cells, rate[0]),
+        rest_value=value[:, 1],
+        rest_rate=np.full(cells, rate[1]),
+    )
+
+
+def masses(weights: CountWeights, edges: Floats) -> tuple[Floats, Floats, Floats]:
+    """Nodes of every row, (n_rows, n_nodes), their probabilities, and the log of the row's sum, (n_rows,)."""
+    nodes, lengths = quadrature(edges)
+    log_weight = weights.log_weight(np.minimum(nodes, weights.n[:, None]))
+    log_weight = np.where(lengths > 0.0, log_weight, -np.inf)
+    top = np.max(log_weight, axis=1)
+    mass = np.exp(log_weight - top[:, None]) * lengths
+    total = np.sum(mass, axis=1)
+    return nodes, mass / total[:, None], top + np.log(total)
+
+
+def log_factor_of_n(counts: NoisyCounts, n: Floats) -> Floats:
+    """Log of g(N) up to a constant, at N inside of the prior's support."""
+    return counts.n_prior.log_prob(n) - log_rising(np.array([counts.total_concentration]), n)
+
+
+def balanced_tilt(counts: NoisyCounts) -> Floats:
+    """Tilts (n_cells,) at which the rows' means sum to an N where log g has the opposite slope."""
+    low, high = counts.support.T
+    guess = np.clip(np.sum(np.maximum(counts.noisy, 0.0), axis=1), low, high)
+    return search_tilt(counts, np.where(low == high, 0.0, fall_of_factor(counts, guess)), low, high)
+
+
+def fall_of_factor(counts: NoisyCounts, n: Floats) -> Floats:
+    """How fast log g falls at n."""
+    slope = np.log((counts.total_concentration + n) / (1.0 + n))
+    return slope + np.log1p(1.0 / (1.0 + n)) if isinstance(counts.n_prior, Reciprocal) else slope
+
+
+def search_tilt(counts: NoisyCounts, start: Floats, low: Floats, high: Floats) -> Floats:
+    """Find tilts that equal the fall of log g at the sum of means, or put that sum at a bound of low..high.
+
+    A fixed point iteration (Newton at the bounds), kept inside of a bracket that bisection shrinks.
+    """
+    tilt = start.copy()
+    rates = sum(1.0 / scale for _, scale in ((counts.noisy, counts.scale), *counts.further))
+    reach = 2.0 * rates + 60.0 + np.log(counts.total_concentration + 1.0)
+    bottom, top = np.full_like(tilt, -reach), np.full_like(tilt, reach)
+    active = np.arange(len(tilt))
+    for step in range(200):
+        mean, variance = _sum_moments(counts, tilt[active], active)
+        bound = np.clip(mean, low[active], high[active])
+        inside = (bound == mean) & (low[active] < high[active])
+        newton = tilt[active] + (mean - bound) / np.maximum(variance, 1e-12)
+        wanted = np.where(inside, fall_of_factor(counts, mean), newton)
+        rises = wanted > tilt[active]
+        bottom[active] = np.where(rises, tilt[active], bottom[active])
+        top[active] = np.where(rises, top[active], tilt[active])
+        left, right = bottom[active], top[active]
+        done = np.where(
+            inside,
+            np.abs(wanted - tilt[active]) * np.sqrt(variance + 1.0) <= _CLOSE,
+            np.abs(mean - bound) <= _CLOSE * np.sqrt(variance),
+        )
+        done |= right - left <= 1e-12 * np.abs(left + right)
+        usable = (wanted > left) & (wanted < right) & (step % 4 != 3)
+        tilt[active] = np.where(done, tilt[active], np.where(usable, wanted, (left + right) / 2.0))
+        active = active[~done]
+        if not active.size:
+            break
+    return tilt
+
+
+def _sum_moments(counts: NoisyCounts, tilt: Floats, cells: Cells) -> tuple[Floats, Floats]:
+    """Mean and variance of the sum of the tilted rows of some cells."""
+    categories = len(counts.concentration)
+    weights = rows_of(counts.take(cells), tilt)
+    low, high = weights.window()
+    nodes, mass, _ = masses(weights, weights.blocks(low, high, block_step(high - low + 1.0, _COARSE_BLOCKS)))
+    mean = np.sum(nodes * mass, axis=1)
+    variance = np.sum((nodes - mean[:, None]) ** 2 * mass, axis=1)
+    shape = (len(cells), categories)
+    return np.sum(mean.reshape(shape), axis=1), np.sum(variance.reshape(shape), axis=1)

@@ -1,0 +1,6 @@
+"""Posteriors of mean vectors, covariances and regressions behind noisy moments, by Hamiltonian Monte Carlo.
+
+In: noisy first and second moments.
+Out: draws with R-hat and effective numbers of draws.
+May import: priors and below.
+"""

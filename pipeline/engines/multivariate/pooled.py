@@ -1,0 +1,85 @@
+r"""Latent moments of several data sets that share parameters: one density, and its gradient.
+
+Given their parameters data sets are independent, and the evidence of all rows depends on the sums of their
+moments alone. So the density is the product of every data set's own (noise, prior of N, moments given N, and
+the evidence of what is its own), times the shared evidence of the added moments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.engines.multivariate.evidence import State, outer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.engines.multivariate.evidence import Evidence
+    from suffice.pipeline.engines.multivariate.log_posterior import Target
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTarget:
+    """The log density of the latent moments of data sets, their coordinates one after the other.
+
+    Attributes
+    ----------
+    targets : tuple of Target
+        Of every data set, with the evidence of what is its own.
+    shared : tuple of Evidence
+        Of the parameters that all have in common.
+    """
+
+    targets: tuple[Target, ...]
+    shared: tuple[Evidence, ...]
+
+    def take(self, cells: NDArray[np.int64]) -> Self:
+        """Return the density of some cells."""
+        return replace(self, targets=tuple(target.take(cells) for target in self.targets))
+
+    def total(self, x: Floats) -> State:
+        """Return the added moments at coordinates (n_coordinates, b)."""
+        parts = self._parts(x)
+        return _added([target.state(part) for target, part in zip(self.targets, parts, strict=True)])
+
+    def __call__(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return the log density (b,), up to a constant, and its gradient (k, b); see ``Target``."""
+        positions = [target.unpack(part) for target, part in zip(self.targets, self._parts(x), strict=True)]
+        total = _added([position.state for position in positions])
+        found = [evidence(total) for evidence in self.shared]
+        value: Floats = np.sum([of_all for of_all, _ in found], axis=0)
+        slopes = []
+        for target, position in zip(self.targets, positions, strict=True):
+            own, gradient = target.own(position)
+            for _, by in found:
+                gradient.add(by)
+            own, slope = target.complete(position, own, gradient)
+            value = value + own
+            slopes.append(slope)
+        return value, np.concatenate(slopes)
+
+    def _parts(self, x: Floats) -> list[Floats]:
+        ends = np.cumsum([target.n_coordinates for target in self.targets])
+        return np.split(x, ends[:-1])
+
+
+def _added(states: Sequence[State]) -> State:
+    """Return the moments of the rows of all."""
+    if len(states) == 1:
+        return states[0]
+    n: Floats = np.sum([state.n for state in states], axis=0)
+    shares = [state.n / n for state in states]
+    mean = sum((share * state.mean for share, state in zip(shares, states, strict=True)), np.zeros(1))
+    second, spread = np.zeros_like(states[0].second), np.zeros_like(states[0].spread)
+    for share, state in zip(shares, states, strict=True):
+        apart = state.mean - mean
+        second += share * state.second
+        spread += share * (state.spread + outer(apart, apart))
+    return State(n=n, mean=mean, spread=spread, second=second)

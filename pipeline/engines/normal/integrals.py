@@ -1,0 +1,102 @@
+r"""Integrals over boxes: Gauss nodes in every box, the discrete Gauss rule along N.
+
+Given the latent sums the parameters are normal inverse gamma, with :math:`b_N = R + N E / 2` and
+:math:`k_N, m_N, a_N` of the conjugate update, so moments are averages of closed forms over the nodes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.engines.normal.noisy_moments import Cells, Floats, NoisyMoments
+    from suffice.pipeline.engines.normal.weights import Boxes, MomentWeights
+
+    Rows: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """Normal inverse gamma distributions given latent sums: arrays of one shape, in half ranges."""
+
+    loc: Floats
+    precision: Floats
+    concentration: Floats
+    scale: Floats
+
+    @classmethod
+    def of(cls, noisy: NoisyMoments, n: Floats, mean: Floats, log_e: Floats) -> Given:
+        """Update the prior with N, m and log E."""
+        precision = noisy.precision + n
+        shift = n / precision * (mean - noisy.loc)
+        between = noisy.precision * shift * (mean - noisy.loc) / 2.0
+        return cls(
+            loc=noisy.loc + shift,
+            precision=precision,
+            concentration=noisy.concentration + n / 2.0,
+            scale=noisy.scale + between + n * np.exp(log_e) / 2.0,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """Points with weights that stand for a density on boxes, cell by cell."""
+
+    cell: Cells
+    weight: Floats
+    given: Given
+    log_evidence: Floats
+
+
+def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
+    """Nodes whose weights sum to 1 in every cell; ``log_evidence`` is the log of their sum before."""
+    cells = len(weights.noisy.values)
+    middle, half = (boxes.low + boxes.high) / 2.0, (boxes.high - boxes.low) / 2.0
+    # Two points: exact for cubic polynomials over the integers of a side, and over an interval.
+    half[:, 0] = np.sqrt(np.maximum((2.0 * half[:, 0] + 1.0) ** 2 - 1.0, 0.0) / 12.0)
+    half[:, 1:] /= np.sqrt(3.0)
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+    points = (middle[:, None] + signs * half[:, None]).reshape(-1, 3)
+    cell = np.repeat(boxes.cell, len(signs))
+    log_weight = weights.log_weight(cell, *points.T) + np.repeat(boxes.log_volume(), len(signs))
+    top = np.full(cells, -np.inf)
+    np.maximum.at(top, cell, log_weight)
+    weight = np.exp(log_weight - top[cell])
+    total = np.bincount(cell, weight, cells)
+    return Nodes(
+        cell=cell,
+        weight=weight / total[cell],
+        given=Given.of(weights.noisy, *points.T),
+        log_evidence=top + np.log(total) - np.log(len(signs)),
+    )
+
+
+def mean_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
+    """Posterior mean and standard deviation of the mean, where they exist."""
+    given = nodes.given
+    mean = _averages(nodes, given.loc, cells)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        within = given.scale / (given.concentration - 1.0) / given.precision
+    between = (given.loc - mean[nodes.cell]) ** 2
+    return mean, np.sqrt(_averages(nodes, within + between, cells))
+
+
+def variance_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
+    """Posterior mean and standard deviation of the variance, where they exist."""
+    given = nodes.given
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre = given.scale / (given.concentration - 1.0)
+        within = centre**2 / (given.concentration - 2.0)
+    mean = _averages(nodes, centre, cells)
+    between = (centre - mean[nodes.cell]) ** 2
+    return mean, np.sqrt(_averages(nodes, within + between, cells))
+
+
+def _averages(nodes: Nodes, values: Floats, cells: int) -> Floats:
+    return np.asarray(np.bincount(nodes.cell, nodes.weight * values, cells), dtype=np.float64)

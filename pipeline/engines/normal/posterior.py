@@ -1,0 +1,125 @@
+r"""Exact posteriors of a normal's mean and variance when N and the sums are latent behind Laplace noise.
+
+.. math::
+    p(N, t, q \mid y) \propto \pi(N)\, p(t, q \mid N) \prod_j e^{-|y_j - L_j(N, t, q)| / b_j},
+    \qquad (\mu, \sigma^2) \mid N, t, q \sim \mathrm{NIG}
+
+with L_j linear. N = 0 is a point and N = 1 a curve (q = t^2), both with their own weight. Why this is exact,
+and how near to exact the integrals are: docs/decisions/0014-latent-moments-exactly.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.engines.normal.boxes import SHARE, cover
+from suffice.pipeline.engines.normal.integrals import Given, integrate, mean_moments, variance_moments
+from suffice.pipeline.engines.normal.marginal_quantiles import Mixture
+from suffice.pipeline.engines.normal.sampling import sample_parameters, sample_sums
+from suffice.pipeline.engines.normal.weights import MomentWeights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
+
+_CELLS = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentPosterior:
+    """The posterior of every cell, in half ranges about the centre.
+
+    Attributes
+    ----------
+    noisy : NoisyMoments
+        What it is the posterior of.
+    share : float
+        How fine the boxes are: no box that could be halved has more of its cell's mass.
+    """
+
+    noisy: NoisyMoments
+    share: float = SHARE
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior means of mean and variance, (n_cells, 2); NaN or infinite where there are none."""
+        return self._integrals[0]
+
+    @property
+    def sd(self) -> Floats:
+        """Posterior standard deviations of mean and variance, (n_cells, 2); infinite where there are none."""
+        return self._integrals[1]
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log densities of the noisy components, in records, under the prior: (n_cells,)."""
+        return self._integrals[2]
+
+    def quantiles(self, parameter: int, q: Sequence[float]) -> Floats:
+        """Quantiles of the mean (0) or the variance (1), (n_cells, len(q)), from the integrals."""
+        return self.marginal(parameter).quantiles(q, len(self.noisy.values))
+
+    def marginal(self, parameter: int) -> Mixture:
+        """The distribution of the mean (0) or the variance (1) of every cell."""
+        return self._integrals[3][parameter]
+
+    @cached_property
+    def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[Mixture, Mixture]]:
+        """Means, standard deviations, log evidence and marginal distributions: draws need none of them."""
+        shape = (len(self.noisy.values), 2)
+        mean, sd, log_evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
+        means, variances, starts = [], [], []
+        for cells in _batches(self.noisy):
+            weights = MomentWeights.of(self.noisy.take(cells))
+            nodes = integrate(weights, cover(weights, self.share)[0])
+            mean[cells, 0], sd[cells, 0] = mean_moments(nodes, len(cells))
+            mean[cells, 1], sd[cells, 1] = variance_moments(nodes, len(cells))
+            log_evidence[cells] = nodes.log_evidence + np.sum(np.log(self.noisy.rate / 2.0))
+            means.append(Mixture.of_mean(nodes, len(cells)))
+            variances.append(Mixture.of_variance(nodes, len(cells)))
+            starts.append(int(cells[0]))
+        # The smallest N has positive probability, so its tails decide which moments there are.
+        least = self.noisy.least_concentration
+        mean[:, 0] = np.where(least > 0.5, mean[:, 0], np.nan)
+        mean[:, 1] = np.where(least > 1.0, mean[:, 1], np.inf)
+        sd = np.where(np.array([least > 1.0, least > 2.0]), sd, np.inf)
+        return mean, sd, log_evidence, (Mixture.joined(means, starts), Mixture.joined(variances, starts))
+
+    def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
+        """Conjugate distributions given independent draws of the latent sums: arrays (draws, n_cells)."""
+        parts = np.empty((4, draws, len(self.noisy.values)))
+        for cells in _batches(self.noisy):
+            weights = MomentWeights.of(self.noisy.take(cells))
+            sums = sample_sums(weights, *cover(weights, self.share), draws, rng).swapaxes(0, 1)
+            given = Given.of(weights.noisy, *np.moveaxis(sums, -1, 0))
+            parts[:, :, cells] = [given.loc, given.precision, given.concentration, given.scale]
+        loc, precision, concentration, scale = parts
+        return Given(loc=loc, precision=precision, concentration=concentration, scale=scale)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Independent joint draws of mean and variance, each (draws, n_cells)."""
+        mean = np.empty((draws, len(self.noisy.values)))
+        variance = np.empty_like(mean)
+        for cells in _batches(self.noisy):
+            weights = MomentWeights.of(self.noisy.take(cells))
+            sums = sample_sums(weights, *cover(weights, self.share), draws, rng)
+            drawn = sample_parameters(weights, sums.swapaxes(0, 1), rng)
+            mean[:, cells], variance[:, cells] = drawn
+        return mean, variance
+
+
+def _batches(noisy: NoisyMoments) -> Iterator[Cells]:
+    """Consecutive cells that fit into memory together."""
+    cells = np.arange(len(noisy.values))
+    for start in range(0, len(cells), _CELLS):
+        yield cells[start : start + _CELLS]

@@ -1,0 +1,203 @@
+r"""Distributions of a sum S of T over N rows when the parameter is integrated out under its conjugate prior.
+
+Each is written such that no two large log gammas cancel: sums and numbers of rows go up to 1e15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.engines.multinomial.noise_weights import log_rising
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+class Support(StrEnum):
+    """Where a sum may lie, and so how sums over it are taken."""
+
+    INTEGERS = "integers"
+    """0, 1, 2, ...: summed."""
+    POSITIVE = "positive"
+    """Above 0: integrated over its logarithm, in which powers of it are smooth at 0."""
+    REAL = "real"
+    """Any real number: integrated."""
+
+
+class Marginal(Protocol):
+    """What is needed of the distribution of S given N."""
+
+    @property
+    def support(self) -> Support:
+        """Where S may lie."""
+
+    @property
+    def most_per_row(self) -> float:
+        """Upper bound of S / N; infinity where there is none."""
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log of p(S | N) inside of the support, N >= 1; arrays broadcast, and so does what is returned."""
+
+    def typical(self, n: Floats) -> Floats:
+        """A sum near the highest probability or density: where a search for the mode starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetaBinomial:
+    r"""Successes among m N trials, of a probability with a :math:`\mathrm{Beta}(a, b)` prior.
+
+    .. math:: p(S \mid N) = \frac{(a)_S}{S!} \frac{(b)_{mN - S}}{(mN - S)!} \frac{(mN)!}{(a + b)_{mN}}
+    """
+
+    concentration1: float
+    concentration0: float
+    trials: float
+    support: ClassVar[Support] = Support.INTEGERS
+
+    @property
+    def most_per_row(self) -> float:
+        """All trials."""
+        return self.trials
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log probability."""
+        trials = self.trials * n
+        return (
+            _rising(self.concentration1, total)
+            + _rising(self.concentration0, trials - total)
+            - _rising(self.concentration1 + self.concentration0, trials)
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode, where there is one."""
+        own, rest = max(self.concentration1 - 1.0, 0.0), max(self.concentration0 - 1.0, 0.0)
+        share = (
+            own / (own + rest)
+            if own + rest > 0.0
+            else self.concentration1 / (self.concentration1 + self.concentration0)
+        )
+        return np.rint(share * self.trials * n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GammaPoisson:
+    r"""Sum of N Poisson counts of a rate with a :math:`\mathrm{Gamma}(a, b)` prior: a negative binomial.
+
+    .. math:: p(S \mid N) = \frac{(a)_S}{S!} \Bigl(\frac{b}{b + N}\Bigr)^a \Bigl(\frac{N}{b + N}\Bigr)^S
+    """
+
+    concentration: float
+    rate: float
+    support: ClassVar[Support] = Support.INTEGERS
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log probability."""
+        return (
+            _rising(self.concentration, total)
+            - self.concentration * np.log1p(n / self.rate)
+            - total * np.log1p(self.rate / n)
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode."""
+        return np.floor(max(self.concentration - 1.0, 0.0) / self.rate * n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetaNegativeBinomial:
+    r"""Failures before r N successes, of a probability of success with a :math:`\mathrm{Beta}(a, b)` prior.
+
+    .. math:: p(S \mid N) = \frac{rN}{rN + S} \frac{(a)_{rN}}{\Gamma(rN + 1)} \frac{(b)_S}{S!}
+        \frac{\Gamma(rN + S + 1)}{(a + b)_{rN + S}}
+    """
+
+    concentration1: float
+    concentration0: float
+    successes: float
+    support: ClassVar[Support] = Support.INTEGERS
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log probability."""
+        successes = self.successes * n
+        return (
+            _rising(self.concentration1, successes)
+            + _rising(self.concentration0, total)
+            - _rising(self.concentration1 + self.concentration0, successes + total)
+            - np.log1p(total / successes)
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """About the mode."""
+        ratio = max(self.concentration0 - 1.0, 0.0) / (self.concentration1 + 1.0)
+        return np.floor(ratio * np.maximum(self.successes * n - 1.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GammaGamma:
+    r"""Sum of shape k N and a rate with a :math:`\mathrm{Gamma}(a, b)` prior: a scaled beta prime.
+
+    .. math:: p(S \mid N) = \frac{w}{B(kN, a)} \frac{b^a (w S)^{kN - 1}}{(b + w S)^{kN + a}}
+
+    where w S given the rate r is :math:`\mathrm{Gamma}(kN, r)`.
+    """
+
+    concentration: float
+    rate: float
+    shape: float = 1.0
+    share: float = 1.0
+    support: ClassVar[Support] = Support.POSITIVE
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log density."""
+        shape, part = self.shape * n, self.share * total
+        return (
+            _rising(self.concentration, shape)
+            + np.log(shape)
+            - self.concentration * np.log1p(part / self.rate)
+            - shape * np.log1p(self.rate / part)
+            - np.log(total)
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode of the logarithm of S."""
+        return self.rate * self.shape * n / self.concentration / self.share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalNormal:
+    r"""Sum of N normals of variance v and a mean with a :math:`\mathrm{Normal}(m, s)` prior.
+
+    .. math:: S \mid N \sim \mathrm{Normal}(N m, \sqrt{N v + N^2 s^2})
+    """
+
+    loc: float
+    scale: float
+    variance: float
+    support: ClassVar[Support] = Support.REAL
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log density."""
+        deviation = np.sqrt(n) * np.sqrt(self.variance + n * self.scale**2)
+        standard = (total - n * self.loc) / deviation
+        log_prob: Floats = -0.5 * standard * standard - np.log(deviation) - 0.5 * np.log(2.0 * np.pi)
+        return log_prob
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode."""
+        return n * self.loc
+
+
+def _rising(concentration: float, count: Floats) -> Floats:
+    if concentration == 1.0:  # nothing, whatever the counts
+        return np.zeros(())
+    return log_rising(np.array([concentration]), count)

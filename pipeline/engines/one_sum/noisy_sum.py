@@ -1,0 +1,288 @@
+r"""Noisy sums, and the weight of the latent (N, S) behind them.
+
+.. math::
+    W(N, S) = \pi(N) \, p(S \mid N) \, e^{-|y_1 - A| / b} \, e^{-|y_2 - (R N - A)| / b}
+
+with A the sum of :math:`X - \text{lowest}` in lattice steps, an affine function of S and N, R the lattice's
+range, and b the noise's scale. Where N is public the first component alone is released.
+Every further release of the same sums has a factor of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.distributions.adaptive_blocks import NATS
+from suffice.pipeline.engines.one_sum.marginals import Marginal, Support
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.priors.record_count import NPrior
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
+
+_CLOSE = 4.0
+"""Nats below a bound at which the best of a few positions passes for the mode."""
+_SECTIONS, _EIGHTHS = 11, np.linspace(0.0, 1.0, 9)
+_LOWEST_LOG = -600.0
+_LONGEST_LOG = 5.0
+"""Rational functions of S have poles pi away from the real logarithms of S."""
+_NEAR_END = (12.0, 108.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Noisy values of one release; symbols as in ``NoisySums``."""
+
+    first: Floats
+    second: Floats | None
+    scale: float
+
+    def take(self, cells: Cells) -> Observation:
+        """The given cells, in the given order."""
+        second = None if self.second is None else self.second[cells]
+        return Observation(first=self.first[cells], second=second, scale=self.scale)
+
+    def log_noise(self, cell: Cells, both: Floats, amount: Floats) -> Floats:
+        """Log of the noise's distribution at A (n_rows, n_positions); ``both`` is R N, (n_rows, 1)."""
+        noise = amount - self.first[cell][:, None]
+        np.abs(noise, out=noise)
+        if self.second is not None:
+            other = amount - (both - self.second[cell][:, None])
+            np.abs(other, out=other)
+            noise += other
+        noise *= -1.0 / self.scale
+        return noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisySums:
+    """Noisy sums and the distribution that they came from.
+
+    Attributes
+    ----------
+    first : ndarray of shape (n_cells,), float64
+        Noisy sums of X - lowest, in lattice steps: negative and impossible ones are normal.
+    second : ndarray of shape (n_cells,), float64, or None
+        Noisy sums of highest - X; None where N is public and only the first is released.
+    reach : float
+        R: what a record adds to both, in lattice steps.
+    step, lower : float
+        S = lower N + step A, in T's unit.
+    scale : float, > 0
+        b, in lattice steps.
+    marginal : Marginal
+        The distribution of S given N under the prior.
+    n_prior : NPrior
+        The prior of N; ``Fixed`` where N is public.
+    further : tuple of Observation
+        What other releases say of the same sums.
+    """
+
+    first: Floats
+    second: Floats | None
+    reach: float
+    step: float
+    lower: float
+    scale: float
+    marginal: Marginal
+    n_prior: NPrior
+    further: tuple[Observation, ...] = ()
+
+    def take(self, cells: Cells) -> Self:
+        """The given cells, in the given order."""
+        own, *further = (observed.take(cells) for observed in self.observations)
+        return replace(self, first=own.first, second=own.second, further=tuple(further))
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """What every release says, this one first."""
+        return (Observation(first=self.first, second=self.second, scale=self.scale), *self.further)
+
+    @property
+    def change_per_row(self) -> float:
+        """Nats by which the noise's distribution changes at most where N changes by 1 and A does not."""
+        return sum(
+            self.reach / observed.scale for observed in self.observations if observed.second is not None
+        )
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether sums are whole numbers of steps."""
+        return self.marginal.support is Support.INTEGERS
+
+    @property
+    def fall(self) -> float:
+        """Nats by which the noise's distribution falls per step, beyond all kinks."""
+        return (1.0 if self.second is None else 2.0) * sum(
+            1.0 / observed.scale for observed in self.observations
+        )
+
+    def kinks(self, cell: Cells, n: Floats) -> Floats:
+        """A at which the slope of the noise's distribution jumps, (n_rows, n_kinks), ascending."""
+        return np.stack(self._kinks(cell, n), axis=1)
+
+    def _kinks(self, cell: Cells, n: Floats) -> list[Floats]:
+        kinks: list[Floats] = []
+        for observed in self.observations:
+            own = observed.first[cell]
+            kinks = _inserted(kinks, own)
+            kinks = _inserted(
+                kinks, own if observed.second is None else self.reach * n - observed.second[cell]
+            )
+        return kinks
+
+    def log_density(self, n: Floats, position: Floats) -> Floats:
+        """Log of the probability or density of positions given N; n >= 1 and positions broadcast.
+
+        A position is A itself, or its logarithm where S is above 0.
+        """
+        log_prob = self.marginal.log_prob(self.total(n, self.amount(position)), n)
+        if self.is_sum:
+            return np.broadcast_to(log_prob, np.broadcast_shapes(n.shape, position.shape))
+        # Of A, not of S: no rows at all have a probability, and it has to be weighed against densities.
+        log_prob = np.add(log_prob, np.log(self.step))
+        return log_prob + position if self.marginal.support is Support.POSITIVE else log_prob
+
+    def log_noise(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log density of the noise, unnormalised, at positions (n_rows, n_positions); n is (n_rows, 1)."""
+        amount = self.amount(position)
+        both = self.reach * n
+        own, *further = self.observations
+        noise = own.log_noise(cell, both, amount)
+        for observed in further:
+            noise += observed.log_noise(cell, both, amount)
+        return noise
+
+    def log_weight(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log of p(S | N) times the density of the noise, at (n_rows, n_positions); n is (n_rows, 1)."""
+        return self.log_density(n, position) + self.log_noise(cell, n, position)
+
+    def log_joint(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log of W at positions (n_rows, n_positions), n (n_rows,); where n is 0, every position is S = 0."""
+        rows = np.maximum(n, 1.0)[:, None]
+        value = self.log_weight(cell, rows, position)
+        none = n < 1.0
+        if np.any(none):
+            value[none] = self.log_weight_of_none(cell[none])[:, None]
+        return value + self.n_prior.log_prob(n)[:, None]
+
+    def amount(self, position: Floats) -> Floats:
+        """A at a position."""
+        return np.exp(position) if self.marginal.support is Support.POSITIVE else position
+
+    def total(self, n: Floats, amount: Floats) -> Floats:
+        """S, in T's unit."""
+        if self.is_sum:  # the lattice is that of the counts
+            return amount
+        total: Floats = self.lower * n + self.step * amount
+        return total
+
+    def least_n(self, position: Floats) -> Floats:
+        """The least N, not only of the integers, with which a position is possible."""
+        return position * self.step / self.marginal.most_per_row if self.is_sum else np.zeros_like(position)
+
+    def is_possible(self, n: Floats, position: Floats) -> NDArray[np.bool_]:
+        """Whether so many rows can have a sum at a position; arrays of one shape."""
+        possible: NDArray[np.bool_] = n >= self.least_n(position)
+        return possible
+
+    def log_weight_of_none(self, cell: Cells) -> Floats:
+        """Log of the noise's distribution where N and A are 0."""
+        none = np.zeros(len(cell))
+        for observed in self.observations:
+            second = 0.0 if observed.second is None else np.abs(observed.second[cell])
+            none -= (np.abs(observed.first[cell]) + second) / observed.scale
+        return none
+
+    def longest(self, left: Floats) -> Floats:
+        """How long a block of positions may be for rational functions of S to be smooth in it."""
+        if self.marginal.support is Support.INTEGERS:
+            return 9.0 * left + 12.0
+        return np.full_like(left, _LONGEST_LOG if self.marginal.support is Support.POSITIVE else np.inf)
+
+    def breaks(self, cell: Cells, n: Floats) -> Floats:
+        """Positions (n_rows, n_positions), ascending: kinks, a typical one, ends with little beyond."""
+        kinks = self._kinks(cell, n)
+        typical = (self.marginal.typical(n) - self.lower * n) / self.step
+        margin = NATS / self.fall
+        first, last = kinks[0] - margin, kinks[-1] + margin
+        inner = _inserted([first, *kinks, last], typical)
+        columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, typical + margin)]
+        if self.marginal.support is Support.POSITIVE:
+            least = np.exp(_LOWEST_LOG)
+            columns = [np.log(np.maximum(column, least)) for column in columns]
+        if self.is_sum:
+            most = self.marginal.most_per_row * n / self.step
+            columns = [np.minimum(np.maximum(np.rint(column), 0.0), most) for column in columns]
+            columns[-1] = columns[-1] + 1.0
+            if np.all(np.isfinite(most)):  # near its upper end a distribution may be as steep as near 0
+                for distance in _NEAR_END:
+                    near_end = np.minimum(np.maximum(most + 1.0 - distance, columns[0]), columns[-1])
+                    columns = _inserted(columns, near_end)
+        return np.stack(columns, axis=1)
+
+    def profile(self, cell: Cells, n: Floats) -> Floats:
+        """Log of the prior of N and of about the sum of W over S: (n_rows,), finite within the support."""
+        rows = np.maximum(n, 1.0)
+        breaks = self.breaks(cell, rows)
+        if self.is_sum:
+            breaks = np.minimum(breaks, breaks[:, -1:] - 1.0)
+        else:
+            breaks[:, 0], breaks[:, -1] = breaks[:, 1], breaks[:, -2]
+        mass = self._mass_about(cell, rows, breaks)
+        return np.where(n < 1.0, self.log_weight_of_none(cell), mass) + self.n_prior.log_prob(n)
+
+    def _mass_about(self, cell: Cells, n: Floats, breaks: Floats) -> Floats:
+        """Log of about the sum of W over S, but for the prior of N, from its values at breaks."""
+        density, noise = self.log_density(n[:, None], breaks), self.log_noise(cell, n[:, None], breaks)
+        weight = density + noise
+        # Where prior and noise disagree, the mode may be at none of the breaks.
+        # Along a long axis, which is many times as fast as along a short one.
+        best, likeliest, nearest = (
+            np.max(np.ascontiguousarray(values.T), axis=0) for values in (weight, density, noise)
+        )
+        apart = np.flatnonzero(likeliest + nearest - best > _CLOSE)
+        if apart.size:
+            density = density.copy()
+            position = self._mode(cell[apart], n[apart], breaks[apart], np.argmax(weight[apart], axis=1))
+            breaks[apart, 0] = position
+            density[apart, 0] = self.log_density(n[apart, None], position[:, None])[:, 0]
+            noise[apart, 0] = self.log_noise(cell[apart], n[apart, None], position[:, None])[:, 0]
+        kinks = self.kinks(cell, n)
+        wide = np.log(kinks[:, -1] - kinks[:, 0] + 2.0 / self.fall)[:, None]
+        if self.marginal.support is Support.POSITIVE:
+            wide = wide - breaks
+        # Of all of S, as much is about a break as there is room in what the noise leaves.
+        scarce = -density - wide
+        room = noise - np.maximum(scarce, 0.0) - np.log1p(np.exp(-np.abs(scarce)))
+        room = np.ascontiguousarray(room.T)
+        top = np.max(room, axis=0)
+        about: Floats = top + np.log(np.sum(np.exp(room - top), axis=0))
+        return about
+
+    def _mode(self, cell: Cells, n: Floats, breaks: Floats, best: Cells) -> Floats:
+        """Where the weight is highest about the best of the breaks."""
+        row = np.arange(len(n))
+        left = breaks[row, np.maximum(best - 1, 0)]
+        right = breaks[row, np.minimum(best + 1, breaks.shape[1] - 1)]
+        for _ in range(_SECTIONS):
+            inner = left[:, None] + (right - left)[:, None] * _EIGHTHS
+            best = np.argmax(self.log_weight(cell, n[:, None], inner), axis=1)
+            left, right = inner[row, np.maximum(best - 1, 0)], inner[row, np.minimum(best + 1, 8)]
+        mode: Floats = (left + right) / 2.0
+        return mode
+
+
+def _inserted(columns: list[Floats], further: Floats) -> list[Floats]:
+    """Columns that ascend, with one more: much faster than sorting along short axes."""
+    found = []
+    for column in columns:
+        found.append(np.minimum(column, further))
+        further = np.maximum(column, further)
+    return [*found, further]

@@ -1,0 +1,144 @@
+"""The posterior of a parameter when N and the sum are latent: a mixture of conjugate posteriors."""
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
+
+import numpy as np
+
+from suffice.pipeline.engines.one_sum.merged import Components
+from suffice.pipeline.engines.one_sum.nodes import batches, resolve
+from suffice.pipeline.engines.one_sum.sampling import tiles_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Cells: TypeAlias = NDArray[np.int64]
+    Update: TypeAlias = Callable[[Floats, Floats], Distribution]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentSumPosterior:
+    """The distribution of one parameter; made by ``LatentSumPosterior.of``.
+
+    Attributes
+    ----------
+    sums : NoisySums
+        The noisy sums and the distribution that they came from.
+    update : callable
+        N and S, each (n,) -> the parameter's conjugate distribution, n cells of it.
+    name : str
+        The parameter's.
+    merged : Components
+        Of all cells.
+    means, sds, log_evidence : ndarray of shape (n_cells,), float64
+        Posterior means and standard deviations, and the log of the marginal likelihood but for a constant
+        that does not depend on the prior.
+    """
+
+    sums: NoisySums
+    update: Update
+    name: str
+    merged: Components
+    means: Floats
+    sds: Floats
+    log_evidence: Floats
+
+    @classmethod
+    def of(cls, sums: NoisySums, update: Update) -> Self:
+        """Sum up the moments of every cell."""
+        cells = len(sums.first)
+        means, sds, log_evidence = np.empty(cells), np.empty(cells), np.empty(cells)
+        merged = []
+        (name,) = update(np.zeros(1), np.zeros(1)).parameters
+        for batch in batches(sums):
+            nodes = resolve(sums.take(batch))
+            distribution = update(nodes.n, nodes.total)
+            mean, sd = distribution.mean(name), distribution.sd(name)
+            cell, weight = nodes.cell, nodes.weight
+            centre = np.bincount(cell, weight * mean, len(batch))
+            with np.errstate(invalid="ignore"):
+                squares = sd**2 + (mean - centre[cell]) ** 2
+            squares[np.isnan(squares)] = np.inf
+            means[batch] = centre
+            sds[batch] = np.sqrt(np.bincount(cell, weight * squares, len(batch)))
+            log_evidence[batch] = nodes.log_evidence
+            merged.append(Components.of(nodes, update, len(batch)))
+        return cls(
+            sums=sums,
+            update=update,
+            name=name,
+            merged=Components.joined(merged, [len(batch) for batch in batches(sums)]),
+            means=means,
+            sds=sds,
+            log_evidence=log_evidence,
+        )
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells, ascending."""
+        return replace(
+            self,
+            sums=self.sums.take(cells),
+            merged=self.merged.take(cells),
+            means=self.means[cells],
+            sds=self.sds[cells],
+            log_evidence=self.log_evidence[cells],
+        )
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return (self.name,)
+
+    def mean(self, parameter: str) -> Floats:
+        """Means; infinite where there is none."""
+        return self.means
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations; infinite where there is none."""
+        return self.sds
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles of merged components; see ``components``. They do not rest on draws."""
+        return np.concatenate(
+            [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
+        )
+
+    def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
+        """Averages in some cells, ascending, of a function of positions on the line; see ``Components``."""
+        some = self.take(cells)
+        averages = [
+            some.merged.take(batch).average(some.update, function, len(batch)) for batch in batches(some.sums)
+        ]
+        return np.concatenate(averages)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        drawn = self.mixture(draws, rng).sample(1, rng)[self.name]
+        return {self.name: drawn.reshape(draws, len(self.means))}
+
+    def prior_distribution(self) -> ConjugateDistribution:
+        """The prior, as the distribution of one cell."""
+        return self._conjugate(np.zeros(1), np.zeros(1))
+
+    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateDistribution:
+        """Conjugate distributions given independent draws of N and S, draw by draw, then by cell."""
+        n, total = np.empty((2, draws, len(self.means)))
+        for batch in batches(self.sums):
+            cells = np.tile(np.arange(len(batch)), draws)
+            pairs = tiles_of(self.sums.take(batch)).sample(cells, rng)
+            n[:, batch], total[:, batch] = (drawn.reshape(draws, len(batch)) for drawn in pairs)
+        return self._conjugate(n.ravel(), total.ravel())
+
+    def _conjugate(self, n: Floats, total: Floats) -> ConjugateDistribution:
+        return cast("ConjugateDistribution", self.update(n, total))

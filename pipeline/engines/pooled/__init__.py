@@ -1,0 +1,6 @@
+"""Products of posteriors of data sets that share their parameters.
+
+In: posteriors of each data set, as mixtures of conjugate distributions.
+Out: the posterior given all of them, by labelled importance sampling.
+May import: the other engines and below.
+"""

@@ -1,0 +1,121 @@
+"""Posteriors under a mixture of conjugate priors: one per component, weighed by its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.distributions.conjugate import Distribution
+from suffice.pipeline.engines.normal.distribution import MomentsDistribution
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.priors.mixtures import Mixture
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+@runtime_checkable
+class DistributionWithEvidence(Distribution, Protocol):
+    """A distribution that says how probable the release is under its prior."""
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log probabilities or densities, (n_cells,), but for a constant that no prior changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosteriorMixture:
+    """Components' posteriors, weighted; made by ``mixture_distribution``.
+
+    Attributes
+    ----------
+    distributions : tuple of Distribution
+        The components' posteriors.
+    share : ndarray of shape (n_laws, n_cells), float64
+        Their posterior probabilities.
+    """
+
+    distributions: tuple[Distribution, ...]
+    share: Floats
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.distributions[0].parameters
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        means = np.stack([distribution.mean(parameter) for distribution in self.distributions])
+        return self._average(means)
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        means = np.stack([distribution.mean(parameter) for distribution in self.distributions])
+        sds = np.stack([distribution.sd(parameter) for distribution in self.distributions])
+        with np.errstate(invalid="ignore"):
+            squares = sds**2 + (means - self._average(means)) ** 2
+        return np.sqrt(self._average(np.where(np.isnan(squares), np.inf, squares)))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles: from integrals for normal and lognormal statistics, of independent draws elsewhere."""
+        moments = [
+            distribution
+            for distribution in self.distributions
+            if isinstance(distribution, MomentsDistribution)
+        ]
+        if len(moments) == len(self.distributions):
+            return moments[0].quantiles_among(moments[1:], self.share, parameter, q)
+        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        ends = np.cumsum(self.share, axis=0)
+        chosen = np.sum(rng.random((draws, ends.shape[1])) > ends[:-1, None], axis=0)
+        parts = [distribution.sample(draws, rng) for distribution in self.distributions]
+        result = {}
+        for parameter in self.parameters:
+            drawn = np.stack([part[parameter] for part in parts])
+            index = chosen.reshape(1, *chosen.shape, *(1,) * (drawn.ndim - 3))
+            result[parameter] = np.take_along_axis(drawn, index, axis=0)[0]
+        return result
+
+    def _average(self, values: Floats) -> Floats:
+        share = self.share.reshape(*self.share.shape, *(1,) * (values.ndim - 2))
+        with np.errstate(invalid="ignore"):
+            parts = np.where(share > 0.0, share * values, 0.0)
+        average: Floats = np.sum(parts, axis=0)
+        return average
+
+
+def mixture_distribution(prior: Mixture, distributions: Sequence[Distribution]) -> PosteriorMixture:
+    """Weigh the components' posteriors by prior weight and evidence.
+
+    Raises
+    ------
+    PriorError
+        Where the family's distribution does not say its evidence.
+    """
+    known = [
+        distribution for distribution in distributions if isinstance(distribution, DistributionWithEvidence)
+    ]
+    if len(known) < len(distributions):
+        message = "this family takes no mixture of priors yet: give one of its components"
+        raise PriorError(message)
+    return weighed(prior, distributions, [distribution.log_evidence for distribution in known])
+
+
+def weighed(
+    prior: Mixture, distributions: Sequence[Distribution], log_evidence: Sequence[Floats]
+) -> PosteriorMixture:
+    """Weigh the components' posteriors by prior weight and the given evidence, each (n_cells,)."""
+    log_share = np.log(np.array(prior.weights))[:, None] + np.stack(log_evidence)
+    share = np.exp(log_share - np.max(log_share, axis=0))
+    return PosteriorMixture(distributions=tuple(distributions), share=share / np.sum(share, axis=0))

@@ -1,0 +1,132 @@
+"""What a family is to the engine and the mechanism: its sums, its block of components, its totals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.block import Block, Parameters
+    from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.pipeline.statistics.measure import Measure
+    from suffice.pipeline.statistics.sensitivity import (
+        Design,
+    )
+    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One exponential family: what is released of it, and its posteriors.
+
+    Parameters
+    ----------
+    name : str
+        As written in a spec.
+    spec : type of StatisticSpec
+        The model of its entry in a spec.
+    measure : callable
+        The spec's entry -> what a pass over the data computes.
+    block : callable
+        The spec's entry, whether N is public -> the components released.
+    totals : callable
+        The spec's entry, the block's design, exact sums of shape (n_cells, n_sums), Python integers ->
+        exact totals of shape (n_cells, n_components), Python integers.
+    parameters : callable
+        The spec's entry -> the constants of its posterior.
+    prior : type
+        Its conjugate prior.
+    default_prior : callable
+        The constants -> a prior that rests on them alone.
+    plug_in : callable
+        The noisy statistic, a prior -> the conjugate update that takes the projected statistic for exact.
+    log_likelihood : callable
+        The posterior's parameters in order, exact or projected sums, the constants -> the log likelihood
+        but for what does not depend on the parameters; arrays broadcast.
+    noise_aware : callable or None
+        The noisy statistic, a prior, the prior of N -> the exact posterior given all its looks; None where
+        there is none yet.
+    latent : callable or None
+        The noisy statistic, a prior, the prior of N -> the latent sums, and what N and S make of the prior;
+        of families with one parameter, None of the others.
+    simulate : callable or None
+        The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
+        the exact sums of data sets that the model draws; None where no data can be simulated yet.
+    truth : callable
+        The prior, the constants, how many, a generator -> draws of the prior, a row each, as ``simulate``
+        takes them: the posterior's parameters in order, each with all its entries.
+    least_rows : callable
+        The constants -> the fewest rows that the noise-aware posterior believes possible.
+    by_mcmc : callable
+        The constants -> whether the noise-aware posterior takes MCMC.
+    predicts : bool
+        Whether new rows depend on nothing but its parameters.
+    disjoint : callable or None
+        Noisy statistics of data sets that share their parameters, a prior, the priors of N -> the posterior
+        given all of them, where it is no product of the posteriors of each; None elsewhere.
+    outside : callable or None
+        Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
+        the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
+        it is not worked out.
+    clipped_record : callable or None
+        The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
+        (n, upper + 1); None where posteriors do not model clipping.
+    needs_unit : bool
+        Whether it follows the rows of a column unit, and so needs one.
+    n_categories : callable
+        The spec's entry -> how many declared categories it counts in every cell; 1 where it counts none.
+    tables : callable
+        The spec's entry -> the tables that it counts.
+    labels : callable
+        The constants -> how the entries along the last axis of parameters are called, by name; nothing
+        where parameters are one number a cell.
+    """
+
+    name: str
+    spec: type[StatisticSpec]
+    measure: Callable[[Any], Measure]
+    block: Callable[[Any, bool], Block]
+    totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
+    parameters: Callable[[Any], Parameters]
+    prior: type[Prior]
+    default_prior: Callable[[Parameters], Prior]
+    plug_in: Callable[[NoisyStatistic, Any], Distribution]
+    log_likelihood: Callable[..., NDArray[np.float64]]
+    noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None = None
+    latent: (
+        Callable[
+            [NoisyStatistic, Any, NPrior],
+            tuple[NoisySums, Callable[[NDArray[np.float64], NDArray[np.float64]], Distribution]],
+        ]
+        | None
+    ) = None
+    simulate: (
+        Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
+    ) = None
+    truth: Callable[[Any, Parameters, int, np.random.Generator], NDArray[np.float64]] = field(
+        default=lambda prior, _parameters, size, rng: prior.sample(size, rng)
+    )
+    least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
+    by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    predicts: bool = True
+    disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
+    outside: Callable[..., Outside] | None = None
+    clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
+    needs_unit: bool = False
+    n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
+    tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
+    labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
+        default=lambda _parameters: {}
+    )

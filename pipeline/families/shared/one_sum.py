@@ -1,0 +1,341 @@
+r"""What the families with one bounded sum share: their lattice, block, totals and projection.
+
+.. math:: p(x \mid \theta) = h(x) e^{\theta T(x) - A(\theta)}, \quad T(x) \in [l, u]
+
+On the lattice T is an integer X in ``lowest..highest``. Sensitivity in `sensitivity.md`:
+partition-of-unity ``(X - lowest, highest - X)``, or minimal-sum (X).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from suffice.pipeline.declaration.fields import ColumnSpec, LatticeBits, Nulls, NullsField
+from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser
+from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums
+from suffice.pipeline.statistics.sensitivity import Design, minimal_sum
+from suffice.pipeline.statistics.simulated_sums import power_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums, Observation
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.beyond_bounds import Outside
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.statistics.transforms import Transform
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+LARGEST_RATE = 1e18
+"""NumPy draws no Poisson count of a larger mean."""
+
+SpecType = TypeVar("SpecType", bound="SumSpec")
+PriorType = TypeVar("PriorType", "Beta", "Gamma", "InverseGamma", "Normal")
+
+
+class SumSpec(ColumnSpec):
+    """A numeric column; nulls and NaN do not enter, or count as a public value."""
+
+    nulls: NullsField = Nulls()
+
+
+class LatticeSumSpec(SumSpec):
+    """A numeric column whose T is rounded to a lattice."""
+
+    lattice_bits: LatticeBits = DEFAULT_BITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumLattice:
+    """How T becomes an integer X, and what X stands for.
+
+    Parameters
+    ----------
+    quantiser : Quantiser
+        Its bounds are those of X.
+    transform : Transform or None
+        What is taken of a value before the lattice.
+    lower, upper : Fraction
+        T at the lowest and the highest X, in T's unit.
+    bits : int or None
+        ``lattice_bits`` where the spec has them; None for counts.
+    """
+
+    quantiser: Quantiser
+    transform: Transform | None = None
+    lower: Fraction = Fraction(0)
+    upper: Fraction
+    bits: int | None = None
+
+    @classmethod
+    def counting(cls, upper: int) -> SumLattice:
+        """Return the lattice of a count in ``0..upper``: T is the value itself."""
+        return cls(quantiser=Quantiser.counting(upper), upper=Fraction(upper))
+
+    @classmethod
+    def from_zero(cls, upper: Fraction, bits: int) -> SumLattice:
+        """Return the lattice of a value in ``0..upper``."""
+        return cls(quantiser=Quantiser.from_zero(upper, bits), upper=upper, bits=bits)
+
+    @classmethod
+    def transformed(cls, transform: Transform, upper: Fraction, bits: int) -> SumLattice:
+        """Return the lattice of T in ``0..upper`` whose transform lies in 0..1."""
+        quantiser = Quantiser.from_zero(Fraction(1), bits)
+        return cls(quantiser=quantiser, transform=transform, upper=upper, bits=bits)
+
+    @property
+    def range(self) -> int:
+        """What one record adds to both components, in lattice units."""
+        return self.quantiser.highest - self.quantiser.lowest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneSum:
+    """Sums of a statistic with one sum.
+
+    Attributes
+    ----------
+    n, total : ndarray, float64
+        Rows, and the sum of T in T's unit.
+    """
+
+    n: Floats
+    total: Floats
+
+
+def one_sum_family(
+    *,
+    name: str,
+    spec: type[SpecType],
+    lattice: Callable[[SpecType], SumLattice],
+    prior: type[PriorType],
+    default_prior: Callable[[Parameters], PriorType],
+    update: Callable[[PriorType, OneSum, Parameters], Distribution],
+    marginal: Callable[[PriorType, Parameters], Marginal],
+    log_likelihood: Callable[[Any, OneSum, Parameters], Floats],
+    draw: Callable[[SpecType, Floats, np.random.Generator], Floats],
+    constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
+    outside: Callable[[Floats, Parameters], Outside] | None = None,
+    clipped_record: Callable[[Floats, Parameters], Floats] | None = None,
+) -> Family:
+    """Return the family with this lattice, this conjugate update and this marginal of the sum.
+
+    `draw` gives a value of the column for every value of the parameter; the others are as in ``Family``.
+    """
+
+    def measure(entry: SpecType) -> PowerSums:
+        own = lattice(entry)
+        column = LatticeColumn.of(
+            entry.column, own.quantiser, nulls=entry.nulls.value, transform=own.transform
+        )
+        return PowerSums(of=column, degree=1)
+
+    def parameters(entry: SpecType) -> Parameters:
+        own = lattice(entry)
+        return Parameters(lower=own.lower, upper=own.upper, lattice_bits=own.bits, constants=constants(entry))
+
+    def plug_in(statistic: NoisyStatistic, given: PriorType) -> Distribution:
+        return update(given, project(statistic), statistic.plan.parameters)
+
+    def latent(
+        statistic: NoisyStatistic, given: PriorType, n_prior: NPrior
+    ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
+        constants = statistic.plan.parameters
+        return (
+            noisy_sums(statistic, marginal(given, constants), n_prior),
+            lambda n, total: update(given, OneSum(n=n, total=total), constants),
+        )
+
+    def noise_aware(statistic: NoisyStatistic, given: PriorType, n_prior: NPrior) -> Distribution:
+        from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
+
+        return LatentSumPosterior.of(*latent(statistic, given, n_prior))
+
+    return Family(
+        name=name,
+        spec=spec,
+        measure=measure,
+        block=lambda entry, n_is_public: block(
+            lattice(entry), minimal=n_is_public and entry.nulls.value is not None
+        ),
+        totals=lambda entry, design, sums: totals(lattice(entry), design, sums),
+        parameters=parameters,
+        prior=prior,
+        default_prior=default_prior,
+        plug_in=plug_in,
+        log_likelihood=log_likelihood,
+        simulate=lambda entry, truth, sizes, rng: power_sums(
+            measure(entry), sizes, lambda record: draw(entry, truth[record], rng)
+        ),
+        noise_aware=noise_aware,
+        latent=latent,
+        outside=outside,
+        clipped_record=clipped_record,
+    )
+
+
+def block(lattice: SumLattice, *, minimal: bool) -> Block:
+    """Release the sums of ``X - lowest`` and ``highest - X``, or that of X where N is public."""
+    lowest, highest, width = lattice.quantiser.lowest, lattice.quantiser.highest, lattice.range
+    value, bound = ("x", "C") if lattice.bits is None else ("X", "M")
+    if minimal:
+        step = (lattice.upper - lattice.lower) / width
+        return Block(
+            design=Design.MINIMAL,
+            components=(f"sum({value})",),
+            largest_value=lattice.quantiser.largest_magnitude,
+            minimal_sensitivity=minimal_sum(lowest, highest),
+            quantities=(
+                Quantity(name="n", coefficients={}, public_n_coefficient=Fraction(1)),
+                Quantity(
+                    name="total",
+                    coefficients={0: step},
+                    public_n_coefficient=lattice.lower - step * lowest,
+                ),
+            ),
+        )
+    ends = {0: lattice.upper / width, 1: lattice.lower / width}
+    return Block(
+        design=Design.PARTITION_OF_UNITY,
+        components=(f"sum({bound} + {value})" if lowest else f"sum({value})", f"sum({bound} - {value})"),
+        largest_value=width,
+        record_l1=width,
+        quantities=(
+            Quantity(name="n", coefficients={0: Fraction(1, width), 1: Fraction(1, width)}),
+            Quantity(
+                name="total", coefficients={component: weight for component, weight in ends.items() if weight}
+            ),
+        ),
+    )
+
+
+def totals(lattice: SumLattice, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
+    """Form the components from n and sum X, in Python integers."""
+    n, total = sums[:, 0], sums[:, 1]
+    if design is Design.MINIMAL:
+        return sums[:, 1:]
+    return np.stack([total - lattice.quantiser.lowest * n, lattice.quantiser.highest * n - total], axis=1)
+
+
+def project(statistic: NoisyStatistic) -> OneSum:
+    """Return N and total, each (n_cells,): ``n >= 0`` and ``lower * n <= total <= upper * n``."""
+    n, _ = statistic.quantity("n")
+    total, _ = statistic.quantity("total")
+    n = np.maximum(n, 0.0)
+    lower, upper = bounds(statistic.plan.parameters)
+    return OneSum(n=n, total=np.clip(total, lower * n, upper * n))
+
+
+def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -> NoisySums:
+    """Return the raw noisy components, counted from the lowest lattice value, and their distribution."""
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415 - consumers only
+
+    plan = statistic.plan
+    lower, upper = bounds(plan.parameters)
+    if plan.design is Design.MINIMAL:
+        step = float(_total(plan).coefficients[0])
+        reach = (upper - lower) / step
+    else:
+        reach = float(plan.partition_total or 1)
+        step = (upper - lower) / reach
+    own, *further = map(_observation, statistic.observations)
+    return NoisySums(
+        first=own.first,
+        second=own.second,
+        reach=reach,
+        step=step,
+        lower=lower,
+        scale=own.scale,
+        marginal=marginal,
+        n_prior=n_prior,
+        further=tuple(further),
+    )
+
+
+def _observation(statistic: NoisyStatistic) -> Observation:
+    """Return the raw noisy components of one release, counted from the lowest lattice value."""
+    from suffice.pipeline.engines.one_sum.noisy_sum import Observation  # noqa: PLC0415 - consumers only
+
+    plan = statistic.plan
+    if plan.design is not Design.MINIMAL:
+        values = statistic.values.astype(np.float64)
+        return Observation(first=values[:, 0], second=values[:, 1], scale=plan.scale)
+    # total = step sum(X) + (lower - step lowest) N
+    total = _total(plan)
+    lowest = int(((plan.parameters.lower or 0) - total.public_n_coefficient) / total.coefficients[0])
+    shift = lowest * statistic.known_n
+    first = np.array([int(value) - shift for value in statistic.values[:, 0]], dtype=np.float64)
+    return Observation(first=first, second=None, scale=plan.scale)
+
+
+def _total(plan: StatisticPlan) -> Quantity:
+    return next(quantity for quantity in plan.quantities if quantity.name == "total")
+
+
+def bounds(parameters: Parameters) -> tuple[float, float]:
+    """Return T's bounds on one record, in T's unit."""
+    return float(parameters.lower or 0), float(parameters.upper or 0)
+
+
+def rate_log_likelihood(rate: Floats, sums: OneSum, shape: float = 1.0) -> Floats:
+    r"""Return :math:`k n \log r - r \, \text{total}`, of a rate r that a gamma is conjugate to."""
+    return shape * sums.n * np.log(rate) - rate * sums.total
+
+
+def success_log_likelihood(probability: Floats, successes: Floats, failures: Floats) -> Floats:
+    r"""Return :math:`s \log p + f \log(1 - p)`, of a probability that a beta is conjugate to."""
+    from scipy.special import xlog1py, xlogy  # noqa: PLC0415 - slow to import
+
+    return np.asarray(xlogy(successes, probability) + xlog1py(failures, -probability), dtype=np.float64)
+
+
+def beta_distribution(prior: Beta, successes: Floats, failures: Floats) -> Distribution:
+    """Return the distribution of a probability after these, possibly fractional, successes and failures."""
+    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415 - consumers only
+
+    concentration = np.stack([prior.concentration0 + failures, prior.concentration1 + successes]).T
+    return DirichletDistribution(concentration=concentration, shown=1)
+
+
+def failures_before(successes: float, probability: Floats, rng: np.random.Generator) -> Floats:
+    """Return how many trials fail before that many succeed, for every probability of success."""
+    mean = rng.standard_gamma(successes, probability.shape) * (1.0 - probability)
+    return rng.poisson(np.minimum(mean, LARGEST_RATE * probability) / probability).astype(np.float64)
+
+
+def gamma_distribution(prior: Gamma, sums: OneSum, *, shape: float = 1.0, name: str = "rate") -> Distribution:
+    r"""Return the distribution of a rate: :math:`\mathrm{Gamma}(a + k n, b + \text{total})`."""
+    from suffice.pipeline.distributions.conjugate import GammaDistribution  # noqa: PLC0415 - consumers only
+
+    return GammaDistribution(
+        concentration=prior.concentration + shape * sums.n, rate=prior.rate + sums.total, name=name
+    )
+
+
+def gamma_marginal(concentration: float, rate: float, *, shape: float = 1.0, share: float = 1.0) -> Marginal:
+    r"""Return the distribution of S where :math:`w S \sim \mathrm{Gamma}(k N, r)` and r has a gamma prior."""
+    from suffice.pipeline.engines.one_sum.marginals import GammaGamma  # noqa: PLC0415 - consumers only
+
+    return GammaGamma(concentration=concentration, rate=rate, shape=shape, share=share)
+
+
+def inverse_gamma_distribution(prior: InverseGamma, sums: OneSum, *, share: float, name: str) -> Distribution:
+    r"""Return the distribution of a scale: :math:`\mathrm{InverseGamma}(a + w n, s + w \, \text{total})`."""
+    from suffice.pipeline.distributions.scalar import InverseGammaDistribution  # noqa: PLC0415 - consumers only
+
+    return InverseGammaDistribution(
+        concentration=prior.concentration + share * sums.n, scale=prior.scale + share * sums.total, name=name
+    )

@@ -1,0 +1,192 @@
+r"""What the families of several columns share: their columns and lattice, block, totals and quantities.
+
+.. math:: T(z) = (z_i, \; z_i z_j \text{ for } i \le j)
+
+Every column lies on a lattice of its own, an integer X in ``-M..M`` with ``M = 2**lattice_bits``. Sensitivity
+in `sensitivity.md`: rotated-moments, from which n follows; minimal-moments or minimal-products beside a
+public N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from suffice.pipeline.declaration.fields import Column
+from suffice.pipeline.families.normal import DEFAULT_WEIGHT
+from suffice.pipeline.statistics.block import Block, ColumnBounds, Parameters, Quantity, combination
+from suffice.pipeline.statistics.lattice import Quantiser
+from suffice.pipeline.statistics.measure import LatticeColumn, MomentSums
+from suffice.pipeline.statistics.moment_columns import (
+    BoundedColumn,
+    Map,
+    lattice_of,
+    moment_map,
+    pair_name,
+)
+from suffice.pipeline.statistics.sensitivity import Design, minimal_moments, minimal_products, rotated_moments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+MOST_COLUMNS = 64
+"""The noise on every number grows with the square of the number of columns."""
+
+
+Columns: TypeAlias = dict[Column, BoundedColumn]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """Several bounded columns on lattices of equally many steps.
+
+    Parameters
+    ----------
+    columns : dict of str to BoundedColumn
+        In order.
+    bits : int
+        ``lattice_bits``.
+    linear : bool
+        Whether first moments are released. Without them X = 0 stands for 0, so that products of lattice
+        values are those of values; with them it stands for the middle of the bounds.
+    weight : Fraction or None
+        Of second moments beside first ones in the minimal design; None: the default.
+    """
+
+    columns: Mapping[str, BoundedColumn]
+    bits: int
+    linear: bool = True
+    weight: Fraction | None = None
+
+    @property
+    def steps(self) -> int:
+        """M."""
+        return 1 << self.bits
+
+    def minimal_weight(self, n_is_public: bool) -> Fraction | None:
+        """Return the weight of second moments where the minimal design is released, else None."""
+        every_row_counts = all(column.nulls.value is not None for column in self.columns.values())
+        return (self.weight or DEFAULT_WEIGHT) if n_is_public and every_row_counts else None
+
+
+def require_columns(columns: Sequence[str], least: int) -> None:
+    """Refuse too few or too many columns, and names of which two pairs would read alike.
+
+    Raises
+    ------
+    ValueError
+        Naming the rule.
+    """
+    if not least <= len(columns) <= MOST_COLUMNS:
+        message = f"{least} to {MOST_COLUMNS} columns are taken together, not {len(columns)}"
+        raise ValueError(message)
+    labels = [*columns, *(pair_name(*pair) for pair in combinations(columns, 2))]
+    designs = (moment_map(tuple(columns), 4, linear=True, weight=weight) for weight in (None, Fraction(1)))
+    for names in (labels, *(design.components for design in designs)):
+        if len(set(names)) < len(names):
+            message = "the columns' names have to differ, and so do those of their pairs, written as 'x, y'"
+            raise ValueError(message)
+
+
+def measure(box: Box) -> MomentSums:
+    """Sum n, values and products of two over the rows in which every column has a value."""
+    of = []
+    for name, column in box.columns.items():
+        centre, half_range = lattice_of(column, linear=box.linear)
+        quantiser = Quantiser(
+            centre=float(centre),
+            half_range=float(half_range),
+            steps=box.steps,
+            lowest=round((column.lower - centre) / half_range * box.steps),
+            highest=round((column.upper - centre) / half_range * box.steps),
+        )
+        of.append(LatticeColumn.of(name, quantiser, nulls=column.nulls.value))
+    return MomentSums(of=tuple(of))
+
+
+def block(box: Box, n_is_public: bool) -> Block:
+    """Release the weighted moments beside a public N, or rotated moments from which n follows."""
+    weight, size = box.minimal_weight(n_is_public), len(box.columns)
+    released = moment_map(tuple(box.columns), box.steps, linear=box.linear, weight=weight)
+    quantities = _in_column_units(box, released)
+    if weight is None:
+        return Block(
+            design=Design.BOUNDED,
+            components=released.components,
+            largest_value=max(2, size) * box.steps**2,
+            record_l1=rotated_moments(box.steps, columns=size, linear=box.linear),
+            quantities=quantities,
+        )
+    if not box.linear:
+        return Block(
+            design=Design.MINIMAL,
+            components=released.components,
+            largest_value=box.steps**2,
+            minimal_sensitivity=minimal_products(box.steps, columns=size),
+            quantities=quantities,
+        )
+    return Block(
+        design=Design.MINIMAL,
+        components=released.components,
+        largest_value=max(box.steps**2, int(box.steps**2 / weight)),
+        minimal_sensitivity=minimal_moments(box.steps, weight, columns=size),
+        moment_weight=weight,
+        quantities=quantities,
+    )
+
+
+def totals(box: Box, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
+    """Form the components from moments, in Python integers."""
+    weight = box.minimal_weight(design is Design.MINIMAL)
+    released = moment_map(tuple(box.columns), box.steps, linear=box.linear, weight=weight)
+    components: NDArray[Any] = sums @ released.matrix.T
+    return components
+
+
+def parameters(box: Box, **constants: Fraction) -> Parameters:
+    """Return the columns' bounds and the lattice."""
+    return Parameters(
+        lattice_bits=box.bits,
+        constants=constants,
+        columns=tuple(
+            ColumnBounds(name=name, lower=column.lower, upper=column.upper)
+            for name, column in box.columns.items()
+        ),
+    )
+
+
+def _in_column_units(box: Box, released: Map) -> tuple[Quantity, ...]:
+    """Map the lattice's moments to n, total, total_of_squares and total_of_products of the columns."""
+    moments, names = released.moments, tuple(box.columns)
+    lattices = [lattice_of(column, linear=box.linear) for column in box.columns.values()]
+    quantities = [combination("n", [(Fraction(1), moments[0, 0])])]
+    if box.linear:
+        quantities += [
+            combination(
+                "total", [(centre, moments[0, 0]), (half_range / box.steps, moments[0, i])], component=name
+            )
+            for i, (name, (centre, half_range)) in enumerate(zip(names, lattices, strict=True), start=1)
+        ]
+    for i, j in sorted(
+        combinations_with_replacement(range(1, len(names) + 1), 2), key=lambda pair: pair[0] != pair[1]
+    ):
+        (centre, half_range), (other_centre, other_half_range) = lattices[i - 1], lattices[j - 1]
+        step, other_step = half_range / box.steps, other_half_range / box.steps
+        parts = [(step * other_step, moments[i, j])]
+        if box.linear:
+            parts += [
+                (centre * other_centre, moments[0, 0]),
+                (centre * other_step, moments[0, j]),
+                (other_centre * step, moments[0, i]),
+            ]
+        name, component = (
+            ("total_of_squares", names[i - 1])
+            if i == j
+            else ("total_of_products", pair_name(names[i - 1], names[j - 1]))
+        )
+        quantities.append(combination(name, parts, component=component))
+    return tuple(quantities)

@@ -1,0 +1,243 @@
+r"""Exact likelihoods of vectors and tables of counts: all vectors of latent counts, summed.
+
+Given N the counts are multinomial. Each count, with its noise, is a row of weights
+:math:`p_k^c / c! \; e^{-|y_k - c| / b}`; rows are convolved one after the other, in logarithms, and
+
+.. math:: p(y \mid p) = \sum_N \pi(N)\, N! \sum_{c:\, \sum_k c_k = N} \prod_k \frac{p_k^{c_k}}{c_k!}
+          e^{-|y_k - c_k| / b}.
+
+Features that are independent given a class have that class's count as the sum of each of their rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln, logsumexp
+
+from suffice.pipeline.engines.network.decomposition import by_class, families
+from suffice.pipeline.families.shared.counted_tables import tables_of
+from suffice.pipeline.numpyro_likelihoods.windows import NATS, log_prior_of_n, require_terms
+from suffice.pipeline.statistics.sensitivity import Design
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_NOTHING = -1e30
+"""Stands for the log of 0: finite, so that gradients are."""
+_LEAST = 1e-300
+"""Probabilities are taken for at least this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masses:
+    """Log weights of consecutive counts: from `first` (n_cells,) on, (n_cells, n_counts)."""
+
+    first: Floats
+    log: Any
+
+    def between(self, first: Floats, size: int) -> Any:
+        """Return the log weights of `size` counts from `first` on, (n_cells, size)."""
+        before = max(0, math.ceil(np.max(self.first - first)))
+        after = max(0, math.ceil(np.max(first + size - self.first - self.log.shape[1])))
+        padded = jnp.pad(self.log, ((0, 0), (before, after)), constant_values=_NOTHING)
+        start = (first - self.first).astype(np.int64) + before
+        return jnp.take_along_axis(padded, start[:, None] + np.arange(size), axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The counts that the noise allows: within `half` of every observed one, (n_observed, n_cells)."""
+
+    observed: Floats
+    half: int
+
+    @property
+    def first(self) -> Floats:
+        """The first count, (n_cells,)."""
+        least: Floats = np.maximum(0.0, np.rint(np.min(self.observed, axis=0)) - self.half)
+        return least
+
+    @property
+    def size(self) -> int:
+        """The number of counts."""
+        return int(np.ceil(np.max(np.ptp(self.observed, axis=0)))) + 2 * self.half + 1
+
+    def counts(self) -> Floats:
+        """Return the counts, (n_cells, size)."""
+        return self.first[:, None] + np.arange(float(self.size))
+
+
+def vector(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
+    """Return the log likelihood (n_cells,) of one vector of counts a cell."""
+    plan = statistic.plan
+    values = statistic.values.astype(np.float64)
+    rate = 1.0 / plan.scale
+    rates = np.full(values.shape[1], rate)
+    if plan.family == "bernoulli":
+        probability = jnp.stack(jnp.broadcast_arrays(1.0 - probability, probability), axis=-1)
+        if plan.design is Design.MINIMAL:  # false is what true leaves of N
+            values = np.concatenate([statistic.known_n - values, values], axis=1)
+            rates = np.array([0.0, rate])
+    return _vector(values, probability, rates, math.ceil(NATS * plan.scale), prior)
+
+
+def naive_bayes(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
+    """Return the log likelihood (n_cells,) of tables by class, all with the same class counts as a margin."""
+    features = tables_of(statistic)
+    classes = features[0].shape[1]
+    probability = _entries(statistic, probability, classes + sum(table[0].size for table in features))
+    parts = jnp.split(probability, np.cumsum([classes, *(table[0].size for table in features)])[:-1], axis=1)
+    return _star(statistic, prior, features, parts[1:], of_class=parts[0])
+
+
+def markov_chain(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
+    """Return the log likelihood (n_cells,) of transitions; the states left have a flat prior."""
+    features = tables_of(statistic)
+    return _star(statistic, prior, features, [_entries(statistic, probability, features[0][0].size)])
+
+
+def bayesian_network(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
+    """Return the sum over families of nodes of the log likelihood of their own tables, (n_cells,).
+
+    As in the posterior: each family has latent counts and an N of its own.
+    """
+    released, noisy = statistic.plan.parameters.tables, tables_of(statistic)
+    ends = np.cumsum([table.size for table in released])
+    parts = jnp.split(_entries(statistic, probability, int(ends[-1])), ends[:-1], axis=1)
+    half = math.ceil(NATS * statistic.plan.scale)
+    total = jnp.zeros(len(statistic.values))
+    for root, nodes in families(released):
+        if root is not None and not nodes:
+            rates = np.full(released[root].size, 1.0 / statistic.plan.scale)
+            total += _vector(noisy[root], parts[root], rates, half, prior)
+            continue
+        names = [variable.name for variable in released[nodes[0]].variables[:-1]]
+        total += _star(
+            statistic,
+            prior,
+            [by_class(released[node], noisy[node], names) for node in nodes],
+            [
+                by_class(released[node], parts[node].reshape(-1, *released[node].shape), names)
+                for node in nodes
+            ],
+            of_class=None if root is None else parts[root],
+            classes=None if root is None else noisy[root],
+        )
+    return total
+
+
+def _vector(values: Floats, probability: Any, rates: Floats, half: int, prior: NPrior) -> Any:
+    """Log likelihood of counts (n_cells, n_categories) whose noise has these rates."""
+    probability = jnp.broadcast_to(probability, values.shape)
+    require_terms(len(values) * (2 * half + 1) ** 2 * (values.shape[1] - 1))
+    most = float(prior.support[1])
+    rows, windows = _rows(values, probability, rates, half, most)
+    total = _sum_of(rows, windows, most)
+    n = total.first[:, None] + np.arange(float(total.log.shape[1]))
+    return logsumexp(total.log + gammaln(n + 1.0) + log_prior_of_n(n, prior), axis=1)
+
+
+def _star(
+    statistic: NoisyStatistic,
+    prior: NPrior,
+    features: Sequence[Floats],
+    probabilities: Sequence[Any],
+    *,
+    of_class: Any = None,
+    classes: Floats | None = None,
+) -> Any:
+    """Log likelihood of tables (n_cells, n_classes, n_categories) that are independent given the class.
+
+    Class counts (n_cells, n_classes) may be observed beside; without probabilities of the classes their
+    frequencies have a flat prior.
+    """
+    scale, most = statistic.plan.scale, float(prior.support[1])
+    half = math.ceil(NATS * scale)
+    n_cells, n_classes = features[0].shape[:2]
+    per_class = sum(table.shape[2] - 1 for table in features) + 1
+    require_terms(n_cells * n_classes * per_class * (2 * half + 1) ** 2)
+    sums, margins = [], []
+    for noisy, probability in zip(features, probabilities, strict=True):
+        flat = noisy.reshape(-1, noisy.shape[2])
+        rows, windows = _rows(
+            flat, probability.reshape(flat.shape), np.full(flat.shape[1], 1.0 / scale), half, most
+        )
+        sums.append(_sum_of(rows, windows, most))
+        margins.append(_reached(windows, most)[0].reshape(n_cells, n_classes))
+    if classes is not None:
+        margins.append(np.clip(classes, 0.0, most))
+    window = Window(np.stack(margins).reshape(len(margins), -1), half)
+    m = window.counts()
+    log_weight = sum(each.between(window.first, window.size) + gammaln(m + 1.0) for each in sums)
+    if of_class is not None:
+        log_class = jnp.log(jnp.maximum(of_class, _LEAST)).reshape(-1, 1)
+        log_weight += m * log_class - gammaln(m + 1.0)
+    if classes is not None:
+        log_weight -= np.abs(classes.reshape(-1, 1) - m) / scale
+    by_cell = log_weight.reshape(n_cells, n_classes, -1)
+    first = window.first.reshape(n_cells, n_classes)
+    total = _sum_of(
+        [Masses(first[:, y], by_cell[:, y]) for y in range(n_classes)],
+        [Window(np.stack([margin[:, y] for margin in margins]), half) for y in range(n_classes)],
+        most,
+    )
+    n = total.first[:, None] + np.arange(float(total.log.shape[1]))
+    # Of N rows: a multinomial coefficient, or one over the number of vectors of class counts.
+    link = gammaln(n + 1.0) if of_class is not None else gammaln(n + 1.0) - gammaln(n + n_classes)
+    return logsumexp(total.log + link + log_prior_of_n(n, prior), axis=1)
+
+
+def _rows(
+    values: Floats, probability: Any, rates: Floats, half: int, most: float
+) -> tuple[list[Masses], list[Window]]:
+    """Weights of every category's counts, and the windows that they are over."""
+    rows, windows = [], []
+    for category, rate in enumerate(rates):
+        observation = values[:, category]
+        window = Window(np.clip(observation, 0.0, most)[None], half)
+        counts = window.counts()
+        log_p = jnp.log(jnp.maximum(probability[:, category], _LEAST))[:, None]
+        log_weight = counts * log_p - gammaln(counts + 1.0) - rate * np.abs(counts - observation[:, None])
+        rows.append(Masses(window.first, log_weight))
+        windows.append(window)
+    return rows, windows
+
+
+def _sum_of(rows: Sequence[Masses], windows: Sequence[Window], most: float) -> Masses:
+    """Convolve rows; a sum has moved by at most what its parts have moved, so windows do not grow."""
+    total = rows[0]
+    for used in range(1, len(rows)):
+        window = Window(_reached(windows[: used + 1], most), windows[0].half)
+        total = _convolved(total, rows[used], window)
+    return total
+
+
+def _reached(windows: Sequence[Window], most: float) -> Floats:
+    """Sums of what was observed, (n_observed, n_cells), none above the largest N."""
+    reached: Floats = np.minimum(sum(window.observed for window in windows), most)
+    return reached
+
+
+def _convolved(left: Masses, right: Masses, window: Window) -> Masses:
+    """Weights of sums within a window."""
+    width = right.log.shape[1]
+    first = np.maximum(window.first, left.first + right.first)
+    shifted = left.between(first - right.first - (width - 1), window.size + width - 1)
+    position = np.arange(window.size)[:, None] - np.arange(width) + (width - 1)
+    return Masses(first, logsumexp(shifted[:, position] + right.log[:, None, :], axis=2))
+
+
+def _entries(statistic: NoisyStatistic, probability: Any, entries: int) -> Any:
+    return jnp.broadcast_to(probability, (len(statistic.values), entries))

@@ -1,0 +1,127 @@
+"""A release: noisy statistics and the distribution of their noise. Everything here is post-processing."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.priors.density import ScipyDistribution
+    from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A published release, as its manifest and its verified files tell it.
+
+    Attributes
+    ----------
+    name, dataset, window, release_id : str
+        Which release: the series, the protected population, the window label, 16 hex digits.
+    uri : str
+        Where it stands.
+    epsilon : Fraction
+        Of the whole release, in nats.
+    neighboring : NeighboringRelation
+        The neighbouring relation of the guarantee.
+    unit : str
+        The privacy unit.
+    public_n : int or None
+        The public number of records, where there is one.
+    statistics : dict of str to NoisyStatistic
+        In declared order.
+    manifest : dict
+        The manifest as parsed.
+    """
+
+    name: str
+    dataset: str
+    window: str
+    release_id: str
+    uri: str
+    epsilon: Fraction
+    neighboring: NeighboringRelation
+    unit: str
+    public_n: int | None
+    statistics: Mapping[str, NoisyStatistic] = field(repr=False)
+    manifest: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """The data files: statistic, path beside the manifest, sha256, rows."""
+        return [
+            {field: file[field] for field in ("statistic", "path", "sha256", "rows")}
+            for file in self.manifest["files"]
+        ]
+
+    def statistic(self, name: str) -> NoisyStatistic:
+        """Return one statistic.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        if name not in self.statistics:
+            message = f"the release has no statistic {name!r}: it has {', '.join(self.statistics)}"
+            raise UsageError(message)
+        return self.statistics[name]
+
+    def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+        """Return a statistic's unbiased estimates; see :meth:`NoisyStatistic.table`."""
+        return self.statistic(statistic).where(where).table()
+
+    def posterior(
+        self,
+        statistic: str,
+        prior: Prior | Mixture | AnyDensity | ScipyDistribution | str | None = None,
+        where: Mapping[str, object] | None = None,
+        method: str = "noise-aware",
+        n_prior: NPrior | int | str | None = None,
+        clipping: str = "modelled",
+    ) -> Posterior:
+        """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
+
+        Parameters
+        ----------
+        statistic : str
+            Its name in the release.
+        prior : prior object or str, optional
+            The same prior for every cell, as ``suffice.Beta(1, 9)`` or ``"Beta(1, 9)"``, or a mixture of
+            such, as ``"Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"``; for families with one parameter also a
+            frozen distribution of ``scipy.stats`` or a ``suffice.Density``; for a mean and a variance two
+            priors, ``suffice.Independent``, or a ``suffice.JointDensity``. The family's default otherwise.
+        where : mapping, optional
+            Keep the cells with these group keys.
+        method : {"noise-aware", "plug-in"}
+            The exact posterior given the noise, or the conjugate update that takes projected noisy
+            statistics for exact, which is not calibrated. There is never a silent fallback.
+        n_prior : optional
+            The public prior of a latent number of records; see ``suffice.pipeline.priors.record_count``.
+        clipping : {"modelled", "ignored"}
+            Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records
+            for clipped to their public bound, wherever that can matter, or for never clipped.
+
+        Raises
+        ------
+        UsageError, PriorError
+            Where the method or the prior does not fit.
+        """
+        from suffice.pipeline.posterior.infer import posterior_of  # noqa: PLC0415 - scipy is slow to import
+        from suffice.pipeline.posterior.predictive import Model  # noqa: PLC0415
+
+        chosen = self.statistic(statistic).where(where)
+        posterior = posterior_of(chosen, method=method, prior=prior, n_prior=n_prior, clipping=clipping)
+        model = Model.of(chosen, self.manifest["plan"]["statistics"][statistic])
+        return dataclasses.replace(posterior, model=model)

@@ -1,0 +1,331 @@
+"""From a released statistic to its posterior: the method, the priors, the family's own update."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.distributions.conjugate import Labelled
+from suffice.pipeline.distributions.conjugate_priors import (
+    Beta,
+    Dirichlet,
+    Gamma,
+    InverseGamma,
+    NormalInverseGamma,
+    Prior,
+)
+from suffice.pipeline.engines.posterior_mixture import mixture_distribution, weighed
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.accepted import refused_prior, takes_mixtures
+from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
+from suffice.pipeline.priors.density import Density
+from suffice.pipeline.priors.joint_density import Independent, JointDensity
+from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component, parse_mixture
+from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.statistics.sensitivity import Design
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.engines.mean_variance.prior import AnyJointPrior
+    from suffice.pipeline.priors.density import ScipyDistribution
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+
+    AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
+
+
+CONCENTRATIONS = (1e-3, 1e9)
+RATES = (1e-40, 1e40)
+"""Of conjugate priors of one parameter, scales too, within which noise-aware posteriors are resolved."""
+
+
+def posterior_of(
+    statistic: NoisyStatistic,
+    *,
+    method: str = NOISE_AWARE,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
+) -> Posterior:
+    """Compute the posterior of a released statistic's parameters.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+        The selected cells of a release's statistic.
+    method : {"noise-aware", "plug-in"}
+        The exact posterior given the noise, or the one that takes projected statistics for exact and is not
+        calibrated.
+    prior : Prior, Mixture, Density, Independent, JointDensity, distribution of scipy.stats or str, optional
+        Of the parameters; the family's default otherwise. Densities and frozen distributions of
+        ``scipy.stats`` are for families with one parameter, ``Independent`` and ``JointDensity`` for a mean
+        and a variance.
+    n_prior : NPrior, int or str, optional
+        Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
+    clipping : {"modelled", "ignored"}
+        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records for
+        clipped to their public bound, in every cell in which that can matter (see ``clipped_sums.choice``),
+        or for never clipped. Others, plug-in posteriors too, never model clipping; ``Posterior.clipping``
+        says where it matters.
+
+    Raises
+    ------
+    UsageError
+        Where the method or the way of clipping does not exist, for this family or at all, or a prior of N
+        has no use.
+    PriorError
+        Where the prior is not of the family's conjugate kind, or is an improper density.
+    """
+    if method == NOISE_AWARE:
+        return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping=clipping)
+    require_way_of_clipping(clipping)
+    if method != PLUG_IN:
+        message = (
+            f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
+        )
+        raise UsageError(message)
+    if n_prior is not None:
+        message = f"{PLUG_IN} takes the noisy N for exact and has no use for a prior of N: leave it out"
+        raise UsageError(message)
+    return plug_in_posterior(statistic, prior=prior)
+
+
+def noise_aware_posterior(
+    statistic: NoisyStatistic,
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
+) -> Posterior:
+    """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
+    require_way_of_clipping(clipping)
+    family = FAMILIES[statistic.plan.family]
+    if family.noise_aware is None:
+        message = (
+            f"{statistic.plan.name} is {family.name}, which has no {NOISE_AWARE} posterior yet: only method "
+            f"{PLUG_IN}, which ignores the noise and is not calibrated, exists so far"
+        )
+        raise UsageError(message)
+    latent_n = n_prior_for(statistic, n_prior)
+    chosen = _any_prior_for(statistic, prior)
+    if family.latent is not None:
+        for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
+            _require_range(statistic, component)
+    distribution: Distribution
+    if isinstance(chosen, Independent | JointDensity):
+        distribution = _any_prior_distribution(statistic, chosen, latent_n)
+        return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+    if clipping == MODELLED and family.clipped_record is not None:
+        from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
+
+        distribution, modelled = distribution_with_clipping(statistic, chosen, latent_n)
+        plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+        return dataclasses.replace(plain, models_clipping=modelled)
+    if isinstance(chosen, Density):
+        distribution = _any_prior_distribution(statistic, chosen, latent_n)
+    elif isinstance(chosen, Mixture):
+        distributions = [
+            family.noise_aware(statistic, component, latent_n) for component in chosen.components
+        ]
+        distribution = mixture_distribution(chosen, distributions)
+    else:
+        distribution = family.noise_aware(statistic, chosen, latent_n)
+    return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+
+
+def disjoint_posterior(
+    statistics: Sequence[NoisyStatistic],
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+) -> Posterior | None:
+    """Compute the posterior of parameters that data sets share, in families that have an update for it.
+
+    None where there is none, or where posteriors of one data set take no MCMC: those are multiplied.
+    """
+    first = statistics[0]
+    family = FAMILIES[first.plan.family]
+    update = family.disjoint
+    if update is None or not family.by_mcmc(first.plan.parameters):
+        return None
+    chosen = _conjugate_prior_for(first, prior)
+    n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
+    return _posterior(first, NOISE_AWARE, chosen, update(statistics, chosen, n_priors), n_priors[0])
+
+
+def disjoint_moments_posterior(
+    statistics: Sequence[NoisyStatistic],
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+) -> Posterior:
+    """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
+    from suffice.pipeline.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
+
+    first = statistics[0]
+    chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
+    n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
+    distribution = pooled_joint_distribution(statistics, chosen, n_priors)
+    return _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+
+
+def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
+    """Compute the conjugate posterior that takes projected noisy statistics for exact; see ``posterior_of``.
+
+    It ignores the noise, so its intervals are too narrow: it is not calibrated.
+    """
+    chosen = _any_prior_for(statistic, prior)
+    if isinstance(chosen, AnyDensity):
+        return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
+    family = FAMILIES[statistic.plan.family]
+    if isinstance(chosen, Mixture):
+        from suffice.pipeline.posterior.matching import log_evidence  # noqa: PLC0415 - rarely needed
+
+        distributions = [family.plug_in(statistic, component) for component in chosen.components]
+        parts = zip(chosen.components, distributions, strict=True)
+        evidence = [log_evidence(component, distribution) for component, distribution in parts]
+        return _posterior(statistic, PLUG_IN, chosen, weighed(chosen, distributions, evidence), None)
+    return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
+
+
+def default_prior(statistic: NoisyStatistic) -> Prior:
+    """Return the family's default prior, from public constants only."""
+    return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+
+
+def require_way_of_clipping(clipping: str) -> None:
+    """Refuse what is neither modelled nor ignored.
+
+    Raises
+    ------
+    UsageError
+    """
+    if clipping not in {MODELLED, IGNORED}:
+        message = f"clipping is {MODELLED} or {IGNORED}, not {clipping!r}"
+        raise UsageError(message)
+
+
+def read_prior(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
+    """Read the text of a prior, and take distributions of scipy.stats for densities."""
+    if isinstance(prior, str):
+        return parse_mixture(prior)
+    density = Density.of(prior)
+    return cast("Prior | Mixture | None", prior) if density is None else density
+
+
+def _any_prior_distribution(
+    statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
+) -> Distribution:
+    if not isinstance(density, Density):
+        from suffice.pipeline.posterior.any_joint_prior import any_joint_posterior  # noqa: PLC0415 - rarely needed
+
+        return any_joint_posterior(statistic, density, n_prior)
+    from suffice.pipeline.posterior.any_prior import any_prior_posterior  # noqa: PLC0415 - as above
+
+    return any_prior_posterior(statistic, density, n_prior)
+
+
+def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
+    """Read the prior, the family's default where there is none, and check that the family takes it."""
+    family = FAMILIES[statistic.plan.family]
+    read = read_prior(prior)
+    if isinstance(read, Mixture):
+        if not takes_mixtures(family):
+            raise refused_prior(statistic.plan, read)
+        for component in read.components:
+            _require_kind(statistic, component)
+        return read
+    if isinstance(read, Density):
+        if family.latent is None:
+            raise refused_prior(statistic.plan, read)
+        return read
+    if isinstance(read, Independent | JointDensity):
+        if family.prior is not NormalInverseGamma:
+            raise refused_prior(statistic.plan, read)
+        return read
+    chosen = default_prior(statistic) if read is None else read
+    _require_kind(statistic, chosen)
+    return chosen
+
+
+def _conjugate_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
+    """Read the prior, and check that it is of the family's conjugate kind."""
+    return one_component(_any_prior_for(statistic, prior), f"this posterior of {statistic.plan.name}")
+
+
+def _require_kind(statistic: NoisyStatistic, chosen: Prior) -> None:
+    """Refuse a conjugate prior of another family's, or of another number of categories."""
+    plan = statistic.plan
+    if not isinstance(chosen, FAMILIES[plan.family].prior):
+        raise refused_prior(plan, chosen)
+    if isinstance(chosen, Dirichlet):
+        columns = FAMILIES[plan.family].labels(plan.parameters)
+        given, needed = len(chosen.concentration), max(map(len, columns.values()), default=1)
+        if given not in {1, needed}:
+            message = (
+                f"{plan.name} has {needed} categories: Dirichlet needs 1 or {needed} numbers, not {given}"
+            )
+            raise PriorError(message)
+
+
+def _require_range(statistic: NoisyStatistic, chosen: Prior | AnyDensity) -> None:
+    """Refuse a conjugate prior of one parameter whose numbers are so extreme that no quadrature resolves it.
+
+    Raises
+    ------
+    PriorError
+    """
+    if not isinstance(chosen, Beta | Gamma | InverseGamma):
+        return
+    for field in dataclasses.fields(chosen):
+        value = getattr(chosen, field.name)
+        low, high = CONCENTRATIONS if field.name.startswith("concentration") else RATES
+        if not low <= value <= high:
+            message = (
+                f"{statistic.plan.name}: noise-aware posteriors need a {field.name} in {low:g}..{high:g}, "
+                f"and the prior is {chosen}: choose another prior"
+            )
+            raise PriorError(message)
+
+
+def n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:
+    """Take the public N where the statistic rests on it, else the given or the default prior."""
+    if statistic.plan.design is Design.MINIMAL:
+        if statistic.public_n is None:
+            message = f"{statistic.plan.name} rests on a public N, which this release does not state"
+            raise UsageError(message)
+        if n_prior is not None:
+            message = f"N is public in this release ({statistic.public_n}): leave the prior of N out"
+            raise UsageError(message)
+        return Fixed(statistic.public_n)
+    if n_prior is None:
+        return Reciprocal(statistic.max_total_rows)
+    if isinstance(n_prior, str):
+        return parse_n_prior(n_prior)
+    if isinstance(n_prior, Reciprocal | Uniform | Fixed):
+        return n_prior
+    return Fixed(n_prior)
+
+
+def _posterior(
+    statistic: NoisyStatistic,
+    method: str,
+    prior: Prior | Mixture | AnyDensity,
+    distribution: Distribution,
+    n_prior: NPrior | None,
+) -> Posterior:
+    plan = statistic.plan
+    return Posterior(
+        statistic=plan.name,
+        family=plan.family,
+        method=method,
+        prior=prior,
+        n_prior=n_prior,
+        groups=statistic.groups,
+        label_columns=FAMILIES[plan.family].labels(plan.parameters),
+        distribution=distribution,
+        components=distribution.components if isinstance(distribution, Labelled) else {},
+        constants=plan.parameters,
+    )

@@ -1,0 +1,441 @@
+"""Posteriors of a release's parameters: pure post-processing, vectorised over cells.
+
+``noise-aware`` is the exact posterior given the noisy statistics and the distribution of their noise; it is
+calibrated. ``plug-in`` projects the noisy statistics onto what is possible and then takes them for exact, as
+in Foulds et al.; it ignores the noise and is not calibrated. One is never silently used for the other.
+
+References
+----------
+Foulds, Geumlek, Welling, Chaudhuri. On the theory and practice of privacy-preserving Bayesian data analysis.
+UAI 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.posterior.contrasts import (
+    DIFFERENCE,
+    RATIO,
+    Contrast,
+    contrast,
+    entry_labels,
+    in_words,
+    paired_cells,
+    require_share,
+    share_between,
+    tidy_rows,
+)
+from suffice.pipeline.statistics.count_table import entry_names
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.posterior.clipping_report import Clipping
+    from suffice.pipeline.posterior.predictive import Model
+    from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.statistics.block import Parameters
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+NOISE_AWARE = "noise-aware"
+PLUG_IN = "plug-in"
+METHODS = (NOISE_AWARE, PLUG_IN)
+MODELLED = "modelled"
+IGNORED = "ignored"
+DRAWS = 4000
+MASS = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posterior:
+    """The posterior of one statistic's parameters in every selected cell; made by ``posterior_of``.
+
+    Attributes
+    ----------
+    statistic, family : str
+        Which statistic of the release, and its family.
+    method : {"noise-aware", "plug-in"}
+        How the noise is treated.
+    prior : Prior, Mixture, Density, Independent or JointDensity
+        The prior of the parameters, the same for every cell.
+    n_prior : NPrior or None
+        The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
+    groups : dict of str to list
+        The key of every cell, by group column.
+    label_columns : dict of str to tuple
+        How the entries along the last axis of parameters are called: ``{"category": (...)}``, or
+        ``{"table": (...), VARIABLE: (...)}`` with None where a table lacks a variable; empty where
+        parameters are one number a cell.
+    distribution : Distribution
+        The parameters' joint distribution.
+    components : dict of str to tuple of str
+        What a parameter with a last axis of its own is of, in order: a column, or a pair as ``x, y``.
+    constants : Parameters or None
+        The public bounds and known parameters of the statistic.
+    model : Model or None
+        What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
+    models_clipping : ndarray of shape (n_groups,), bool, or None
+        The cells whose records are taken for clipped to their public bound; None where no cell's are.
+    """
+
+    statistic: str
+    family: str
+    method: str
+    prior: Prior | Mixture | AnyDensity
+    n_prior: NPrior | None
+    groups: Mapping[str, list[str | int]] = field(repr=False)
+    label_columns: Mapping[str, tuple[str | None, ...]]
+    distribution: Distribution = field(repr=False)
+    components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    constants: Parameters | None = field(default=None, repr=False)
+    model: Model | None = field(default=None, repr=False)
+    models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return self.distribution.parameters
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """What each entry along the last axis of parameters is of, in words; empty where there is none."""
+        return entry_names(self.label_columns)
+
+    @property
+    def n_groups(self) -> int:
+        """The number of selected cells."""
+        return len(self.distribution.mean(self.parameters[0]))
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What a sampled distribution rests on; empty where draws are independent.
+
+        Of pooled posteriors: ``sampler`` (importance), ``draws`` (a cell), ``fewest_effective_draws`` (in the
+        worst cell). Of MCMC: ``sampler``, ``chains``, ``draws`` (over all chains, for each cell),
+        ``largest_r_hat`` (over parameters and cells; 1 where chains agree) and ``fewest_effective_draws``.
+        Of Bayesian networks also ``not_reconciled``: tables that share margins with others which their
+        posterior does not use.
+        """
+        return dict(getattr(self.distribution, "diagnostics", {}))
+
+    @property
+    def clipping(self) -> Clipping | None:
+        """Whether clipping matters, told from the posterior and the bounds: no data are read.
+
+        For every cell the ``share`` of records that the model puts beyond the bounds, the ``bias`` that
+        clipping them gives to who leaves it out of account, in posterior standard deviations, whether it
+        ``is_modelled``, and ``is_warned`` where it is not and its bias exceeds a quarter.
+        None where nothing is clipped (Bernoulli, binomial, counts of categories), and of several columns.
+        """
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+        from suffice.pipeline.posterior.clipping_report import clipping_of  # noqa: PLC0415 - few ask
+
+        outside = FAMILIES[self.family].outside
+        if outside is None or self.constants is None:
+            return None
+        means, sds = (list(map(moment, self.parameters)) for moment in (self.mean, self.sd))
+        return clipping_of(outside, means, sds, self.constants, self.models_clipping)
+
+    def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:
+        """Draw the parameters jointly and independently.
+
+        Parameters
+        ----------
+        draws : int, > 0
+            How many.
+        rng : numpy.random.Generator or int, optional
+            A generator or the seed of one; a fresh one otherwise.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (draws, n_groups), float64
+            By parameter, in the column's unit; (draws, n_groups, n_categories) where there are categories,
+            and (draws, n_groups, len(components[parameter])) where the parameter is of several columns.
+        """
+        return self.distribution.sample(_checked_draws(draws), generator(rng))
+
+    def mean(self, parameter: str) -> Floats:
+        """Posterior means, in the column's unit: (n_groups,), categories or components as a last axis."""
+        return self.distribution.mean(self._known(parameter))
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations, shaped and measured as ``mean``; infinite where there is none."""
+        return self.distribution.sd(self._known(parameter))
+
+    def quantile(
+        self,
+        parameter: str,
+        q: float,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior quantiles, shaped as ``mean``.
+
+        Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum (Bernoulli as well), of
+        normal and lognormal statistics and under densities rest on no draws: the probability below them
+        is right to about 0.001, 0.01 at worst. Those of counts of categories, and of several columns, are
+        quantiles of draws; their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd
+        for the ends of a 95 % interval of 4000 independent draws.
+
+        Raises
+        ------
+        UsageError
+            Where q is not between 0 and 1, or the parameter is unknown.
+        """
+        levels = (require_share("q", q),)
+        found = self.distribution.quantiles(
+            self._known(parameter), levels, _checked_draws(draws), generator(rng)
+        )
+        return found[..., 0]
+
+    def credible_interval(
+        self,
+        parameter: str,
+        mass: float = MASS,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Central credible intervals, (n_groups, 2) or (n_groups, n_categories, 2); see ``quantile``.
+
+        Raises
+        ------
+        UsageError
+            Where the mass is not between 0 and 1, or the parameter is unknown.
+        """
+        ends = ((1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0)
+        return self.distribution.quantiles(
+            self._known(parameter), ends, _checked_draws(draws), generator(rng)
+        )
+
+    def probability(
+        self,
+        parameter: str,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior probabilities that a parameter lies in a range, shaped as ``mean``.
+
+        Shares of independent draws; their standard error is at most 0.5 / sqrt(draws).
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        above, below : float, optional
+            Bounds in the parameter's unit; both of them for what lies between.
+        draws, rng
+            As in ``sample``.
+
+        Raises
+        ------
+        UsageError
+            Where no bound is given, nothing lies between them, or the parameter is unknown.
+        """
+        return share_between(self.sample(draws, rng)[self._known(parameter)], above, below)
+
+    def difference(
+        self,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Contrast:
+        """Compare cells: a parameter of the first minus that of the second.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        first, second : mapping
+            Keys of the same group columns, as ``{"origin": "JFK"}`` and ``{"origin": "LGA"}``. Cells are
+            paired where their other keys agree: one pair for every month, say.
+        draws, rng
+            As in ``sample``.
+
+        Raises
+        ------
+        UsageError
+            Where the keys do not name such pairs, or the parameter is unknown.
+        """
+        return self._contrast(DIFFERENCE, parameter, first, second, draws, rng)
+
+    def ratio(
+        self,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Contrast:
+        """Compare cells: a parameter of the first over that of the second; see ``difference``."""
+        return self._contrast(RATIO, parameter, first, second, draws, rng)
+
+    def predictive(
+        self, rows: int = 1, draws: int = DRAWS, rng: np.random.Generator | int | None = None
+    ) -> dict[str, Floats]:
+        """Draw what so many new rows of every cell would add up to, by the family's own model.
+
+        Parameters from the posterior, rows from the model without clipping (also where the posterior
+        models that of the release) or noise, and their exact sums:
+        the quantities that ``Release.table`` estimates. With one row the total is the new value itself,
+        rounded to the lattice, and T of it where T is not x.
+
+        Parameters
+        ----------
+        rows : int, > 0
+            How many new rows a draw is of.
+        draws, rng
+            As in ``sample``.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (draws, n_groups), float64
+            By quantity: ``n``, ``total``, ``total_of_squares``; ``count`` is (draws, n_groups, n_categories).
+
+        Raises
+        ------
+        UsageError
+            Where the posterior knows no model of rows, or so many rows cannot be drawn.
+        """
+        if self.model is None:
+            message = f"{self.statistic}: new rows are drawn from posteriors that Release.posterior returns"
+            raise UsageError(message)
+        source = generator(rng)
+        drawn = self.sample(draws, source)
+        return self.model.quantities([drawn[name] for name in self.parameters], rows, source)
+
+    def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
+        """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            The former with ArviZ below 1.0.
+
+        Raises
+        ------
+        MissingExtraError
+            Where ArviZ is not installed.
+        """
+        from suffice.pipeline.posterior.arviz import to_arviz  # noqa: PLC0415 - slow to import, and an extra
+
+        return to_arviz(self, draws, rng)
+
+    def to_netcdf(
+        self, path: str | os.PathLike[str], draws: int = DRAWS, rng: np.random.Generator | int | None = None
+    ) -> None:
+        """Write draws to a netCDF file that ArviZ reads; see ``to_arviz``.
+
+        Raises
+        ------
+        MissingExtraError
+            Where ArviZ, or what it writes netCDF with, is not installed.
+        UsageError
+            Where the file cannot be written.
+        """
+        from suffice.pipeline.posterior.arviz import write_netcdf  # noqa: PLC0415 - as above
+
+        write_netcdf(self, path, draws, rng)
+
+    def _contrast(
+        self,
+        kind: str,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        draws: int,
+        rng: np.random.Generator | int | None,
+    ) -> Contrast:
+        self._known(parameter)
+        left, right, shared = paired_cells(self.groups, first, second)
+        return contrast(
+            kind,
+            parameter,
+            (self, left),
+            (self, right),
+            names=(in_words(first), in_words(second)),
+            groups=shared,
+            draws=_checked_draws(draws),
+            rng=generator(rng),
+        )
+
+    def labels(self, parameter: str) -> tuple[str, Sequence[str]]:
+        """Return ``category`` or ``component``, and the names of the entries of a parameter's last axis.
+
+        The former is empty where no parameter has such an axis, the names where this one has none.
+        """
+        return entry_labels(parameter, self.categories, self.components)
+
+    def _known(self, parameter: str) -> str:
+        if parameter not in self.parameters:
+            known = ", ".join(self.parameters)
+            message = f"{self.statistic} has no parameter {parameter!r}: it has {known}"
+            raise UsageError(message)
+        return parameter
+
+
+def summarise(
+    posterior: Posterior,
+    mass: float = MASS,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+) -> list[dict[str, Any]]:
+    """One row for every cell, parameter and entry of it: keys, parameter, labels, mean, sd, lower, upper.
+
+    Labels are ``category``; or ``table`` and one key per variable, None where the table lacks the variable.
+    Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
+    empty for the others.
+
+    Numbers that do not exist (the mean of a heavy-tailed posterior) are None.
+    """
+    source = generator(rng)
+    parameters = {}
+    for parameter in posterior.parameters:
+        interval = posterior.credible_interval(parameter, mass, draws=draws, rng=source)
+        parameters[parameter] = {
+            "mean": posterior.mean(parameter),
+            "sd": posterior.sd(parameter),
+            "lower": interval[..., 0],
+            "upper": interval[..., 1],
+        }
+    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
+
+
+def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Return the generator itself, one made from a seed, or a fresh one."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is not None and not _is_integer(rng, 0):
+        message = f"rng must be a numpy Generator or an integer of at least 0, not {rng!r}"
+        raise UsageError(message)
+    return np.random.default_rng(rng)
+
+
+def _checked_draws(draws: object) -> int:
+    if not _is_integer(draws, 1):
+        message = f"draws must be an integer above 0, not {draws!r}"
+        raise UsageError(message)
+    return int(draws)
+
+
+def _is_integer(value: object, least: int) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least

@@ -1,0 +1,125 @@
+r"""Finite mixtures of conjugate priors, and the posteriors that they lead to.
+
+.. math::
+    p(\theta \mid y) = \sum_k r_k \, p_k(\theta \mid y), \qquad
+    r_k \propto w_k \, p_k(y), \quad p_k(y) = \int p(y \mid \theta) \, p_k(\theta) \, d\theta
+
+with :math:`w_k` and :math:`p_k` the prior's weights and components: each component's posterior counts by its
+evidence.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from suffice.errors import PriorError
+from suffice.pipeline.distributions.conjugate_priors import Prior, parse_number, parse_prior
+from suffice.pipeline.priors.by_name import NAMES, parse_one_component
+from suffice.pipeline.priors.density import Density
+from suffice.pipeline.priors.joint_density import Independent, JointDensity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Mixture:
+    """A mixture of conjugate priors of one kind: ``Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))``.
+
+    Parameters
+    ----------
+    *parts
+        Weights above 0 and the component that each is of, by turns. Weights need not sum to 1: a component's
+        prior probability is its weight over the sum of all.
+
+    Raises
+    ------
+    PriorError
+        Where weights and priors do not come by turns, a weight is no finite number above 0, their sum is
+        too large for a number, or components are not of one kind.
+    """
+
+    weights: tuple[float, ...]
+    components: tuple[Prior, ...]
+
+    def __init__(self, *parts: float | Prior) -> None:
+        weights, components = parts[::2], parts[1::2]
+        if not components or len(weights) != len(components):
+            message = "Mixture needs weights and priors by turns: Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"
+            raise PriorError(message)
+        for weight in weights:
+            is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if not is_number or not 0.0 < weight < math.inf:  # type: ignore[operator]
+                message = f"Mixture: every weight must be a finite number above 0, not {weight!r}"
+                raise PriorError(message)
+        try:
+            math.fsum(weights)  # type: ignore[arg-type]
+        except OverflowError:
+            message = "Mixture: the weights are too large to be added up: their ratios are all that counts"
+            raise PriorError(message) from None
+        kind = type(components[0])
+        if isinstance(components[0], int | float) or any(
+            type(component) is not kind for component in components
+        ):
+            message = "Mixture: every component must be a conjugate prior, and all of one kind"
+            raise PriorError(message)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "components", components)
+
+    def __str__(self) -> str:
+        parts = zip(self.weights, self.components, strict=True)
+        return f"Mixture({', '.join(f'{weight!r}, {component}' for weight, component in parts)})"
+
+
+def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
+    """Read a prior, a mixture of conjugate ones or a density by name; nothing is evaluated.
+
+    Raises
+    ------
+    PriorError
+        Where the text is neither.
+    """
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        call = None
+    is_mixture = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Mixture"
+    if not isinstance(call, ast.Call) or not is_mixture:
+        return parse_one_component(text)
+    parts: list[float | Prior] = []
+    for node in call.args:
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if is_call and node.func.id in {*NAMES, "Independent", "Mixture"}:  # type: ignore[attr-defined]
+            message = f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}"
+            raise PriorError(message)
+        parts.append(parse_prior(ast.unparse(node)) if is_call else parse_number(node, text))
+    if call.keywords:
+        message = f"prior {text!r}: Mixture takes weights and priors by turns, and no keywords"
+        raise PriorError(message)
+    return Mixture(*parts)
+
+
+AnyDensity: TypeAlias = Density | Independent | JointDensity
+
+
+def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
+    """Return a conjugate prior that is no mixture.
+
+    Raises
+    ------
+    PriorError
+        Where it is a mixture or a density.
+    """
+    if isinstance(prior, AnyDensity):
+        message = f"{purpose} takes a conjugate prior alone, not {prior}"
+        raise PriorError(message)
+    if isinstance(prior, Mixture):
+        message = f"{purpose} takes no mixture of priors yet: give one of its components"
+        raise PriorError(message)
+    return prior

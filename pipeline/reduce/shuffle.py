@@ -1,0 +1,280 @@
+"""Sums bounded by unit: tasks read and divide rows by unit, others bound the units whose rows they gather.
+
+Rows travel as records, over the cluster's own links, in memory alone. Where all of them would need more
+than a public budget, the data are read in several rounds, each of which keeps one share of the units:
+memory stays where it is when data grow, and time grows with the rounds.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from suffice.pipeline.chunk.exact_sums import Sums, combine
+from suffice.pipeline.chunk.partition import BLOCK_ROWS
+from suffice.pipeline.contribution.bounding import UnitSums
+from suffice.pipeline.contribution.clustered_units import Observed, bit_count, combine_seen, units_seen
+from suffice.pipeline.contribution.records import RecordLayout, RecordReader, divide, slices
+from suffice.pipeline.reduce.cluster import Watched
+from suffice.pipeline.reduce.tree import (
+    PARTIAL_BYTES,
+    READING_FAILED,
+    Failure,
+    add_tree,
+    guarded,
+    succeeded,
+    sums_bytes,
+    zero_sums,
+)
+from suffice.pipeline.sources.parquet import join, read_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.chunk.partition import ChunkJob
+    from suffice.pipeline.contribution.records import Records, Rows
+    from suffice.pipeline.contribution.unit_key import UnitKey
+    from suffice.pipeline.reduce.cluster import Cluster, Progress
+    from suffice.pipeline.sources.parquet import Partition
+
+Result = TypeVar("Result")
+
+RECORD_BYTES_PER_THREAD = 1 << 29
+"""Records held at a time, by thread of the cluster: what needs more is read in rounds."""
+_BUCKETS_PER_THREAD = 8
+_MOST_EDGES = 4096
+"""Pieces that go from reading to gathering tasks in a round: each costs milliseconds of scheduling."""
+
+_GATHERING_FAILED = "a task failed while it bounded the units' rows; more is not said, as it might quote them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What the tasks of one round share.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        What to sum, and the bound on units.
+    key : UnitKey
+        The run's secret; it travels on the cluster's links.
+    number, n_rounds : int
+        Which share of the units is kept, and how many shares there are.
+    n_buckets : int
+        Tasks that gather a share's rows.
+    seen : Observed or None
+        Where the data are declared to be clustered: which units have rows in more than one task.
+    """
+
+    job: ChunkJob
+    key: UnitKey = field(repr=False)
+    number: int
+    n_rounds: int
+    n_buckets: int
+    seen: Observed | None = field(default=None, repr=False)
+
+    @property
+    def buckets(self) -> range:
+        """The buckets of this round, of all ``n_rounds * n_buckets``."""
+        return range(self.number * self.n_buckets, (self.number + 1) * self.n_buckets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divided:
+    """What one task read.
+
+    Parameters
+    ----------
+    buckets : list of list of Records
+        Records by bucket.
+    sums : Sums or None
+        Of rows whose units need no others' rows; None where there can be none.
+    """
+
+    buckets: list[list[Records]] = field(repr=False)
+    sums: Sums | None = field(repr=False)
+
+
+def bounded_sums(
+    job: ChunkJob,
+    partitions: Sequence[Partition],
+    cluster: Cluster,
+    key: UnitKey,
+    *,
+    progress: Progress | None = None,
+) -> Sums:
+    """Sum all partitions, each unit bounded over all of them together.
+
+    The result is a function of the rows and the key, bit for bit, on every kind of cluster, for any
+    partitioning and any order.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        What to sum; it has a unit.
+    partitions : sequence of Partition
+        All rows, each once; at least one.
+    cluster : Cluster
+        An open cluster.
+    key : UnitKey
+        The run's secret.
+    progress : callable, optional
+        Called with the number of finished reading tasks and their total, over all rounds.
+
+    Returns
+    -------
+    Sums
+
+    Raises
+    ------
+    StageFailedError
+        Where rows could not be read or bounded; a fixed text.
+    ClusterError
+        Where the cluster was lost, or one of its workers may spill to disk.
+    """
+    n_bytes = RecordLayout.of(job).n_bytes * sum(partition.n_rows for partition in partitions)
+    n_rounds = max(1, -(-n_bytes // (RECORD_BYTES_PER_THREAD * cluster.n_threads)))
+    n_buckets, n_reads = _task_counts(job, cluster.n_threads)
+    partitions = join(partitions, n_reads)
+    seen = _survey(job, key, partitions, cluster) if job.is_clustered else None
+    total = zero_sums(job)
+    for number in range(n_rounds):
+        shared = Round(job=job, key=key, number=number, n_rounds=n_rounds, n_buckets=n_buckets, seen=seen)
+        done = number * len(partitions)
+
+        def report(finished: int, of_all: int, done: int = done) -> None:
+            if progress is not None:
+                progress(done + finished, n_rounds * of_all)
+
+        sums = _one_round(shared, partitions, cluster, report if progress else None)
+        total = combine([total, sums])
+    return total
+
+
+def _task_counts(job: ChunkJob, n_threads: int) -> tuple[int, int]:
+    """Return how many tasks gather and how many read, given what tables and edges cost."""
+    most_tables = max(n_threads, PARTIAL_BYTES // sums_bytes(job))
+    n_buckets = min(_BUCKETS_PER_THREAD * n_threads, most_tables, _MOST_EDGES)
+    n_reads = max(1, _MOST_EDGES // n_buckets)
+    return n_buckets, min(n_reads, most_tables) if job.is_clustered or job.keeps_null_units else n_reads
+
+
+def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Partition], cluster: Cluster) -> Observed:
+    """Tell which units have rows in more than one reading task."""
+    run = f"suffice-{uuid.uuid4().hex}"
+    topic = run if cluster.is_distributed else None
+    n_bits = bit_count(sum(partition.n_rows for partition in partitions))
+    graph: dict[str, Any] = {f"job-{run}": job, f"key-{run}": key}
+    seen = [f"seen-{run}-{number}" for number in range(len(partitions))]
+    for name, partition in zip(seen, partitions, strict=True):
+        graph[name] = (_see, partition, f"job-{run}", f"key-{run}", n_bits, topic)
+    last = add_tree(graph, seen, f"add-{run}", topic, combine_seen)
+    return combine_seen(succeeded(cluster.compute(graph, last)))
+
+
+def _one_round(
+    shared: Round, partitions: Sequence[Partition], cluster: Cluster, progress: Progress | None
+) -> Sums:
+    run = f"suffice-{uuid.uuid4().hex}"
+    topic = run if cluster.is_distributed else None
+    round_key = f"round-{run}"
+    graph: dict[str, Any] = {round_key: shared}
+    reads = [f"read-{run}-{number}" for number in range(len(partitions))]
+    sums = []
+    for read, partition in zip(reads, partitions, strict=True):
+        graph[read] = (_read, partition, round_key, topic)
+        sums.append(f"sums-{read}")
+        graph[sums[-1]] = (_sums_of, read)
+    for bucket in range(shared.n_buckets):
+        pieces = []
+        for read in reads:
+            pieces.append(f"piece-{bucket}-{read}")
+            graph[pieces[-1]] = (_piece_of, read, bucket)
+        sums.append(f"gather-{run}-{bucket}")
+        graph[sums[-1]] = (_gather, pieces, round_key, topic)
+    last = add_tree(graph, sums, f"add-{run}", topic)
+    watched = Watched(run, reads, progress) if progress else None
+    results = succeeded(cluster.compute(graph, last, watched))
+    if watched is not None:
+        watched.all_finished()
+    return combine([result for result in results if result is not None])
+
+
+def _read(partition: Partition, shared: Round, topic: str | None) -> Divided | Failure:
+    """Read, encode and divide rows, in a task."""
+    return guarded(lambda: divide_rows(partition, shared), topic, READING_FAILED, report=True)
+
+
+def _see(
+    partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None
+) -> Observed | Failure:
+    """Tell which units have rows here, in a task."""
+    return guarded(lambda: units_seen(partition, job, key, n_bits), topic, READING_FAILED)
+
+
+def _gather(pieces: Sequence[list[Records] | Failure], shared: Round, topic: str | None) -> Sums | Failure:
+    """Bound the units of one bucket and sum what they keep, in a task."""
+    whole = []
+    for piece in pieces:
+        if isinstance(piece, Failure):
+            return piece
+        whole.append(piece)
+    return guarded(lambda: sum_bucket(whole, shared), topic, _GATHERING_FAILED)
+
+
+def _piece_of(divided: Divided | Failure, bucket: int) -> list[Records] | Failure:
+    return divided if isinstance(divided, Failure) else divided.buckets[bucket]
+
+
+def _sums_of(divided: Divided | Failure) -> Sums | Failure | None:
+    return divided if isinstance(divided, Failure) else divided.sums
+
+
+def divide_rows(partition: Partition, shared: Round) -> Divided:
+    """Read a partition, and divide the records of a round's share of units among its buckets.
+
+    Units that need no others' rows are bounded here: those without a value, where each is one, and
+    those whose rows are all here.
+    """
+    job, key, seen = shared.job, shared.key, shared.seen
+    own_units = job.keeps_null_units and shared.number == 0
+    reader = RecordReader(job, key)
+    buckets: list[list[Records]] = [[] for _ in shared.buckets]
+    here = UnitSums(job, key) if own_units or seen is not None else None
+    whole: list[Records] = []
+    for batch in read_batches(partition, job.columns, BLOCK_ROWS):
+        rows = reader.rows(batch)
+        in_cell = rows.cells >= 0
+        travels = enters = in_cell & ~rows.is_null
+        if seen is not None:
+            travels = enters & seen.more_than_once(rows.units, key)
+        order, ends = _divided(rows, shared, travels)
+        for bucket, piece in zip(buckets, slices(reader.records(rows, order), ends), strict=True):
+            bucket.append(piece)
+        if seen is not None:
+            order, _ = _divided(rows, shared, enters & ~travels)
+            whole.append(reader.records(rows, order))
+        if here is not None and own_units:
+            here.add(reader.records(rows, np.flatnonzero(in_cell & rows.is_null).astype(np.int32)))
+    if here is not None:
+        here.add_units(whole)
+    return Divided(buckets=buckets, sums=here.sums() if here is not None else None)
+
+
+def _divided(
+    rows: Rows, shared: Round, enters: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    n_total = shared.n_rounds * shared.n_buckets
+    return divide(rows.units, shared.key, shared.buckets, n_total, enters=enters)
+
+
+def sum_bucket(pieces: Sequence[Sequence[Records]], shared: Round) -> Sums:
+    """Bound the units of a bucket, given all its records, and sum what they keep."""
+    sums = UnitSums(shared.job, shared.key)
+    sums.add_units([records for piece in pieces for records in piece])
+    return sums.sums()

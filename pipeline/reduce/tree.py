@@ -1,0 +1,186 @@
+"""From partitions to the exact sums: one graph of tasks, whatever runs it; the last addition is made here.
+
+A task never raises: what goes wrong in it comes back as a fixed text, so that neither Dask nor a worker's
+log ever holds an exception whose text quotes data.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from suffice.errors import ClusterError, StageFailedError
+from suffice.pipeline.chunk.exact_sums import Sums, combine, zeros
+from suffice.pipeline.chunk.partition import chunk
+from suffice.pipeline.contribution.unit_key import UnitKey
+from suffice.pipeline.reduce.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
+from suffice.pipeline.sources.parquet import Partition, join
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from suffice.pipeline.chunk.partition import ChunkJob
+    from suffice.pipeline.reduce.cluster import Cluster, Progress
+
+Result = TypeVar("Result")
+
+SPLIT_EVERY = 8
+"""Partial sums that one task adds, and at most this many are left for the calling process."""
+
+PARTIAL_BYTES = 1 << 28
+"""Partial sums of a run hold at most this in all, or one of them per thread where that is more."""
+
+READING_FAILED = "a task failed while it read the data; more is not said, as it might quote them"
+ADDING_FAILED = "a task failed while it added partial sums: its worker may lack memory"
+NO_MEMORY = "a worker ran out of memory while it read the data: give it more, or fewer threads"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task has no sums: a fixed text."""
+
+    message: str
+
+
+def exact_sums(
+    job: ChunkJob,
+    partitions: Sequence[Partition],
+    cluster: Cluster,
+    *,
+    progress: Progress | None = None,
+) -> Sums:
+    """Sum all partitions.
+
+    The result is the same, bit for bit, on every kind of cluster, for any partitioning and any order.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        What to sum.
+    partitions : sequence of Partition
+        All rows, each once; none gives zeros.
+    cluster : Cluster
+        An open cluster.
+    progress : callable, optional
+        Called with the number of tasks that have read their rows and of all such tasks, perhaps from
+        another thread.
+
+    Returns
+    -------
+    Sums
+
+    Raises
+    ------
+    StageFailedError
+        Where a partition could not be read; a fixed text.
+    ClusterError
+        Where the cluster was lost, or one of its workers may spill to disk.
+    """
+    if not partitions:
+        return zero_sums(job)
+    if job.unit is not None:
+        from suffice.pipeline.reduce.shuffle import bounded_sums  # noqa: PLC0415 - it builds on this module
+
+        return bounded_sums(job, partitions, cluster, UnitKey.fresh(), progress=progress)
+    # Keys are unique to the run: a shared scheduler never hands out what another run computed.
+    run = f"suffice-{uuid.uuid4().hex}"
+    topic = run if cluster.is_distributed else None
+    # The fewer tasks, the fewer tables: how many depends on the job's size and the cluster alone.
+    partitions = join(partitions, max(cluster.n_threads, PARTIAL_BYTES // sums_bytes(job)))
+    graph: dict[str, Any] = {f"job-{run}": job}
+    reads = [f"read-{run}-{number}" for number in range(len(partitions))]
+    for key, partition in zip(reads, partitions, strict=True):
+        graph[key] = (_read, partition, f"job-{run}", topic)
+    last = add_tree(graph, reads, f"add-{run}", topic)
+    watched = Watched(run, reads, progress) if progress else None
+    results = succeeded(cluster.compute(graph, last, watched))
+    if watched is not None:
+        watched.all_finished()
+    return combine_sums(results)
+
+
+def succeeded(results: Sequence[Any | Failure]) -> list[Any]:
+    """Return the results of tasks, or raise for the first that failed.
+
+    Raises
+    ------
+    StageFailedError
+        With the task's fixed text.
+    ClusterError
+        Where a worker may spill to disk.
+    """
+    failure = next((result for result in results if isinstance(result, Failure)), None)
+    if failure is None:
+        return list(results)
+    if failure.message == MAY_SPILL:
+        raise ClusterError(MAY_SPILL)
+    raise StageFailedError("reading", failure.message)
+
+
+def zero_sums(job: ChunkJob) -> Sums:
+    """Return the sums of no rows."""
+    return zeros(job.measures, job.n_cells)
+
+
+def sums_bytes(job: ChunkJob) -> int:
+    """Return how many bytes the sums of a job take: one or two limbs a sum."""
+    return 8 * job.n_cells * sum(measure.width * (1 + measure.is_wide) for measure in job.measures.values())
+
+
+combine_sums = combine
+
+
+def add_tree(
+    graph: dict[str, Any],
+    keys: list[str],
+    prefix: str,
+    topic: str | None,
+    add: Callable[[Sequence[Any]], Any] = combine,
+) -> list[str]:
+    """Add tasks to a graph until at most `SPLIT_EVERY` partial results are left; return their keys."""
+    depth = 0
+    while len(keys) > SPLIT_EVERY:
+        above = []
+        for start in range(0, len(keys), SPLIT_EVERY):
+            above.append(f"{prefix}-{depth}-{start}")
+            graph[above[-1]] = (_add, keys[start : start + SPLIT_EVERY], topic, add)
+        keys, depth = above, depth + 1
+    return keys
+
+
+def _read(partition: Partition, job: ChunkJob, topic: str | None) -> Sums | Failure:
+    """Sum one partition, in a task; on a distributed cluster there is a topic to report to."""
+    return guarded(lambda: chunk(partition, job), topic, READING_FAILED, report=True)
+
+
+def guarded(
+    work: Callable[[], Result], topic: str | None, otherwise: str, *, report: bool = False
+) -> Result | Failure:
+    """Do a task's work; what goes wrong comes back as a fixed text."""
+    try:
+        if topic is not None and this_worker_may_spill():
+            return Failure(MAY_SPILL)
+        result = work()
+        if report and topic is not None:
+            report_finished(topic)
+    except StageFailedError as error:
+        return Failure(str(error))
+    except MemoryError:
+        return Failure(NO_MEMORY)
+    except Exception:  # noqa: BLE001 - whatever it is, its text may quote data
+        return Failure(otherwise)
+    return result
+
+
+def _add(
+    parts: Sequence[Any | Failure | None], topic: str | None, add: Callable[[Sequence[Any]], Any]
+) -> Any | Failure | None:
+    """Add partial results, where there are any, in a task; the first failure wins."""
+
+    def work() -> Any | Failure | None:
+        failure = next((part for part in parts if isinstance(part, Failure)), None)
+        results = [part for part in parts if part is not None and not isinstance(part, Failure)]
+        return failure or (add(results) if results else None)
+
+    return guarded(work, topic, ADDING_FAILED)

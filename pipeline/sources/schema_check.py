@@ -1,0 +1,196 @@
+"""The schema check: column names and type families against the spec, before anything is charged."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from suffice.errors import SchemaError
+from suffice.pipeline.declaration.domains import DomainKind
+from suffice.pipeline.declaration.fields import ColumnSpec
+from suffice.pipeline.sources.arrow_arrays import decimal_is_readable
+from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.statistics.measure import CodeColumn, orders_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.sources.parquet import ParquetSource
+    from suffice.pipeline.spec.spec import Spec
+
+_MOST_NAMES = 20
+
+
+class TypeFamily(StrEnum):
+    """What a column is to the schema check.
+
+    ``numeric``: integers, floating-point numbers and decimals. ``null``: a column without a value in its
+    file, which serves wherever another family does.
+    """
+
+    NUMERIC = "numeric"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    NULL = "null"
+
+
+_DATES = frozenset({TypeFamily.DATE, TypeFamily.TIMESTAMP})
+_BY_DOMAIN = {
+    DomainKind.LIST: frozenset(TypeFamily),
+    DomainKind.RANGE: frozenset({TypeFamily.NUMERIC, TypeFamily.TEXT}),
+    DomainKind.PERIOD: _DATES,
+    DomainKind.BOOLEAN: frozenset({TypeFamily.BOOLEAN, TypeFamily.NUMERIC}),
+}
+_NUMBERS = frozenset({TypeFamily.NUMERIC})
+_ORDERED = frozenset({TypeFamily.NUMERIC, TypeFamily.DATE, TypeFamily.TIMESTAMP})
+
+
+def type_family(kind: pa.DataType) -> TypeFamily | None:
+    """Return the family of an Arrow type; None for what no statistic reads: nested, binary, times of day."""
+    if pa.types.is_dictionary(kind):
+        return type_family(kind.value_type)
+    families = {
+        TypeFamily.NUMERIC: (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+        TypeFamily.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        TypeFamily.BOOLEAN: (pa.types.is_boolean,),
+        TypeFamily.DATE: (pa.types.is_date,),
+        TypeFamily.TIMESTAMP: (pa.types.is_timestamp,),
+        TypeFamily.NULL: (pa.types.is_null,),
+    }
+    return next((family for family, tests in families.items() if any(test(kind) for test in tests)), None)
+
+
+def check_schema(spec: Spec, source: ParquetSource) -> None:
+    """Check every file's columns against the spec: their names and type families, nothing else.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    source : ParquetSource
+        The pinned files.
+
+    Raises
+    ------
+    SchemaError
+        Naming the place in the spec, the column, what was found, what is needed, and the file.
+    """
+    _check_unit(spec, source)
+    _check_orders(spec, source)
+    for position, column, needed in _uses(spec):
+        first: tuple[TypeFamily, str] | None = None
+        for file, schema in zip(source.files, source.schemas, strict=True):
+            family = _column_family(schema, column, f"{position}: {file.path}")
+            if family is not None and family is not TypeFamily.NULL and first is None:
+                first = family, file.path
+            if family is TypeFamily.NULL:
+                continue
+            if family not in needed:
+                found = family or _describe(schema.field(column).type)
+                message = (
+                    f"{position}: {file.path}: the column {column!r} is {found}; "
+                    f"{' or '.join(sorted(needed - {TypeFamily.NULL}))} is needed"
+                )
+                raise SchemaError(message)
+            if first is not None and family is not first[0]:
+                message = (
+                    f"{position}: the column {column!r} is {first[0]} in {first[1]}, but {family} in "
+                    f"{file.path}: write all files with one type"
+                )
+                raise SchemaError(message)
+
+
+def _check_unit(spec: Spec, source: ParquetSource) -> None:
+    """Refuse files whose units could not be told to be equal: fractions in decimals here, in floats there."""
+    if spec.privacy.column_unit is None:
+        return
+    column = spec.privacy.column_unit.column
+    fractions = {}
+    for file, schema in zip(source.files, source.schemas, strict=True):
+        where = f"privacy.unit.column: {file.path}"
+        _column_family(schema, column, where)
+        kind = schema.field(column).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_decimal(kind):
+            if not decimal_is_readable(kind):
+                message = f"{where}: the column {column!r} holds decimals of more than 38 digits on one side"
+                raise SchemaError(message)
+            fractions["decimal"] = file.path
+        elif pa.types.is_floating(kind):
+            fractions["floating-point"] = file.path
+    if len(fractions) > 1:
+        message = (
+            f"privacy.unit.column: the column {column!r} is decimal in {fractions['decimal']}, but "
+            f"floating-point in {fractions['floating-point']}: write all files with one type"
+        )
+        raise SchemaError(message)
+
+
+def _check_orders(spec: Spec, source: ParquetSource) -> None:
+    """Refuse files whose places in an order could not be compared: whole numbers here, fractions there."""
+    for name, measure in measures(spec).items():
+        for column in orders_of([measure]):
+            kinds: dict[str, str] = {}
+            for file, schema in zip(source.files, source.schemas, strict=True):
+                where = f"statistics.{name}.order: {file.path}"
+                _column_family(schema, column, where)
+                kind = schema.field(column).type
+                kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+                if type_family(kind) is TypeFamily.NUMERIC:
+                    integer = "64-bit unsigned" if pa.types.is_uint64(kind) else "whole"
+                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = file.path
+            if len(kinds) > 1:
+                (first, there), (second, here), *_ = kinds.items()
+                message = (
+                    f"statistics.{name}.order: the column {column!r} holds {first} numbers in {there}, but "
+                    f"{second} ones in {here}: write all files with one type"
+                )
+                raise SchemaError(message)
+
+
+def _uses(spec: Spec) -> Iterator[tuple[str, str, frozenset[TypeFamily]]]:
+    """List what the spec needs: place, column, type families that serve."""
+    if spec.window is not None:
+        yield "window.column", spec.window.column, _DATES
+    if spec.privacy.column_unit is not None:
+        yield "privacy.unit.column", spec.privacy.column_unit.column, frozenset(TypeFamily)
+    for column, domain in spec.groups.items():
+        yield f"groups.{column}", column, _serving(domain)
+    for name, measure in measures(spec).items():
+        position = f"statistics.{name}" + (".column" if isinstance(spec.statistics[name], ColumnSpec) else "")
+        for of in measure.reads:
+            needed = _serving(of.domain) if isinstance(of, CodeColumn) else _NUMBERS
+            yield position, of.column, needed
+        for order in orders_of([measure]):
+            yield f"statistics.{name}.order", order, _ORDERED
+
+
+def _serving(domain: Domain) -> frozenset[TypeFamily]:
+    return _BY_DOMAIN[domain.kind]
+
+
+def _column_family(schema: pa.Schema, column: str, where: str) -> TypeFamily | None:
+    positions = schema.get_all_field_indices(column)
+    if not positions:
+        names = schema.names[:_MOST_NAMES]
+        more = ", ..." if len(schema.names) > _MOST_NAMES else ""
+        message = f"{where}: no column {column!r}; its columns are {', '.join(names)}{more}"
+        raise SchemaError(message)
+    if len(positions) > 1:
+        message = f"{where}: the column {column!r} stands there {len(positions)} times: rename all but one"
+        raise SchemaError(message)
+    return type_family(schema.field(positions[0]).type)
+
+
+def _describe(kind: pa.DataType) -> str:
+    """Name a type that no statistic reads, without its parameters."""
+    if pa.types.is_nested(kind):
+        return "nested"
+    types = pa.types
+    binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
+    return "binary" if any(test(kind) for test in binary) else "of a type that is not read"

@@ -1,0 +1,266 @@
+"""The plan: a pure function of the public spec. Cells, blocks, sensitivities, scales, expected error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import SpecError
+from suffice.pipeline.declaration.exact_numbers import (
+    LARGEST_SCALE,
+    format_epsilon,
+    format_number,
+    scale_rounded_up,
+)
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.spec.spec import require_spec
+from suffice.pipeline.statistics.measure import columns_of
+from suffice.pipeline.statistics.sensitivity import Design, NeighboringRelation
+from suffice.pipeline.statistics.statistic_plan import _NOISE_REACH, DECIMAL, INT64, StatisticPlan
+
+if TYPE_CHECKING:
+    from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.declaration.fields import ColumnUnit
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.statistics.count_table import Label
+    from suffice.pipeline.statistics.measure import Measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything about a release that is known before any data are read.
+
+    Attributes
+    ----------
+    name, dataset : str
+        The release series, and the account that pays.
+    epsilon : Fraction
+        Of the whole release, in nats; the blocks' epsilons add up to it exactly.
+    neighboring : NeighboringRelation
+        The neighbouring relation of the guarantee.
+    unit : str
+        The privacy unit, as accounts name it: ``row`` or ``column:NAME``.
+    column_unit : ColumnUnit or None
+        The bound on a column unit's rows, and what becomes of rows without one.
+    grid : str or None
+        The window grid, ``column:every``.
+    groups : dict of str to Domain
+        The public group keys, in declared order; the cells are their product.
+    statistics : tuple of StatisticPlan
+        In declared order.
+    max_total_rows : int
+        Public bound on the number of records.
+    canonical : str
+        The canonical plan, JSON text.
+    plan_hash : str
+        Its SHA-256, in hex.
+    """
+
+    name: str
+    dataset: str
+    epsilon: Fraction
+    neighboring: NeighboringRelation
+    unit: str
+    column_unit: ColumnUnit | None
+    grid: str | None
+    groups: dict[str, Domain]
+    statistics: tuple[StatisticPlan, ...]
+    max_total_rows: int
+    canonical: str
+    plan_hash: str
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells: the product of the groups' sizes."""
+        return math.prod(len(domain) for domain in self.groups.values())
+
+    @property
+    def n_is_public(self) -> bool:
+        """Whether some statistic is released beside a public number of records."""
+        return any(statistic.design is Design.MINIMAL for statistic in self.statistics)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice plan --json`` prints."""
+        return {
+            "name": self.name,
+            "dataset": self.dataset,
+            "epsilon": format_epsilon(self.epsilon),
+            "neighboring": str(self.neighboring),
+            "unit": self.unit,
+            **(self.column_unit.bound() if self.column_unit else {}),
+            "window": self.grid,
+            "groups": {name: len(domain) for name, domain in self.groups.items()},
+            "cells": self.n_cells,
+            "plan_hash": self.plan_hash,
+            "statistics": [_statistic_dict(statistic) for statistic in self.statistics],
+        }
+
+    def _unit_text(self) -> str:
+        if self.column_unit is None:
+            return f"unit {self.unit}"
+        return f"unit {self.unit}, {self.column_unit}"
+
+    def __str__(self) -> str:
+        from suffice.pipeline.released.text_table import text_table  # noqa: PLC0415 - only printing needs it
+
+        rows = []
+        for statistic in self.statistics:
+            head = [
+                statistic.name,
+                statistic.family,
+                format_epsilon(statistic.epsilon),
+                str(statistic.l1_sensitivity),
+                f"{statistic.scale:.6g}",
+            ]
+            for quantity in statistic.quantities:
+                label = " ".join(
+                    filter(
+                        None,
+                        (quantity.name, quantity.category, quantity.component, _written(quantity.labels)),
+                    )
+                )
+                rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
+                head = [""] * 5
+        window = f", released per window of {self.grid}" if self.grid else ""
+        heading = (
+            f"{self.name}: epsilon {format_epsilon(self.epsilon)} of {self.dataset}, {self.neighboring}, "
+            f"{self._unit_text()}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
+        )
+        columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
+        weights = [
+            f"\n{statistic.name}: second moments weigh {format_number(statistic.moment_weight)} "
+            "beside first ones"
+            for statistic in self.statistics
+            if statistic.moment_weight is not None
+        ]
+        return heading + text_table(columns, rows) + "".join(weights)
+
+
+def compile_plan(spec: Spec) -> Plan:
+    r"""Compile a spec into its plan. Reads no data and spends nothing.
+
+    Block ``j`` gets
+
+    .. math:: \varepsilon_j = \varepsilon \frac{\text{share}_j}{\sum_i \text{share}_i}, \qquad
+              b_j = \Delta_j / \varepsilon_j \text{ rounded up}
+
+    Parameters
+    ----------
+    spec : Spec
+        A validated spec.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    SpecError
+        Where a scale is above 2**57, or values could not be stored in 38 digits.
+    """
+    require_spec(spec)
+    n_may_be_public = (
+        spec.privacy.neighboring is NeighboringRelation.REPLACE_ONE
+        and spec.privacy.column_unit is None
+        and not spec.groups
+        and spec.window is None
+    )
+    # proof: block-split
+    shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
+    return Plan(
+        name=spec.name,
+        dataset=spec.dataset,
+        epsilon=spec.privacy.epsilon,
+        neighboring=spec.privacy.neighboring,
+        unit=spec.privacy.unit_name,
+        column_unit=spec.privacy.column_unit,
+        grid=spec.grid,
+        groups=dict(spec.groups),
+        statistics=tuple(
+            _plan_statistic(
+                spec, name, spec.privacy.epsilon * statistic.share / shares, n_may_be_public=n_may_be_public
+            )
+            for name, statistic in spec.statistics.items()
+        ),
+        max_total_rows=spec.max_total_rows,
+        canonical=spec.canonical_plan(),
+        plan_hash=spec.plan_hash(),
+    )
+
+
+def measures(spec: Spec) -> dict[str, Measure]:
+    """Return what one pass over the data computes, by statistic."""
+    return {name: FAMILIES[entry.family].measure(entry) for name, entry in spec.statistics.items()}
+
+
+def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public: bool) -> StatisticPlan:
+    entry = spec.statistics[name]
+    family = FAMILIES[entry.family]
+    block = family.block(entry, n_may_be_public)
+    max_rows = spec.privacy.column_unit.max_rows if spec.privacy.column_unit else 1
+    l1_sensitivity = block.l1_sensitivity(spec.privacy.neighboring, max_rows)
+    scale = scale_rounded_up(l1_sensitivity, epsilon)
+    position = f"statistics.{name}"
+    if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
+        rule = "it weighs moments beside a public number of records, and here that number is private"
+        raise SpecError(f"{position}.moment_weight", rule, "leave it out")
+    if scale > LARGEST_SCALE:
+        raise SpecError(
+            position,
+            f"its noise scale {scale:.3g} is above 2^57",
+            "give it more epsilon or fewer lattice_bits",
+        )
+    reach = block.largest_value * spec.max_total_rows + _NOISE_REACH * Fraction(scale)
+    if reach >= 10**38:
+        raise SpecError(
+            position, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits"
+        )
+    return StatisticPlan(
+        name=name,
+        family=entry.family,
+        columns=columns_of(family.measure(entry)),
+        design=block.design,
+        components=block.components,
+        epsilon=epsilon,
+        l1_sensitivity=l1_sensitivity,
+        scale=scale,
+        partition_total=block.partition_total,
+        value_type=INT64 if reach < 2**63 else DECIMAL,
+        quantities=block.quantities,
+        parameters=family.parameters(entry),
+        moment_weight=block.moment_weight,
+    )
+
+
+def _written(labels: Label) -> str:
+    return " ".join(f"{name}={value}" for name, value in labels)
+
+
+def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
+    return {
+        "name": statistic.name,
+        "family": statistic.family,
+        "columns": list(statistic.columns),
+        "design": str(statistic.design),
+        "epsilon": format_epsilon(statistic.epsilon),
+        "l1_sensitivity": statistic.l1_sensitivity,
+        "scale": format_number(Fraction(statistic.scale)),
+        **(
+            {"moment_weight": format_number(statistic.moment_weight)}
+            if statistic.moment_weight is not None
+            else {}
+        ),
+        "components": [{"name": component} for component in statistic.components],
+        "derived": [
+            {
+                "quantity": quantity.name,
+                **({"category": quantity.category} if quantity.category is not None else {}),
+                **({"component": quantity.component} if quantity.component is not None else {}),
+                **dict(quantity.labels),
+                "noise_sd": statistic.quantity_noise_sd(quantity),
+            }
+            for quantity in statistic.quantities
+        ],
+    }

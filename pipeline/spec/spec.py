@@ -1,0 +1,360 @@
+"""The declarative spec of a release: what is released, about whom, at what price. No code, no query text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
+
+from suffice.errors import SpecError, UsageError
+from suffice.pipeline.declaration.document import Document, read_file, read_mapping
+from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start
+from suffice.pipeline.declaration.fields import (
+    Column,
+    ColumnUnit,
+    Epsilon,
+    EveryField,
+    Integer,
+    Name,
+    SpecModel,
+    StatisticSpec,
+    canonical,
+    label_name,
+    parse_domain,
+    statistic_name,
+)
+from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ALL = "all"
+"""The window label of a spec without windows."""
+ROW = "row"
+"""The privacy unit where it is no column's value."""
+
+DEFAULT_MAX_TOTAL_ROWS = 10**12
+_MOST_TOTAL_ROWS = 10**15
+_LATER_SOURCES = ("csv", "sql", "delta", "iceberg")
+
+
+def _path(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        message = "a source is a file, a directory or a pattern"
+        raise ValueError(message)
+    return value
+
+
+class Source(SpecModel):
+    """Where the rows are; not part of what is charged.
+
+    ``clustered_by`` says that the rows of each value of a column stand together, in a file or two. Where that
+    is true, few rows travel between workers to be bounded by that column; no number depends on it.
+    """
+
+    parquet: Annotated[str, PlainValidator(_path)]
+    clustered_by: Column | None = None
+
+
+class Window(SpecModel):
+    """Releases per period of a date column: ``--window 2013-01`` selects those rows."""
+
+    column: Column
+    every: EveryField
+
+
+def _neighboring(value: object) -> NeighboringRelation:
+    if not isinstance(value, str) or value not in set(NeighboringRelation):
+        message = f"{value!r} is neither add_or_remove_one nor replace_one"
+        raise ValueError(message)
+    return NeighboringRelation(value)
+
+
+def _unit(value: object) -> str | ColumnUnit:
+    if isinstance(value, dict):
+        return ColumnUnit.model_validate(value)
+    if value != ROW:
+        message = f"{value!r} is not a privacy unit: use row, or {{column: customer_id, max_rows: 20}}"
+        raise ValueError(message)
+    return ROW
+
+
+class Privacy(SpecModel):
+    """The price and the guarantee."""
+
+    epsilon: Epsilon
+    neighboring: Annotated[NeighboringRelation, PlainValidator(_neighboring)]
+    unit: Annotated[str | ColumnUnit, PlainValidator(_unit)] = ROW
+
+    @property
+    def column_unit(self) -> ColumnUnit | None:
+        """The unit where it is a column's value; None where it is a row."""
+        return self.unit if isinstance(self.unit, ColumnUnit) else None
+
+    @property
+    def unit_name(self) -> str:
+        """The unit as accounts name it: ``row`` or ``column:NAME``."""
+        return f"column:{self.unit.column}" if isinstance(self.unit, ColumnUnit) else ROW
+
+
+def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
+    if not isinstance(value, dict):
+        message = "groups map column names to domains"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    directory = (info.context or {}).get("directory", Path())
+    groups = {}
+    for column, domain in value.items():
+        label_name("group", column)
+        try:
+            groups[column] = parse_domain(domain, directory=directory, column=column)
+        except ValueError as error:
+            message = f"{column}: {error}"
+            raise ValueError(message) from None
+    return groups
+
+
+class Spec(SpecModel):
+    """A release's spec, validated, defaults filled, domains inlined.
+
+    Read one with :func:`load_spec`. Two specs with the same :meth:`canonical_plan` are the same release.
+    """
+
+    name: Name
+    dataset: Name
+    source: Source
+    window: Window | None = None
+    privacy: Privacy
+    groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
+    statistics: dict[str, StatisticSpec]
+    max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS
+    directory: Path = Path()
+
+    def canonical_plan(self) -> str:
+        """Return the canonical plan: compact JSON, sorted keys, numbers as decimal text, no source."""
+        content = {
+            name: canonical(getattr(self, name))
+            for name in type(self).model_fields
+            if name not in {"source", "directory"}
+        }
+        content["format_version"] = "1"
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    def plan_hash(self) -> str:
+        """Return the SHA-256 of the canonical plan, in hex: the identity of what is charged."""
+        return hashlib.sha256(self.canonical_plan().encode()).hexdigest()
+
+    @property
+    def grid(self) -> str | None:
+        """The window grid, ``column:every``, or None where the spec has no window."""
+        return f"{self.window.column}:{self.window.every}" if self.window else None
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether the rows of a column unit are declared to stand together."""
+        unit = self.privacy.column_unit
+        return unit is not None and self.source.clustered_by == unit.column
+
+    @property
+    def source_pattern(self) -> str:
+        """The source as an absolute path or pattern, links in its fixed part resolved."""
+        full = os.path.abspath(self.directory / self.source.parquet)  # noqa: PTH100 - no link is followed
+        parts = Path(full).parts
+        fixed = next((n for n, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
+        return str(Path(os.path.realpath(Path(*parts[:fixed])), *parts[fixed:]))
+
+
+def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
+    """Read and validate a spec.
+
+    Parameters
+    ----------
+    source : path or mapping
+        A YAML file, a JSON file (``.json``), or the same content as a nested mapping, whose relative
+        paths then start from the current directory.
+
+    Returns
+    -------
+    Spec
+
+    Raises
+    ------
+    SpecError
+        Naming the place, the rule, the value and a way out.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        try:
+            text = path.read_bytes()
+        except OSError:
+            raise SpecError(str(path), "the spec cannot be read", "name a YAML or JSON file") from None
+        return _validate(read_file(str(path), text), path.parent)
+    return _validate(read_mapping(source), Path())
+
+
+def require_spec(spec: object) -> None:
+    """Refuse what is no spec, as the path of one.
+
+    Raises
+    ------
+    UsageError
+        Naming :func:`load_spec`.
+    """
+    if not isinstance(spec, Spec):
+        message = f"a {type(spec).__name__} is no spec: read it first, with suffice.load_spec(...)"
+        raise UsageError(message)
+
+
+def check_window(spec: Spec, window: str) -> str:
+    """Check a window label against the spec, and return it.
+
+    Raises
+    ------
+    SpecError
+        Where the spec has windows and none is named, or the reverse, or the label is not canonical.
+    """
+    if spec.window is None:
+        if window != ALL:
+            raise SpecError(
+                "--window", f"{window!r} is given, but the spec has no window key", "leave it out"
+            )
+        return ALL
+    if window == ALL:
+        raise SpecError("--window", "the spec releases by window, and none is named", "as --window 2013-01")
+    try:
+        period_start(window, spec.window.every)
+    except ValueError as error:
+        raise SpecError("--window", str(error)) from None
+    return window
+
+
+def _validate(document: Document, directory: Path) -> Spec:
+    content = document.content
+    if not isinstance(content, dict):
+        raise SpecError(document.origin, "a spec is a mapping of keys", "see the README's example")
+    if "directory" in content:
+        raise SpecError(document.location(("directory",)), "unknown key")
+    _check_source(document, content)
+    statistics = _statistics(document, content, directory)
+    try:
+        spec = Spec.model_validate(
+            {**content, "statistics": statistics, "directory": directory}, context={"directory": directory}
+        )
+    except ValidationError as error:
+        raise _spec_error(document, (), error, Spec) from None
+    _check_sizes(document, spec)
+    return spec
+
+
+def _check_source(document: Document, content: dict[str, Any]) -> None:
+    source = content.get("source")
+    kinds = set(source) if isinstance(source, dict) else set()
+    for kind in _LATER_SOURCES:
+        if kind in kinds:
+            raise SpecError(
+                document.location(("source", kind)), f"{kind} sources are not built yet", "use parquet"
+            )
+
+
+def _statistics(document: Document, content: dict[str, Any], directory: Path) -> dict[str, StatisticSpec]:
+    entries = content.get("statistics")
+    if not isinstance(entries, dict) or not entries:
+        raise SpecError(document.location(("statistics",)), "a spec declares at least one statistic")
+    statistics: dict[str, StatisticSpec] = {}
+    for name, entry in entries.items():
+        path = ("statistics", name)
+        try:
+            statistic_name(name)
+        except ValueError as error:
+            raise SpecError(document.location(path), str(error)) from None
+        if name.lower() in {other.lower() for other in statistics}:
+            raise SpecError(document.location(path), "another statistic has this name but for letter case")
+        if not isinstance(entry, dict) or not isinstance(entry.get("family"), str):
+            raise SpecError(
+                document.location(path), "a statistic is a mapping with a family", _known_families()
+            )
+        family = entry["family"]
+        if family not in FAMILIES:
+            raise SpecError(document.location((*path, "family")), _no_family(family), _known_families())
+        model = FAMILIES[family].spec
+        try:
+            statistics[name] = model.model_validate(entry, context={"directory": directory})
+        except ValidationError as error:
+            raise _spec_error(document, path, error, model) from None
+    return statistics
+
+
+def _no_family(family: str) -> str:
+    if family in NO_SUMS:
+        return f"{family} is no exponential family: {NO_SUMS[family]}"
+    return f"no family {family!r}"
+
+
+def _known_families() -> str:
+    return f"families: {', '.join(FAMILIES)}"
+
+
+def _spec_error(
+    document: Document, prefix: tuple[str, ...], error: ValidationError, model: type[SpecModel]
+) -> SpecError:
+    """Turn pydantic's first complaint into ours: place, rule, value, way out."""
+    complaints = error.errors(include_url=False)
+    first = next((found for found in complaints if found["type"] == "extra_forbidden"), complaints[0])
+    path = (*prefix, *first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(name for name in _model_at(model, first["loc"]).model_fields if name != "directory")
+        return SpecError(document.location(path), "unknown key", f"known keys: {known}")
+    if first["type"] == "missing":
+        return SpecError(document.location(path[:-1]), f"the key {path[-1]!r} is missing")
+    rule = str(first.get("ctx", {}).get("error", first["msg"]))
+    return SpecError(document.location(path), rule)
+
+
+def _model_at(model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
+    """Return the model that holds the last key of a place: fields are models, or mappings to models."""
+    for key in loc[:-1]:
+        if key in model.model_fields:
+            annotation = model.model_fields[str(key)].annotation
+            kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+            model = next((kind for kind in kinds if issubclass(kind, SpecModel)), model)
+    return model
+
+
+def _check_sizes(document: Document, spec: Spec) -> None:
+    if not 1 <= spec.max_total_rows <= _MOST_TOTAL_ROWS:
+        raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
+    group_cells = math.prod(len(domain) for domain in spec.groups.values())
+    _check_cells(document.location(("groups",)), group_cells)
+    for name, statistic in spec.statistics.items():
+        family, location = FAMILIES[statistic.family], document.location(("statistics", name))
+        _check_cells(location, group_cells * family.n_categories(statistic))
+        variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
+        if family.needs_unit and spec.privacy.column_unit is None:
+            raise SpecError(
+                location,
+                f"{statistic.family} follows the rows of a unit, which unit: row does not tell",
+                "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
+            )
+        unit, order = spec.privacy.column_unit, getattr(statistic, "order", None)
+        if unit is not None and order == unit.column:
+            raise SpecError(
+                location, f"{order!r} is the unit: it cannot put a unit's rows in order", "name a time"
+            )
+        for variable in spec.groups.keys() & variables:
+            raise SpecError(
+                location,
+                f"the variable {variable!r} is a group too",
+                "call it otherwise, and state its column",
+            )
+
+
+def _check_cells(location: str, cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise SpecError(
+            location, f"{cells} cells are declared, at most {MOST_CELLS} are released", "coarsen a domain"
+        )

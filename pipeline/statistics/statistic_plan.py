@@ -1,0 +1,101 @@
+"""The plan of one statistic: what is released, at which sensitivity, with how much noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from suffice.pipeline.statistics.block import Parameters, Quantity
+    from suffice.pipeline.statistics.sensitivity import Design
+
+
+INT64 = "int64"
+
+
+DECIMAL = "decimal128(38, 0)"
+
+
+_NOISE_REACH = 64
+"""Noise beyond 64 scales has probability under e^-64 a draw; values saturate there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticPlan:
+    """One statistic's block: what is released, at which sensitivity, with how much noise.
+
+    Attributes
+    ----------
+    name, family : str
+        As in the spec.
+    columns : tuple of str
+        The columns that the statistic reads.
+    design : Design
+        Partition of unity, bounded, or minimal beside a public N.
+    components : tuple of str
+        The released components, in order.
+    epsilon : Fraction
+        This block's part of the release's epsilon, in nats.
+    l1_sensitivity : int
+        Joint over the components, per unit, in lattice units.
+    scale : float
+        Of the discrete Laplace noise on each component, in lattice units; exact as a rational.
+    partition_total : int or None
+        What one record adds over all components, for a partition of unity.
+    value_type : str
+        Arrow type of the released values, ``int64`` or ``decimal128(38, 0)``.
+    quantities : tuple of Quantity
+        Exact maps from components to quantities.
+    parameters : Parameters
+        Public constants of the posterior.
+    moment_weight : Fraction or None
+        The weight of second moments beside first ones, where the minimal design has one.
+    """
+
+    name: str
+    family: str
+    columns: tuple[str, ...]
+    design: Design
+    components: tuple[str, ...]
+    epsilon: Fraction
+    l1_sensitivity: int
+    scale: float
+    partition_total: int | None
+    value_type: str
+    quantities: tuple[Quantity, ...]
+    parameters: Parameters
+    moment_weight: Fraction | None = None
+
+    @property
+    def value_limits(self) -> tuple[int, int]:
+        """Least and greatest value that the column's type holds; noisy values saturate there."""
+        return (-(2**63), 2**63 - 1) if self.value_type == INT64 else (1 - 10**38, 10**38 - 1)
+
+    @property
+    def component_noise_sd(self) -> float:
+        """Standard deviation of the noise on one component, in lattice units."""
+        return discrete_laplace_sd(self.scale)
+
+    def quantity_noise_sd(self, quantity: Quantity) -> float:
+        """Return the standard deviation of the noise on a quantity, in the column's unit.
+
+        The components' noises are independent, so the covariances of the basis are in the map.
+        """
+        squares = sum((coefficient**2 for coefficient in quantity.coefficients.values()), Fraction(0))
+        return self.component_noise_sd * math.sqrt(squares)
+
+
+def discrete_laplace_sd(scale: float) -> float:
+    r"""Return the standard deviation of discrete Laplace noise.
+
+    .. math:: \sqrt{2 q} / (1 - q) = 1 / (\sqrt 2 \sinh(1 / 2b)), \quad q = e^{-1/b}
+
+    Parameters
+    ----------
+    scale : float, > 0
+        ``b``, in lattice units.
+    """
+    half_rate = 0.5 / scale
+    return 1 / (math.sqrt(2) * math.sinh(half_rate)) if half_rate < 700 else 0.0

@@ -1,0 +1,224 @@
+"""What the command line asks of posteriors beyond intervals: comparisons and probabilities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    ClippingOption,
+    JsonOption,
+    MassOption,
+    NumberOfDrawsOption,
+    PriorOfNOption,
+    PriorOption,
+    PublicKeyOption,
+    SeedOption,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.posterior.posterior import Posterior
+
+    Statement: TypeAlias = tuple[str, str, float | None, float | None]
+
+
+def other_method(
+    release: Release, statistic: str, where: Mapping[str, str], method: str | None, terms: Mapping[str, Any]
+) -> Posterior | None:
+    """Return the posterior to draw beside another, if one is asked for."""
+    if method is None:
+        return None
+    used = {**terms, "n_prior": None} if method == "plug-in" else terms
+    return release.posterior(statistic, where=where, method=method, **used)
+
+
+def check_versus(where: Mapping[str, str], versus: Sequence[str] | None) -> None:
+    """Refuse --versus where --where does not say which cells to compare with."""
+    for column, key in parse_pairs("--versus", versus).items():
+        if column not in where:
+            message = (
+                f"--versus {column}={key} needs --where {column}=KEY beside it: --where names the cells that "
+                "are compared with those of --versus"
+            )
+            raise UsageError(message)
+
+
+def check_one_side(versus: Sequence[str] | None, files: Mapping[str, object]) -> None:
+    """Refuse files that would show the cells of --where alone, and nothing of the comparison."""
+    for option, path in files.items():
+        if versus and path is not None:
+            message = (
+                f"{option} shows one side of --versus alone: leave --versus out, and give {option} once with "
+                "--where of each side; draws of the difference are Posterior.difference in Python"
+            )
+            raise UsageError(message)
+
+
+def parse_statements(statements: Sequence[str], *, is_contrast: bool) -> list[Statement]:
+    """Read every --probability; beside --versus each is about the difference or the ratio."""
+    from suffice.pipeline.posterior.contrasts import DIFFERENCE, RATIO, parse_statement  # noqa: PLC0415
+
+    read = [(statement, *parse_statement(statement)) for statement in statements]
+    for statement, parameter, _, _ in read:
+        if is_contrast and parameter not in {DIFFERENCE, RATIO}:
+            message = (
+                f"--probability {statement!r}: beside --versus a statement is about the difference or the "
+                "ratio, as 'difference > 0' or 'ratio < 1'; ask about one side without --versus"
+            )
+            raise UsageError(message)
+        if not is_contrast and parameter in {DIFFERENCE, RATIO}:
+            message = f"--probability {statement!r} needs --versus: it says what is compared"
+            raise UsageError(message)
+    return read
+
+
+def comparison(
+    first: Posterior,
+    second: Posterior,
+    versus: Sequence[str],
+    statements: Sequence[Statement],
+    *,
+    mass: float,
+    draws: int,
+    rng: np.random.Generator,
+) -> dict[str, list[dict[str, Any]]]:
+    """Return rows of every parameter's difference, and of probabilities of it and of the ratio."""
+    from suffice.pipeline.posterior.contrasts import DIFFERENCE, contrast_between, tidy_rows  # noqa: PLC0415
+
+    keys = parse_pairs("--versus", versus)
+    if dict(first.groups) == dict(second.groups):
+        message = "--versus names the cells that --where keeps: name others"
+        raise UsageError(message)
+    contrasts = {
+        kind: [
+            contrast_between(kind, parameter, first, second, apart_from=set(keys), draws=draws, rng=rng)
+            for parameter in first.parameters
+        ]
+        for kind in dict.fromkeys([DIFFERENCE, *(kind for _, kind, _, _ in statements)])
+    }
+    answers = {"comparison": [row for each in contrasts[DIFFERENCE] for row in each.rows(mass)]}
+    if statements:
+        answers["probability"] = [
+            {**row, "statement": statement}
+            for statement, kind, above, below in statements
+            for each in contrasts[kind]
+            for row in tidy_rows(
+                each.groups,
+                each.labels,
+                {each.parameter: {"probability": each.probability(above=above, below=below)}},
+                each.components,
+            )
+        ]
+    return answers
+
+
+def probability(
+    posterior: Posterior, statements: Sequence[Statement], draws: int, rng: np.random.Generator
+) -> list[dict[str, Any]]:
+    """Return one row a statement, cell and category with the probability that the statement holds."""
+    from suffice.pipeline.posterior.contrasts import tidy_rows  # noqa: PLC0415
+
+    answers = []
+    for statement, parameter, above, below in statements:
+        shares = posterior.probability(parameter, above=above, below=below, draws=draws, rng=rng)
+        asked = {parameter: {"probability": shares}}
+        rows = tidy_rows(posterior.groups, posterior.label_columns, asked, posterior.components)
+        answers += [{**row, "statement": statement} for row in rows]
+    return answers
+
+
+def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Print what was asked beyond the intervals."""
+    titles = {"comparison": "difference", "probability": "probability"}
+    for question, title in titles.items():
+        if question in answers:
+            print(f"\n{title}\n")
+            output.print_rows(answers[question])
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="A release: path, URI or NAME[@WINDOW].")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another, of disjoint data.")],
+    statistic: Annotated[str, typer.Argument(help="A statistic of both.")],
+    prior: PriorOption = None,
+    n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "modelled",
+    where: WhereOption = None,
+    mass: MassOption = 0.95,
+    draws: NumberOfDrawsOption = 4000,
+    seed: SeedOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    vouched: Annotated[
+        bool, typer.Option("--vouched", help="You know that the two hold disjoint data.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how a statistic changed from release A to release B, and what noise alone would do."""
+    check_draws(draws, seed)
+    from suffice.pipeline.pooling.comparison import compare as compare_releases  # noqa: PLC0415
+
+    one, other = (open_for_reading(reference, store, public_keys) for reference in (first, second))
+    found = compare_releases(
+        one,
+        other,
+        statistic,
+        prior=prior,
+        n_prior=parse_prior_of_n(n_prior),
+        clipping=clipping,
+        where=parse_pairs("--where", where),
+        vouched=vouched,
+        draws=draws,
+        rng=seed,
+    )
+    rows = found.rows(mass)
+    both = {"first": found.before, "second": found.after}
+    if as_json:
+        diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
+        document = {
+            "statistic": statistic,
+            "first": found.first,
+            "second": found.second,
+            "method": found.before.method,
+            "prior": str(found.before.prior),
+            "n_prior": str(found.before.n_prior),
+            "mass": mass,
+            "draws": draws,
+            "seed": seed,
+            **({"diagnostics": diagnostics} if any(diagnostics.values()) else {}),
+            "rows": rows,
+            "clipping": {which: output.clipping_document(posterior) for which, posterior in both.items()},
+        }
+        output.print_json(document)
+        return
+    print(f"{statistic}: from {found.first} to {found.second}\n")
+    output.print_rows(rows)
+    print(
+        "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
+        "noise_probability: how often noise alone moves them as far"
+    )
+    for name, posterior in ((found.first, found.before), (found.second, found.after)):
+        for line in output.clipping_lines(posterior):
+            print(f"\n{name}: {line}")
+        output.print_diagnostics(posterior, name)
+    n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
+    print(f"\nmethod: {found.before.method}")
+    print(f"prior: {found.before.prior}")
+    print(f"prior of N: {', '.join(n_priors)}")
+    print(f"intervals: central, {100 * mass:g} % posterior probability each")

@@ -1,0 +1,300 @@
+"""The command line: parsing and printing only. Exit statuses are those of ``suffice.errors``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.exceptions import TyperException
+
+import suffice
+from suffice.cli import analysis, calibration, keys, ledger, output, pool, posterior, trust
+from suffice.cli.options import (
+    DEFAULT_LEDGER,
+    DEFAULT_STORE,
+    JsonOption,
+    LedgerOption,
+    OutOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    SpecArgument,
+    StoreOption,
+    WhereOption,
+    open_for_reading,
+    parse_pairs,
+)
+from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.pooling.release import Release
+
+app = typer.Typer(
+    name="suffice",
+    help="Release differentially private sufficient statistics once; draw posteriors from them for ever.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(keys.app, name="keys")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"suffice {suffice.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Release differentially private sufficient statistics once; draw posteriors from them for ever."""
+
+
+@app.command()
+def demo(
+    directory: Annotated[Path, typer.Option("--dir", help="Where to work.")] = Path("demo"),
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the whole main job on real flight records, offline."""
+    from suffice.cli.demo import run_demo  # noqa: PLC0415 - each command imports what it needs
+
+    summary = run_demo(directory, quiet=as_json)
+    if as_json:
+        output.print_json(summary)
+
+
+@app.command()
+def init(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A Parquet file, directory or glob.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
+    from suffice.pipeline.sources.template import skeleton  # noqa: PLC0415
+
+    text = skeleton(data, relative_to=out.parent if out else Path())
+    if out is not None:
+        try:
+            with out.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            message = f"--out {out}: the file exists, and is not overwritten"
+            raise UsageError(message) from None
+        except OSError:
+            message = f"--out {out}: the file cannot be written"
+            raise UsageError(message) from None
+    if as_json:
+        output.print_json({"spec": text, "out": str(out) if out else None})
+    elif out is None:
+        print(text, end="")
+    else:
+        print(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
+
+
+app.command()(calibration.plan)
+
+
+@app.command()
+def release(
+    spec: SpecArgument,
+    window: Annotated[str, typer.Option("--window", metavar="W", help="A window label, as 2013-01.")] = "all",
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."
+        ),
+    ] = "threads",
+    *,
+    new_attempt: Annotated[
+        bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Charge the ledger, compute exact statistics, add noise once, publish."""
+    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.releasing import carry_out  # noqa: PLC0415
+
+    outcome = carry_out(
+        load_spec(spec),
+        store=store,
+        ledger=ledger,
+        cluster=cluster,
+        window=window,
+        new_attempt=new_attempt,
+        progress=output.Progress(),
+    )
+    document = {
+        **_release_document(outcome.release),
+        "status": outcome.status,
+        "remaining_epsilon": outcome.remaining_epsilon,
+    }
+    if as_json:
+        output.print_json(document)
+        return
+    if outcome.status == "already_published":
+        print("already published: the data were not read again, nothing was charged")
+    _print_release(document)
+    print(f"remaining epsilon  {outcome.remaining_epsilon}")
+
+
+@app.command()
+def show(
+    release: ReleaseArgument,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a release: what, for whom, at what price, signed by whom, which files."""
+    document = _release_document(open_for_reading(release, store, public_keys), public_keys)
+    if as_json:
+        output.print_json(document)
+    else:
+        _print_release(document)
+
+
+app.command()(analysis.compare)
+app.command()(pool.pool)
+app.command()(trust.verify)
+app.command()(trust.disclose)
+
+
+@app.command()
+def table(
+    release: ReleaseArgument,
+    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    where: WhereOption = None,
+    out: OutOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a statistic's unbiased estimates and the standard deviations of their noise."""
+    if out is not None:
+        output.check_out(out)
+    chosen = (
+        open_for_reading(release, store, public_keys)
+        .statistic(statistic)
+        .where(parse_pairs("--where", where))
+    )
+    chosen = (
+        open_for_reading(release, store, public_keys)
+        .statistic(statistic)
+        .where(parse_pairs("--where", where))
+    )
+    rows = chosen.table()
+    if out is not None:
+        output.write_table(output.columns_of(rows), out)
+    if as_json:
+        output.print_json(
+            {
+                "statistic": statistic,
+                "family": chosen.plan.family,
+                "saturated": chosen.n_saturated,
+                "rows": rows,
+            }
+        )
+    elif out is None:
+        output.print_rows(rows)
+        output.print_saturation(chosen)
+    else:
+        output.print_written(out)
+
+
+app.command()(posterior.posterior)
+app.command()(calibration.calibrate)
+
+
+_UNIT_BOUND = ("max_rows", "unit_nulls")
+
+
+def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:
+    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+
+    return {
+        "name": release.name,
+        "dataset": release.dataset,
+        "window": release.window,
+        "release_id": release.release_id,
+        "uri": release.uri,
+        "epsilon": format_epsilon(release.epsilon),
+        "neighboring": str(release.neighboring),
+        "unit": release.unit,
+        **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
+        "status": "published",
+        **trust.signature_fields(release.manifest, public_keys),
+        "files": [{**file, "path": f"{release.uri}/{file['path']}"} for file in release.files],
+    }
+
+
+def _print_release(document: dict[str, Any]) -> None:
+    fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
+    for field in (*fields, *_UNIT_BOUND, "status"):
+        if field in document:
+            print(f"{field:<18} {document[field]}")
+    if document["signed_by"] is None:
+        print(f"{'signed by':<18} nobody")
+    else:
+        print(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
+    for file in document["files"]:
+        name, digest = Path(file["path"]).name, file["sha256"][:16]
+        print(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
+
+
+def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
+    if as_json:
+        print(json.dumps({"error": {"type": name, "message": message, "exit_status": status}}))
+    else:
+        print(f"suffice: {message}", file=sys.stderr)
+    sys.exit(status)
+
+
+def _interrupt(_signal: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line, and exit with its status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words
+    # A scheduler stops jobs with SIGTERM: treat it as an interrupt, so that the charge is settled.
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        status = app(words, standalone_mode=False, prog_name="suffice")
+    except SufficeError as error:
+        _fail(type(error).__name__, str(error), error.exit_status, as_json=as_json)
+    except TyperException as error:
+        text = getattr(error, "format_message", error.__str__)() or "see --help"
+        _fail("UsageError", text, UsageError.exit_status, as_json=as_json)
+    except KeyboardInterrupt:
+        status = ReleaseInterruptedError.exit_status
+    except MemoryError:
+        _fail("MemoryError", "not enough memory: ask for fewer cells or draws", 1, as_json=as_json)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:  # noqa: BLE001 - a text of ours, never one that could hold data
+        _fail(type(error).__name__, f"internal error ({type(error).__name__})", 1, as_json=as_json)
+    if status == ReleaseInterruptedError.exit_status:  # Typer returns it for an interrupt of its own
+        text = "interrupted outside of a charge; `suffice ledger show` lists what was ever charged"
+        _fail(ReleaseInterruptedError.__name__, text, ReleaseInterruptedError.exit_status, as_json=as_json)
+    sys.exit(status if isinstance(status, int) else 0)

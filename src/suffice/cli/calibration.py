@@ -1,0 +1,151 @@
+"""Commands that simulate: what a release would be worth, and whether its posteriors are calibrated."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    ClippingOption,
+    JsonOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    SpecArgument,
+    StoreOption,
+    WhereOption,
+    parse_pairs,
+)
+from suffice.errors import UsageError
+
+
+def plan(
+    spec: SpecArgument,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help='Find the smallest epsilon for it, as "arr_delay mean width 2".'),
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Records in a cell, for --target.")] = None,
+    prior: Annotated[str | None, typer.Option("--prior", help="Of the parameters, for --target.")] = None,
+    n_prior: Annotated[
+        str | None, typer.Option("--n-prior", help="Of a private N, for --target; default: up to twice --n.")
+    ] = None,
+    simulations: Annotated[
+        int | None,
+        typer.Option(
+            "--simulations", help="Data sets to draw for --target; default: 200, or 40 under a density."
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Makes --target repeatable.")] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what would be released and how noisy it would be; reads no data, spends nothing."""
+    from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+
+    read = load_spec(spec)
+    compiled = compile_plan(read)
+    if target is None:
+        if {n, prior, n_prior, simulations, seed} != {None}:
+            message = "--n, --prior, --n-prior, --simulations and --seed are for --target: give that too"
+            raise UsageError(message)
+        if as_json:
+            output.print_json(compiled.to_dict())
+        else:
+            print(compiled)
+        return
+    if n is None:
+        message = "--target needs --n: the records that a cell is expected to have"
+        raise UsageError(message)
+    _check_simulation(simulations, seed)
+    from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon  # noqa: PLC0415
+
+    needed = smallest_epsilon(
+        read,
+        target,
+        n=n,
+        prior=prior,
+        n_prior=n_prior,
+        simulations=simulations,
+        rng=seed,
+        progress=None if as_json else output.Progress("planning", "posteriors"),
+    )
+    if as_json:
+        output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
+    else:
+        print(f"{compiled}\n\n{needed}")
+
+
+def calibrate(
+    release: ReleaseArgument,
+    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    prior: Annotated[
+        str | None, typer.Option("--prior", help="Truths are drawn from it; default: the family's.")
+    ] = None,
+    n_prior: Annotated[
+        str | None,
+        typer.Option(
+            "--n-prior",
+            help="A private N is drawn from it; default: uniform up to twice the cells' median noisy N.",
+        ),
+    ] = None,
+    clipping: ClippingOption = "modelled",
+    where: WhereOption = None,
+    method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
+    simulations: Annotated[
+        int | None,
+        typer.Option(
+            "--simulations", help="Data sets to draw; default: 1000, or 200 where posteriors are slow."
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Makes the simulation repeatable.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
+    _check_simulation(simulations, seed)
+    if plot is not None:
+        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - each command imports what it needs
+
+        check_plot(plot)
+    from suffice.pipeline.calibration.calibrate import calibrate  # noqa: PLC0415
+    from suffice.storage.releases.release_store import open_release  # noqa: PLC0415
+
+    opened = open_release(release, store=store, public_keys=public_keys)
+    found = calibrate(
+        opened,
+        statistic,
+        where=parse_pairs("--where", where),
+        method=method,
+        prior=prior,
+        n_prior=n_prior,
+        clipping=clipping,
+        simulations=simulations,
+        rng=seed,
+        progress=output.Progress("simulating", "data sets"),
+    )
+    if plot is not None:
+        from suffice.cli.plotting import plot_calibration  # noqa: PLC0415
+
+        plot_calibration(found, plot, title=f"{opened.name}: {statistic}")
+    if as_json:
+        output.print_json({**found.to_dict(), "seed": seed})
+    else:
+        print(found)
+        output.print_written(plot)
+
+
+def _check_simulation(simulations: int | None, seed: int | None) -> None:
+    if simulations is not None and simulations < 1:
+        message = f"--simulations {simulations}: a number above 0"
+        raise UsageError(message)
+    if seed is not None and seed < 0:
+        message = f"--seed {seed}: a seed is an integer of at least 0"
+        raise UsageError(message)

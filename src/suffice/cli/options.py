@@ -1,0 +1,110 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.priors.record_count import NPrior
+
+_MOST_DRAWS = 10_000_000
+
+DEFAULT_STORE = "releases"
+DEFAULT_LEDGER = "sqlite:///ledger.db"
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+StoreOption = Annotated[
+    str, typer.Option("--store", envvar="SUFFICE_STORE", metavar="URI", help="Where releases are published.")
+]
+LedgerOption = Annotated[
+    str, typer.Option("--ledger", envvar="SUFFICE_LEDGER", metavar="URL", help="The privacy ledger.")
+]
+PublicKeyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--public-key",
+        metavar="FILE",
+        help="Demand a signature by a key of this file; may repeat. Default: SUFFICE_PUBLIC_KEYS.",
+    ),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
+]
+DrawsOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write draws to a .csv, .parquet or .nc file.")
+]
+WhereOption = Annotated[
+    list[str] | None, typer.Option("--where", metavar="COLUMN=KEY", help="Keep these cells; may repeat.")
+]
+PriorOption = Annotated[
+    str | None,
+    typer.Option("--prior", help='As "Beta(1, 9)" or "HalfCauchy(2)"; default: the family\'s.'),
+]
+PriorOfNOption = Annotated[
+    str | None,
+    typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.'),
+]
+ClippingOption = Annotated[
+    str,
+    typer.Option(
+        "--clipping",
+        metavar="modelled|ignored",
+        help="Of counts beyond their bound: Poisson, geometric, negative binomial.",
+    ),
+]
+MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]
+NumberOfDrawsOption = Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")]
+ReleaseArgument = Annotated[
+    str, typer.Argument(metavar="RELEASE", help="A path or URI, or NAME[@WINDOW] in the store.")
+]
+SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")]
+
+
+def open_for_reading(reference: str, store: str, public_keys: list[str] | None) -> Release:
+    """Open the release that a command names."""
+    from suffice.storage.releases.release_store import open_release  # noqa: PLC0415 - each command imports its own
+
+    return open_release(reference, store=store, public_keys=public_keys)
+
+
+def parse_pairs(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
+    """Read repeated COLUMN=KEY."""
+    keys: dict[str, str] = {}
+    for pair in pairs or ():
+        column, equals, key = pair.partition("=")
+        if not equals or not column:
+            message = f"{option} {pair}: write it as COLUMN=KEY"
+            raise UsageError(message)
+        if keys.get(column, key) != key:
+            message = f"{option} {pair}: {column} is given twice; {option} filters and never sums"
+            raise UsageError(message)
+        keys[column] = key
+    return keys
+
+
+def parse_prior_of_n(text: str | None) -> NPrior | None:
+    """Read --n-prior, where there is one."""
+    if text is None:
+        return None
+    from suffice.pipeline.priors.record_count import parse_n_prior  # noqa: PLC0415
+
+    return parse_n_prior(text)
+
+
+def check_draws(draws: int, seed: int | None) -> None:
+    """Refuse a number of draws or a seed that cannot be used."""
+    if not 1 <= draws <= _MOST_DRAWS:
+        message = f"--draws {draws}: a number of draws in 1..{_MOST_DRAWS}"
+        raise UsageError(message)
+    if seed is not None and seed < 0:
+        message = f"--seed {seed}: a seed is an integer of at least 0"
+        raise UsageError(message)

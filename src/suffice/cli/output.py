@@ -1,0 +1,237 @@
+"""What the command line prints and writes: tables, JSON documents, CSV and Parquet files, progress."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+from suffice.pipeline.released.text_table import text_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document on standard output."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200) -> None:
+    """Print rows as a text table; past `limit` rows, say how many are left out."""
+    print(rows_text(rows[:limit]))
+    if len(rows) > limit:
+        print(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
+
+
+def print_written(*files: Path | None) -> None:
+    """Say which files there are now."""
+    for file in files:
+        if file is not None:
+            print(f"wrote {file}")
+
+
+def print_saturation(statistic: NoisyStatistic) -> None:
+    """Say that values stand at an end of their type, and so are no unbiased estimates."""
+    if statistic.n_saturated:
+        print(
+            f"\n{statistic.n_saturated} values are saturated: there were more records than max_total_rows "
+            f"({statistic.max_total_rows}), and what rests on them is too small"
+        )
+
+
+def print_clipping(posterior: Posterior) -> None:
+    """Say in how many cells clipping is modelled, in how many it matters and is not, or cannot be judged."""
+    for line in clipping_lines(posterior):
+        print(f"\n{line}")
+
+
+def clipping_lines(posterior: Posterior) -> list[str]:
+    """Return all that there is to say of clipping, a sentence each."""
+    return [*filter(None, [clipping_model(posterior)]), *clipping_warnings(posterior)]
+
+
+def print_diagnostics(posterior: Posterior, name: str = "") -> None:
+    """Say what a sampled posterior rests on, after the name of its release if one is given."""
+    told = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())
+    if told:
+        print(f"\n{name}: {told}" if name else f"\n{told}")
+
+
+def diagnostics_text(posterior: Posterior) -> dict[str, str]:
+    """Return diagnostics as people read them; empty where draws are independent."""
+    return {
+        name.replace("_", " ").replace("r hat", "R-hat"): (
+            f"{value:.0f}" if name == "fewest_effective_draws" else str(value)
+        )
+        for name, value in posterior.diagnostics.items()
+    }
+
+
+def clipping_model(posterior: Posterior) -> str:
+    """Say in how many cells records are taken for clipped; empty where there are none."""
+    modelled = posterior.models_clipping
+    if modelled is None or not modelled.any():
+        return ""
+    others = "" if modelled.all() else "; in the others that makes no difference"
+    return (
+        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are taken "
+        f"for clipped to the public bound{others}"
+    )
+
+
+def clipping_warnings(posterior: Posterior) -> list[str]:
+    """Return in words where clipping matters, and where that could not be judged; empty where neither is."""
+    found = posterior.clipping
+    warnings: list[str] = []
+    if found is None:
+        return warnings
+    if found.is_warned.any():
+        share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
+        warnings.append(
+            f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model "
+            f"puts up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a "
+            f"parameter by up to {bias:.3g} posterior standard deviations; wider bounds would help"
+        )
+    if not found.is_known.all():
+        warnings.append(
+            f"clipping could not be judged in {(~found.is_known).sum()} of {posterior.n_groups} cells: that "
+            "is done at the posterior mean, and there is none; it may matter there"
+        )
+    return warnings
+
+
+def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
+    """Return clipping cell by cell as JSON states it; None where nothing is clipped or it is not known."""
+    from suffice.pipeline.posterior.clipping_report import THRESHOLD  # noqa: PLC0415 - numpy is slow to import
+
+    found = posterior.clipping
+    if found is None:
+        return None
+    columns = (found.share, found.bias, found.is_modelled, found.is_known, found.is_warned)
+    cells = zip(*(column.tolist() for column in columns), strict=True)
+    return {
+        "threshold": THRESHOLD,
+        "is_known": bool(found.is_known.all()),
+        "is_warned": bool(found.is_warned.any()),
+        "cells": [
+            {
+                **{column: keys[cell] for column, keys in posterior.groups.items()},
+                "share": share if math.isfinite(share) else None,
+                "bias": bias if math.isfinite(bias) else None,
+                "is_modelled": is_modelled,
+                "is_known": is_known,
+                "is_warned": is_warned,
+            }
+            for cell, (share, bias, is_modelled, is_known, is_warned) in enumerate(cells)
+        ],
+    }
+
+
+def rows_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as a text table."""
+    columns = list(rows[0])
+    return text_table(columns, [[_cell(row[column]) for column in columns] for row in rows])
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def check_out(path: Path) -> None:
+    """Refuse an output file that is neither CSV nor Parquet, before any work is done."""
+    if path.suffix not in {".csv", ".parquet"}:
+        message = f"--out {path}: the file's name must end in .csv or .parquet"
+        raise UsageError(message)
+
+
+def check_draws(path: Path) -> None:
+    """Refuse a file of draws that is neither CSV nor Parquet nor netCDF, before any work is done."""
+    if path.suffix not in {".csv", ".parquet", ".nc"}:
+        message = f"--out {path}: the file's name must end in .csv, .parquet or .nc"
+        raise UsageError(message)
+
+
+def write_draws(posterior: Posterior, path: Path, draws: int, rng: np.random.Generator) -> None:
+    """Write posterior draws: tidy CSV or Parquet, or netCDF for ArviZ, by the file's ending."""
+    if path.suffix == ".nc":
+        posterior.to_netcdf(path, draws, rng)
+    else:
+        write_table(draw_columns(posterior, draws, rng), path)
+
+
+def write_table(columns: Mapping[str, Any], path: Path) -> None:
+    """Write columns to a tidy CSV or Parquet file, by its ending."""
+    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
+    import pyarrow.csv  # noqa: PLC0415
+    import pyarrow.parquet  # noqa: PLC0415
+
+    check_out(path)
+    table = pa.table(dict(columns))
+    try:
+        if path.suffix == ".csv":
+            pa.csv.write_csv(table, path)
+        else:
+            pa.parquet.write_table(table, path)
+    except OSError:
+        message = f"--out {path}: the file cannot be written"
+        raise UsageError(message) from None
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Turn rows into columns."""
+    return {column: [row[column] for row in rows] for column in rows[0]}
+
+
+def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return draws as tidy columns: group columns, labels if any, draw, parameter, value."""
+    import numpy as np  # noqa: PLC0415 - only writing draws needs it
+
+    parts: list[dict[str, NDArray[Any]]] = []
+    for parameter, sample in posterior.sample(draws, rng).items():
+        draw, cell, entry = np.indices((*sample.shape, 1)[:3]).reshape(3, -1)
+        part = {column: np.array(keys)[cell] for column, keys in posterior.groups.items()}
+        if posterior.components:
+            names = posterior.components.get(parameter, ("",))
+            part["component"] = np.array(names, dtype=object)[entry]
+        for name, values in posterior.label_columns.items():
+            part[name] = np.array(values, dtype=object)[entry]
+        part["draw"] = draw
+        part["parameter"] = np.full(draw.size, parameter)
+        part["value"] = sample.ravel()
+        parts.append(part)
+    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+
+
+_WORTH_SAYING = 5
+"""Seconds that are left."""
+_WIDTH = 60
+"""Of a line of progress: what is shorter than the line before it covers it."""
+
+
+class Progress:
+    """Progress on standard error, on a terminal only."""
+
+    def __init__(self, doing: str = "reading", unit: str = "tasks") -> None:
+        self._shown = sys.stderr.isatty()
+        self._doing, self._unit = doing, unit
+        self._started = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` have ended."""
+        if self._shown:
+            end = "\n" if done == total else ""
+            seconds = (time.monotonic() - self._started) / max(done, 1) * (total - done)
+            left = f", about {seconds:.0f} s left" if seconds >= _WORTH_SAYING else ""
+            text = f"{self._doing}: {done} of {total} {self._unit}{left}"
+            print(f"\r{text:<{_WIDTH}}", end=end, file=sys.stderr, flush=True)

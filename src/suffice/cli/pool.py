@@ -1,0 +1,123 @@
+"""The command that prints one posterior from several releases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    ClippingOption,
+    DrawsOption,
+    JsonOption,
+    MassOption,
+    NumberOfDrawsOption,
+    PriorOfNOption,
+    PriorOption,
+    PublicKeyOption,
+    SeedOption,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+
+if TYPE_CHECKING:
+    from suffice.pipeline.pooling.release import Release
+
+_REFERENCE = "RELEASE"
+
+
+def pool(
+    statistic: Annotated[str, typer.Argument(help="A statistic of every release.")],
+    disjoint: Annotated[
+        list[str] | None,
+        typer.Option("--disjoint", metavar=_REFERENCE, help="Of separate data, as windows; repeat."),
+    ] = None,
+    same_data: Annotated[
+        list[str] | None,
+        typer.Option("--same-data", metavar=_REFERENCE, help="Of the same data, released again; repeat."),
+    ] = None,
+    prior: PriorOption = None,
+    n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "modelled",
+    where: WhereOption = None,
+    mass: MassOption = 0.95,
+    draws: NumberOfDrawsOption = 4000,
+    seed: SeedOption = None,
+    out: DrawsOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    vouched: Annotated[
+        bool, typer.Option("--vouched", help="You know that the releases are related so.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
+    if out is not None:
+        output.check_draws(out)
+    check_draws(draws, seed)
+    import numpy as np  # noqa: PLC0415 - each command imports what it needs
+
+    from suffice.pipeline.pooling.pool import pool as pool_releases  # noqa: PLC0415
+    from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415
+
+    def opened(references: list[str] | None) -> list[Release] | None:
+        if not references:
+            return None
+        return [open_for_reading(reference, store, public_keys) for reference in references]
+
+    related: dict[str, Any] = {
+        "disjoint": opened(disjoint),
+        "same_data": opened(same_data),
+    }
+    rng = np.random.default_rng(seed)
+    posterior = pool_releases(
+        statistic,
+        **related,
+        vouched=vouched,
+        prior=prior,
+        n_prior=parse_prior_of_n(n_prior),
+        clipping=clipping,
+        where=parse_pairs("--where", where),
+        rng=rng,
+    )
+    rows = summarise(posterior, mass, draws, rng)
+    if out is not None:
+        output.write_draws(posterior, out, draws, rng)
+    pooled = {
+        relation: [f"{release.name}@{release.window}" for release in releases]
+        for relation, releases in related.items()
+        if releases
+    }
+    if as_json:
+        document: dict[str, Any] = {
+            "statistic": statistic,
+            "family": posterior.family,
+            "method": posterior.method,
+            **pooled,
+            "prior": str(posterior.prior),
+            "n_prior": str(posterior.n_prior),
+            "mass": mass,
+            "draws": draws,
+            "seed": seed,
+            **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
+            "rows": rows,
+            "clipping": output.clipping_document(posterior),
+        }
+        output.print_json(document)
+        return
+    output.print_rows(rows)
+    output.print_clipping(posterior)
+    output.print_diagnostics(posterior)
+    print(f"\nmethod: {posterior.method}")
+    for relation, names in pooled.items():
+        print(f"{relation.replace('_', ' ')}: {', '.join(names)}")
+    print(f"prior: {posterior.prior}")
+    print(f"prior of N: {posterior.n_prior}")
+    output.print_written(out)

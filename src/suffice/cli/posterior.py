@@ -1,0 +1,172 @@
+"""The command that prints posteriors, and draws, plots and cards of them."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import analysis, output
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    ClippingOption,
+    DrawsOption,
+    JsonOption,
+    MassOption,
+    NumberOfDrawsOption,
+    PriorOfNOption,
+    PriorOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    SeedOption,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from suffice.pipeline.posterior.posterior import Posterior
+
+
+def posterior(
+    release: ReleaseArgument,
+    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    prior: PriorOption = None,
+    n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "modelled",
+    where: WhereOption = None,
+    method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
+    mass: MassOption = 0.95,
+    draws: NumberOfDrawsOption = 4000,
+    seed: SeedOption = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
+    plot_kind: Annotated[str | None, typer.Option("--plot-kind", metavar="density|forest")] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option("--beside", metavar="noise-aware|plug-in", help="Draw this method's beside it."),
+    ] = None,
+    card: Annotated[
+        Path | None, typer.Option("--card", metavar="FILE", help="A self-contained .html page.")
+    ] = None,
+    versus: Annotated[
+        list[str] | None,
+        typer.Option("--versus", metavar="COLUMN=KEY", help="Compare what --where keeps with these cells."),
+    ] = None,
+    probability: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--probability",
+            metavar="STATEMENT",
+            help='As "mean > 10" or "10 < mean < 20"; of --versus "difference > 0", "ratio < 1"; may repeat.',
+        ),
+    ] = None,
+    out: DrawsOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print posterior means and credible intervals under any public prior. Costs no privacy."""
+    _check_files(out, plot, plot_kind, card)
+    if plot is None and (plot_kind, beside) != (None, None):
+        message = "--plot-kind and --beside are for --plot: give that too"
+        raise UsageError(message)
+    analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
+    check_draws(draws, seed)
+    opened = open_for_reading(release, store, public_keys)
+    import numpy as np  # noqa: PLC0415 - each command imports what it needs
+
+    from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415
+
+    keys = parse_pairs("--where", where)
+    analysis.check_versus(keys, versus)
+    terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior), "clipping": clipping}
+    statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))
+    drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
+    rng = np.random.default_rng(seed)
+    rows = summarise(drawn_from, mass, draws, rng)
+    answers: dict[str, Any] = {}
+    if versus:
+        other_keys = {**keys, **parse_pairs("--versus", versus)}
+        against = opened.posterior(statistic, where=other_keys, method=method, **terms)
+        answers.update(
+            analysis.comparison(drawn_from, against, versus, statements, mass=mass, draws=draws, rng=rng)
+        )
+    elif statements:
+        answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
+    if out is not None:
+        output.write_draws(drawn_from, out, draws, rng)
+    if plot is not None:
+        from suffice.cli.plotting import plot_posterior  # noqa: PLC0415
+
+        plot_posterior(
+            drawn_from,
+            plot,
+            title=f"{opened.name}: {statistic}",
+            draws=draws,
+            rng=rng,
+            kind=plot_kind,
+            beside=analysis.other_method(opened, statistic, keys, beside, terms),
+        )
+    if card is not None:
+        from suffice.cli import card as cards  # noqa: PLC0415
+
+        page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
+        cards.write_card(card, page)
+    if as_json:
+        output.print_json(
+            {
+                "release": f"{opened.name}@{opened.window}",
+                "statistic": statistic,
+                "family": drawn_from.family,
+                "method": drawn_from.method,
+                "prior": str(drawn_from.prior),
+                "mass": mass,
+                "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
+                "draws": draws,
+                "seed": seed,
+                **({"diagnostics": drawn_from.diagnostics} if drawn_from.diagnostics else {}),
+                "rows": rows,
+                "clipping": output.clipping_document(drawn_from),
+                **answers,
+            }
+        )
+        return
+    _print_posterior(drawn_from, rows, answers)
+    output.print_saturation(opened.statistic(statistic))
+    output.print_clipping(drawn_from)
+    output.print_diagnostics(drawn_from)
+    print(f"\nrelease: {opened.name}@{opened.window}")
+    print(f"prior: {drawn_from.prior}")
+    if drawn_from.n_prior is not None:
+        print(f"prior of N: {drawn_from.n_prior}")
+    print(f"answers that take draws rest on {draws} draws")
+    output.print_written(out, plot, card)
+
+
+def _check_files(out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if out is not None:
+        output.check_draws(out)
+    if plot is not None:
+        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+
+        check_plot(plot, plot_kind)
+    if card is not None:
+        from suffice.cli.card import check_card  # noqa: PLC0415
+
+        check_card(card)
+
+
+def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
+    if drawn_from.method == "plug-in":
+        print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
+    output.print_rows(rows)
+    if any(row["mean"] is None or row["sd"] is None for row in rows):
+        print("\nmeans and standard deviations that are left out do not exist")
+    analysis.print_answers(answers)

@@ -1,0 +1,194 @@
+"""Commands of trust: is a release what was published, is a ledger whole, what may the public know of both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import (
+    DEFAULT_LEDGER,
+    DEFAULT_STORE,
+    JsonOption,
+    LedgerOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    StoreOption,
+)
+from suffice.errors import LedgerError, StorageError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.storage.ledger.export import Export
+    from suffice.storage.ledger.ledger import Ledger
+
+
+def verify(
+    release: ReleaseArgument,
+    store: StoreOption = DEFAULT_STORE,
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too.")
+    ] = None,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a release's files, manifest and signature and, where given, the ledger's record of it."""
+    from suffice.storage.operations.verify_release import verify_release  # noqa: PLC0415 - each command imports what it needs
+
+    if ledger is None:
+        verification = verify_release(release, store=store, public_keys=public_keys)
+    else:
+        from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+
+        with open_ledger(ledger) as opened:
+            verification = verify_release(release, store=store, ledger=opened, public_keys=public_keys)
+    if as_json:
+        output.print_json(
+            {
+                "ok": verification.ok,
+                "problems": list(verification.problems),
+                "ledger": verification.ledger,
+                "signature": verification.signature,
+            }
+        )
+    else:
+        for problem in verification.problems:
+            print(problem)
+        looked = f"ledger {verification.ledger}, signature {verification.signature}".replace("_", " ")
+        print("ok" if verification.ok else "not ok", "-", looked)
+    if not verification.ok:
+        raise typer.Exit(StorageError.exit_status)
+
+
+def disclose(
+    release: ReleaseArgument,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a draft for the OpenDP registry of deployments; a person states what no manifest knows."""
+    from suffice.storage.operations.disclosure import disclosure, to_yaml  # noqa: PLC0415
+    from suffice.storage.releases.release_store import open_release  # noqa: PLC0415
+
+    document = disclosure(open_release(release, store=store, public_keys=public_keys).manifest)
+    if as_json:
+        output.print_json(document)
+    else:
+        print(to_yaml(document), end="")
+
+
+def verify_ledger(
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    store: Annotated[
+        str | None, typer.Option("--store", metavar="URI", help="Compare with this store too, both ways.")
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FILE", help="Check what `ledger export` wrote; no ledger needed."),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the chain of entries, that accounts and charges follow from it, and that the store agrees."""
+    if export is not None:
+        document = verification_document(_read_export(export), store)
+    else:
+        from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+
+        with open_ledger(ledger) as opened:
+            document = verification_document(opened, store)
+    if as_json:
+        output.print_json(document)
+    else:
+        for problem in document["problems"]:
+            print(problem)
+        print(
+            f"{'ok' if document['ok'] else 'not ok'} - entries up to {document['sequence']}, "
+            f"sealed by {document['hash']}; store {document['store'].replace('_', ' ')}"
+        )
+        if document["charges_elsewhere"]:
+            print(f"{document['charges_elsewhere']} charges are for other stores, and were not compared")
+    if not document["ok"]:
+        raise typer.Exit(LedgerError.exit_status)
+
+
+def export_ledger(
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here; else to standard output.")
+    ] = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the chain for the public, a JSON line per entry: `ledger verify --export` checks it anywhere."""
+    from suffice.storage.ledger.export import export_lines  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+
+    with open_ledger(ledger) as opened:
+        lines = list(export_lines(opened.entries()))
+    if out is not None:
+        try:
+            with out.open("x", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in lines)
+        except FileExistsError:
+            message = f"--out {out}: the file exists, and is not overwritten"
+            raise UsageError(message) from None
+        except OSError:
+            message = f"--out {out}: the file cannot be written"
+            raise UsageError(message) from None
+    if as_json:
+        entries = [json.loads(line) for line in lines]
+        output.print_json({"out": str(out), "entries": len(lines)} if out else {"entries": entries})
+    elif out is not None:
+        print(f"wrote {len(lines)} entries to {out}")
+    else:
+        for line in lines:
+            print(line)
+
+
+def verification_document(chain: Ledger | Export, store: str | None) -> dict[str, Any]:
+    """Return what ``ledger verify --json`` prints of a ledger, or of its export."""
+    from suffice.storage.operations.verify_ledger import compare_with_store  # noqa: PLC0415
+    from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+
+    problems = chain.verify()
+    comparison = compare_with_store(chain, open_store(store)) if store and not problems else None
+    entries = chain.entries()
+    found = [*problems, *(comparison.problems if comparison else ())]
+    return {
+        "ok": not found,
+        "problems": found,
+        "sequence": entries[-1].sequence if entries else 0,
+        "hash": entries[-1].hash if entries else None,
+        "store": "checked" if comparison else "not_checked",
+        "charges_elsewhere": comparison.elsewhere if comparison else None,
+    }
+
+
+def _read_export(path: Path) -> Export:
+    from suffice.storage.ledger.export import read_export  # noqa: PLC0415
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        message = f"--export {path}: the file cannot be read"
+        raise UsageError(message) from None
+    return read_export(text)
+
+
+def signature_fields(manifest: Mapping[str, Any], public_keys: list[str] | None) -> dict[str, str | None]:
+    """Return what ``show`` says about the signature of a release that was opened."""
+    from suffice.storage.signatures.keys import pinned_keys  # noqa: PLC0415
+    from suffice.storage.signatures.signing import signature_status  # noqa: PLC0415
+
+    signature = manifest["signature"]
+    return {
+        "signed_by": signature["key_id"] if signature else None,
+        "signature": signature_status(manifest, checked=pinned_keys(public_keys) is not None),
+    }

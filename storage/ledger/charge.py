@@ -1,0 +1,214 @@
+"""Charges: what a release asks of an account, and what became of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from suffice.errors import UsageError
+from suffice.pipeline.declaration.exact_numbers import format_epsilon, micro_epsilon
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from fractions import Fraction
+
+ALL = "all"
+"""The window of a release that has no window column."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
+
+
+class ChargeState(StrEnum):
+    """How far a charge has come; from `DRAWING` on, noise may exist and its epsilon stays spent."""
+
+    RESERVED = "reserved"
+    DRAWING = "drawing"
+    STAGED = "staged"
+    PUBLISHED = "published"
+    ABANDONED = "abandoned"
+
+
+LIVE = (ChargeState.RESERVED, ChargeState.DRAWING, ChargeState.STAGED)
+"""States in which a run holds, or held, the charge's lease."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargeRequest:
+    """What a release asks for: everything here is public and none of it follows the data.
+
+    Attributes
+    ----------
+    dataset, name, window : str
+        The key. `window` is ``all``, or a canonical label of `grid`.
+    epsilon : Fraction, > 0, nats
+        A multiple of one millionth.
+    neighboring, unit : str
+        ``add_or_remove_one`` or ``replace_one``; ``row`` or ``column:customer_id``.
+    grid : str or None
+        ``flight_date:month``; None exactly where `window` is ``all``.
+    source : str
+        Canonical text of the source, held against the account's allowed prefixes; not stored.
+    plan_json, plan_hash : str
+        The canonical plan and its SHA-256 in hex.
+    store_id, store_uri : str
+        The release store.
+
+    Raises
+    ------
+    UsageError
+        Where a field breaks its rule.
+    """
+
+    dataset: str
+    name: str
+    window: str
+    epsilon: Fraction
+    neighboring: str
+    unit: str
+    grid: str | None
+    source: str
+    plan_json: str
+    plan_hash: str
+    store_id: str
+    store_uri: str
+
+    def __post_init__(self) -> None:
+        check_name("dataset", self.dataset)
+        check_name("release name", self.name)
+        check_epsilon(self.epsilon)
+        if (self.window == ALL) != (self.grid is None) or not self.window:
+            message = f"window {self.window!r} does not go with the grid {self.grid!r}"
+            raise UsageError(message)
+        if hashlib.sha256(self.plan_json.encode()).hexdigest() != self.plan_hash:
+            message = "the plan's hash is not the SHA-256 of the plan"
+            raise UsageError(message)
+
+    @property
+    def label(self) -> str:
+        """The key as people read it."""
+        return label(self.name, self.window)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """One debit of an account, as the ledger held it at one moment.
+
+    Attributes
+    ----------
+    charge_id, release_id, ledger_id : str
+        32, 16 and 32 hex digits; fixed at reservation.
+    dataset, name, window : str
+        The key; `attempt` counts from 1 within it.
+    epsilon : Fraction, nats
+    state : ChargeState
+    drew : bool
+        Whether it ever entered ``drawing``: if so, its epsilon is spent for good.
+    epoch : int
+        Counts from 1; every take-over adds one, and transitions with an older one are refused.
+    lease_expires : datetime, UTC
+        Until then the run that holds the charge counts as alive.
+    plan_json, plan_hash, store_id, store_uri : str
+    drawing_sequence : int or None
+        With `drawing_hash`: the ledger's entry for ``drawing``, which the manifest names.
+    manifest : bytes or None
+        The exact bytes to publish, from ``staged`` on.
+    created : datetime, UTC
+        To the minute.
+    """
+
+    charge_id: str
+    release_id: str
+    ledger_id: str
+    dataset: str
+    name: str
+    window: str
+    attempt: int
+    epsilon: Fraction
+    state: ChargeState
+    drew: bool
+    epoch: int
+    lease_expires: datetime
+    plan_json: str
+    plan_hash: str
+    store_id: str
+    store_uri: str
+    drawing_sequence: int | None
+    drawing_hash: str | None
+    manifest: bytes | None
+    created: datetime
+
+    @property
+    def label(self) -> str:
+        """The key as people read it."""
+        return label(self.name, self.window)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargeSummary:
+    """A charge as `suffice ledger show` lists it."""
+
+    charge_id: str
+    release_id: str
+    name: str
+    window: str
+    attempt: int
+    epsilon: Fraction
+    state: ChargeState
+    drew: bool
+    store_uri: str
+    created: datetime
+
+    @property
+    def counts_as(self) -> str:
+        """What its epsilon is to the account: ``spent``, ``reserved``, or ``returned`` to it."""
+        if self.drew:
+            return "spent"
+        return "returned" if self.state is ChargeState.ABANDONED else "reserved"
+
+    @property
+    def held(self) -> Fraction:
+        """Epsilon that it takes from the account now."""
+        return self.epsilon * (self.counts_as != "returned")
+
+
+def label(name: str, window: str) -> str:
+    """Write a key as the command line does: ``NAME``, or ``NAME@WINDOW``."""
+    return name if window == ALL else f"{name}@{window}"
+
+
+def release_id(ledger_id: str, charge_id: str) -> str:
+    """Return the id of the release that a charge pays for: 16 hex digits."""
+    return hashlib.sha256(f"{ledger_id}:{charge_id}".encode()).hexdigest()[:16]
+
+
+def check_name(what: str, text: str) -> None:
+    """Refuse a name that could not be a directory and a key everywhere.
+
+    Raises
+    ------
+    UsageError
+        Where `text` does not match ``[a-z0-9][a-z0-9_.-]{0,62}``.
+    """
+    if not _NAME.fullmatch(text):
+        message = f"the {what} {text!r} does not match [a-z0-9][a-z0-9_.-]{{0,62}}"
+        raise UsageError(message)
+
+
+def check_epsilon(epsilon: Fraction) -> int:
+    """Return epsilon in integers of one millionth.
+
+    Raises
+    ------
+    UsageError
+        Where it is not positive, or finer than one millionth.
+    """
+    if epsilon <= 0:
+        message = f"epsilon {format_epsilon(epsilon)} is not above 0"
+        raise UsageError(message)
+    try:
+        return micro_epsilon(epsilon)
+    except ValueError as error:
+        raise UsageError(str(error)) from None

@@ -1,0 +1,241 @@
+"""The ledger's contract: who may spend how much of a population's privacy, and who did.
+
+Every change of an account is one durable transaction, decided by one conditional UPDATE, before any
+noise is drawn. Implementations are opened by URL; their database libraries load only then.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+    from types import TracebackType
+
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.chain import Entry
+    from suffice.storage.ledger.charge import Charge, ChargeRequest
+
+LEASE = timedelta(minutes=2)
+"""How long a run may go without :meth:`Ledger.renew` before another may take its charge over."""
+
+
+def utc_now() -> datetime:
+    """Return the present moment in UTC."""
+    return datetime.now(UTC)
+
+
+class Ledger(ABC):
+    """Accounts, charges and the chain of entries behind them.
+
+    A charge moves ``reserved -> drawing -> staged -> published``, or to ``abandoned``. Each move is a
+    compare-and-set on its state, on its epoch and on the holder of its lease, which is the `Ledger`
+    object that reserved it or took it over: all other callers get `ChargeLostError`.
+    """
+
+    ledger_id: str
+    """32 hex digits, drawn when the ledger was made."""
+
+    @abstractmethod
+    def now(self) -> datetime:
+        """Return the ledger's time, in UTC: what leases are held against."""
+
+    @abstractmethod
+    def grant(
+        self,
+        dataset: str,
+        *,
+        epsilon: Fraction,
+        neighboring: str | None = None,
+        unit: str | None = None,
+        sources: Sequence[str] | None = None,
+        per_window: str | None = None,
+        units_disjoint: bool = False,
+        reason: str,
+    ) -> Account:
+        """Set the total of an account; the first grant makes it.
+
+        Parameters
+        ----------
+        dataset : str
+        epsilon : Fraction, > 0, nats
+            The new total, so that repeating a grant changes nothing and leaves no entry.
+        neighboring, unit, per_window, units_disjoint
+            See :class:`suffice.storage.ledger.account.Terms`; fixed by the first grant, where they default to
+            ``add_or_remove_one``, ``row``, none and false. Left out later, they stay.
+        sources : sequence of str, optional
+            Prefixes of allowed sources; replaces the list. An empty one allows any source.
+        reason : str
+            Why, for the record.
+
+        Raises
+        ------
+        GuaranteeError
+            Where the first grant fixed other terms.
+        BudgetExceededError
+            Where `epsilon` is below what is spent or reserved.
+        UsageError
+            Where an argument breaks its rule.
+        """
+
+    @abstractmethod
+    def account(self, dataset: str) -> Account:
+        """Return one account.
+
+        Raises
+        ------
+        AccountMissingError
+            Where nothing was ever granted for `dataset`.
+        """
+
+    @abstractmethod
+    def accounts(self, dataset: str | None = None) -> tuple[Account, ...]:
+        """Return all accounts in the order of their names, or the one of `dataset`."""
+
+    @abstractmethod
+    def find(self, dataset: str, name: str, window: str) -> Charge | None:
+        """Return the newest attempt of a key, if there is any.
+
+        Raises
+        ------
+        NameTakenError
+            Where `name` belongs to another dataset.
+        """
+
+    @abstractmethod
+    def check(self, request: ChargeRequest) -> None:
+        """Refuse what the account would refuse, and charge nothing.
+
+        Relation, unit, window grid and source, then the epsilon that remains; a reservation that the
+        key already has is not counted against itself.
+
+        Raises
+        ------
+        AccountMissingError, GuaranteeError, BudgetExceededError
+        """
+
+    @abstractmethod
+    def reserve(self, request: ChargeRequest, *, new_attempt: bool = False) -> Charge:
+        """Take a request's epsilon from its account, or go on with what the key already has.
+
+        Returns
+        -------
+        Charge
+            In state ``reserved``: this ledger object holds it now. In state ``staged`` or
+            ``published``: another run came first, nothing was charged, and :func:`decide_rerun` says
+            what to do.
+
+        Raises
+        ------
+        AccountError
+            As :meth:`check`.
+        SpecChangedError, WrongStoreError, ChargeInProgressError, ChargeSpentError, NameTakenError
+            As :func:`decide_rerun` and :meth:`find`.
+        """
+
+    @abstractmethod
+    def renew(self, charge: Charge) -> None:
+        """Extend the lease (the heartbeat of a run); leaves no entry.
+
+        Raises
+        ------
+        ChargeLostError
+            Where this run no longer holds the charge.
+        """
+
+    @abstractmethod
+    def take_over(self, charge: Charge) -> Charge:
+        """Claim a charge whose lease has passed, or a staged one, with the next epoch.
+
+        From then on whoever held it gets `ChargeLostError`. Act on the returned charge: it may have
+        moved on since `charge` was read.
+
+        Raises
+        ------
+        ChargeInProgressError
+            Where the lease still holds.
+        ChargeLostError
+            Where another run took it over first, or it has ended.
+        """
+
+    @abstractmethod
+    def enter_drawing(self, charge: Charge) -> Charge:
+        """Move from ``reserved`` to ``drawing``: from here on its epsilon is spent, come what may.
+
+        Durable when it returns. The charge returned names this entry (`drawing_sequence`,
+        `drawing_hash`).
+
+        Raises
+        ------
+        ChargeLostError
+        """
+
+    @abstractmethod
+    def stage(self, charge: Charge, manifest: bytes) -> Charge:
+        """Move from ``drawing`` to ``staged``, keeping the exact bytes that will be published.
+
+        Raises
+        ------
+        ChargeLostError
+        """
+
+    @abstractmethod
+    def publish(self, charge: Charge) -> Charge:
+        """Move from ``staged`` to ``published``, once the manifest stands in the store.
+
+        A charge that is published already is returned as it is: its bytes were fixed by ``staged``.
+
+        Raises
+        ------
+        ChargeLostError
+        """
+
+    @abstractmethod
+    def abandon(self, charge: Charge, *, reason: str) -> Charge:
+        """End a charge without a release; its epsilon returns if and only if it never drew.
+
+        Parameters
+        ----------
+        charge : Charge
+            Held by this ledger object. If it ever drew, a tombstone must stand in the store first.
+        reason : str
+            A fixed text; goes into the chain.
+
+        Raises
+        ------
+        ChargeLostError
+        """
+
+    @abstractmethod
+    def entry_hash(self, sequence: int) -> str | None:
+        """Return the hash of one entry of the chain, if there is such an entry."""
+
+    @abstractmethod
+    def entries(self) -> Sequence[Entry]:
+        """Return the whole chain as it is at one moment, in order."""
+
+    @abstractmethod
+    def verify(self) -> tuple[str, ...]:
+        """Name everything in which the chain and the current state disagree; empty where nothing.
+
+        The chain is hashed anew, then all accounts, windows and charges are computed from its entries
+        and compared with their rows.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections to the database."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,110 @@
+"""Ledgers by their URLs: which database serves one; its library loads only then."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from suffice.errors import MissingExtraError, UsageError
+from suffice.storage.ledger.ledger import LEASE, utc_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime, timedelta
+    from types import ModuleType
+
+    from suffice.storage.ledger.ledger import Ledger
+
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgresql+psycopg://")
+
+
+def open_ledger(url: str, *, clock: Callable[[], datetime] | None = None, lease: timedelta = LEASE) -> Ledger:
+    """Open the ledger at a URL.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///ledger.db`` (relative to the current directory), ``sqlite:////srv/ledger.db``, or
+        ``postgresql://USER@HOST/DATABASE``.
+    clock : callable, optional
+        Gives the present moment in UTC. Otherwise this machine's clock for a file, the server's for a
+        database that has one.
+    lease : timedelta
+        How long a charge stays held without :meth:`Ledger.renew`.
+
+    Returns
+    -------
+    Ledger
+        To be closed, best by ``with``.
+
+    Raises
+    ------
+    LedgerMissingError
+        Where there is none; says how to make one.
+    LedgerError
+        Where the database is no ledger, was made by another version, or cannot keep what it is told.
+    UsageError
+        Where the URL names a database that is not supported.
+    MissingExtraError
+        Where its database's library is not installed.
+    """
+    if _is_postgres(url):
+        return _postgres().open_postgres_ledger(url, clock=clock, lease=lease)  # type: ignore[no-any-return]
+    path = _sqlite_path(url)
+    return _sqlite().open_sqlite_ledger(path, clock=clock or utc_now, lease=lease)  # type: ignore[no-any-return]
+
+
+def create_ledger(
+    url: str, *, clock: Callable[[], datetime] | None = None, lease: timedelta = LEASE
+) -> Ledger:
+    """Open the ledger at a URL, after making one if there is none.
+
+    Parameters, results and errors as for :func:`open_ledger`.
+    """
+    if _is_postgres(url):
+        _postgres().create_postgres_ledger(url, clock=clock)
+    else:
+        path = _sqlite_path(url)
+        _sqlite().create_sqlite_ledger(path, clock=clock or utc_now)
+    return open_ledger(url, clock=clock, lease=lease)
+
+
+def _is_postgres(url: str) -> bool:
+    return url.startswith(_POSTGRES)
+
+
+def _sqlite_path(url: str) -> Path:
+    """Return the path in a SQLite URL; no other text of a URL, which may hold a password, is shown."""
+    database = url.removeprefix(_SQLITE)
+    if database == url or not database or database == ":memory:" or "?" in database:
+        scheme = url.partition("://")[0] if "://" in url else ""
+        message = (
+            f"the ledger's URL{f' ({scheme}://...)' if scheme else ''} names no supported database: "
+            "write sqlite:///PATH, as sqlite:///ledger.db, or postgresql://USER@HOST/DATABASE"
+        )
+        raise UsageError(message)
+    return Path(database)
+
+
+def _sqlite() -> ModuleType:
+    with _extra("the ledger", "ledger"):
+        from suffice.storage.ledger.sql import sqlite  # noqa: PLC0415
+    return sqlite
+
+
+def _postgres() -> ModuleType:
+    with _extra("the ledger on PostgreSQL", "postgres"):
+        from suffice.storage.ledger.sql import postgres  # noqa: PLC0415
+    return postgres
+
+
+@contextmanager
+def _extra(feature: str, extra: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:  # psycopg raises no ModuleNotFoundError where only libpq is missing
+        if (error.name or "psycopg").partition(".")[0] in {"sqlalchemy", "alembic", "psycopg"}:
+            raise MissingExtraError(feature, extra) from None
+        raise

@@ -1,0 +1,151 @@
+"""What a run does about a key that may already have a charge: one pure function decides."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from suffice.errors import ChargeInProgressError, ChargeSpentError, SpecChangedError, WrongStoreError
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.storage.ledger.charge import ChargeState
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from suffice.storage.ledger.charge import Charge, ChargeRequest
+
+_MOST_KEYS = 8
+"""How many differing keys a message spells out."""
+
+
+class Decision(Enum):
+    """What a run may do with its key."""
+
+    START = auto()
+    """Reserve a new attempt."""
+    TAKE_OVER = auto()
+    """Go on with an expired charge that never drew: same charge, same reservation, next epoch."""
+    PUBLISH_STAGED = auto()
+    """Take over and publish the manifest that the ledger holds."""
+    ALREADY_PUBLISHED = auto()
+    """Nothing to do: the release stands."""
+    ABANDON_AND_REFUSE = auto()
+    """Take over, put the tombstone, abandon, and raise :func:`spent_error`."""
+    ABANDON_AND_START = auto()
+    """Take over, put the tombstone, abandon, and reserve a new attempt."""
+
+
+def decide_rerun(
+    charge: Charge | None, request: ChargeRequest, *, now: datetime, new_attempt: bool
+) -> Decision:
+    """Decide what a run may do about its key.
+
+    Parameters
+    ----------
+    charge : Charge or None
+        The newest attempt of the key.
+    request : ChargeRequest
+        What this run would charge.
+    now : datetime, UTC
+        :meth:`Ledger.now` of the same ledger.
+    new_attempt : bool
+        Whether the operator asked to draw again, and to be charged again.
+
+    Returns
+    -------
+    Decision
+
+    Raises
+    ------
+    SpecChangedError
+        Where the key was charged for another canonical plan.
+    WrongStoreError
+        Where the key was charged with another store.
+    ChargeInProgressError
+        Where a live run holds the charge.
+    ChargeSpentError
+        Where the last attempt was abandoned after ``drawing`` and `new_attempt` is false.
+    """
+    if charge is None:
+        return Decision.START
+    _check_same_plan(charge, request)
+    if charge.store_id != request.store_id:
+        message = (
+            f"{charge.label} was first charged with the store {charge.store_uri}: "
+            "use that store, or choose another name"
+        )
+        raise WrongStoreError(message)
+    if charge.state is ChargeState.PUBLISHED:
+        return Decision.ALREADY_PUBLISHED
+    if charge.state is ChargeState.STAGED:
+        return Decision.PUBLISH_STAGED
+    if charge.state is ChargeState.ABANDONED:
+        if charge.drew and not new_attempt:
+            raise spent_error(charge)
+        return Decision.START
+    if charge.lease_expires > now:
+        raise in_progress_error(charge)
+    if charge.state is ChargeState.RESERVED:
+        return Decision.TAKE_OVER
+    return Decision.ABANDON_AND_START if new_attempt else Decision.ABANDON_AND_REFUSE
+
+
+def spent_error(charge: Charge) -> ChargeSpentError:
+    """Return the error for a charge that was abandoned after noise may have existed."""
+    return ChargeSpentError(
+        f"epsilon {format_epsilon(charge.epsilon)} was spent on attempt {charge.attempt} of {charge.label}, "
+        "which stopped after noise may have been drawn; --new-attempt draws again and is charged again"
+    )
+
+
+def in_progress_error(charge: Charge) -> ChargeInProgressError:
+    """Return the error for a charge that another live run holds."""
+    return ChargeInProgressError(
+        f"{charge.label} is in progress since {charge.created:%Y-%m-%d %H:%M} UTC; if that run has died, "
+        f"run again after {charge.lease_expires:%H:%M:%S} UTC"
+    )
+
+
+def _check_same_plan(charge: Charge, request: ChargeRequest) -> None:
+    if charge.plan_hash == request.plan_hash:
+        return
+    keys = differing_keys(charge.plan_json, request.plan_json)
+    more = f" and {len(keys) - _MOST_KEYS} more" if len(keys) > _MOST_KEYS else ""
+    message = (
+        f"{charge.label} is already charged for a different spec: choose another name "
+        f"(what differs: {', '.join(keys[:_MOST_KEYS])}{more})"
+    )
+    raise SpecChangedError(message, keys)
+
+
+def differing_keys(first: str, second: str) -> tuple[str, ...]:
+    """Name the keys in which two canonical plans differ.
+
+    Parameters
+    ----------
+    first, second : str
+        JSON objects.
+
+    Returns
+    -------
+    tuple of str
+        Sorted paths of keys, the deepest objects that both plans have: ``privacy.epsilon``.
+
+    Examples
+    --------
+    >>> differing_keys('{"a": {"b": 1, "c": [1]}, "d": 2}', '{"a": {"b": 1, "c": [2]}}')
+    ('a.c', 'd')
+    """
+    return tuple(sorted(_differing(json.loads(first), json.loads(second), ())))
+
+
+def _differing(first: object, second: object, path: tuple[str, ...]) -> list[str]:
+    if isinstance(first, dict) and isinstance(second, dict):
+        absent = object()
+        return [
+            key
+            for name in first.keys() | second.keys()
+            for key in _differing(first.get(name, absent), second.get(name, absent), (*path, name))
+        ]
+    return [] if first == second else [".".join(path)]

@@ -1,0 +1,183 @@
+"""Epsilon on its way in an SQL database: granted, reserved, returned, spent.
+
+Callers hold the account's row locked, so that an account and its windows change in one order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, insert, select, update
+
+from suffice.errors import BudgetExceededError, GuaranteeError
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.storage.ledger.account import ROW, Terms, counts_by_window
+from suffice.storage.ledger.chain import canonical_json
+from suffice.storage.ledger.sql import tables
+from suffice.storage.ledger.sql.rows import (
+    epsilon_of,
+    insert_unless_there,
+    read_account,
+    read_account_row,
+    sources_of,
+    terms_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, Row, ScalarSelect
+
+    from suffice.storage.ledger.charge import ChargeRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermsAsked:
+    """The terms that a grant states; None where it leaves one out."""
+
+    neighboring: str | None
+    unit: str | None
+    per_window: str | None
+    units_disjoint: bool | None
+
+
+def write_grant(
+    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, sources: Sequence[str] | None
+) -> dict[str, object] | None:
+    """Make an account or change its total and its sources.
+
+    Returns
+    -------
+    dict or None
+        What the account is granted now, for the chain; None where nothing changed.
+
+    Raises
+    ------
+    GuaranteeError, BudgetExceededError, UsageError
+        As :meth:`suffice.storage.ledger.ledger.Ledger.grant`.
+    """
+    query = select(tables.accounts).where(tables.accounts.c.dataset == dataset).with_for_update()
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        fixed = Terms(
+            neighboring=terms.neighboring or "add_or_remove_one",
+            unit=terms.unit or ROW,
+            per_window=terms.per_window,
+            units_disjoint=terms.units_disjoint or False,
+        )
+        allowed = tuple(sources or ())
+        values = {**_columns(fixed), "sources": canonical_json(allowed), "micro_granted": micro}
+        zeros = {"micro_spent": 0, "micro_reserved": 0}
+        if insert_unless_there(connection, tables.accounts, dataset=dataset, **values, **zeros):
+            return _granted(dataset, fixed, allowed, micro)
+        row = connection.execute(query).one()  # another grant was the first, just now
+    fixed = terms_of(row)
+    _check_same_terms(dataset, fixed, terms)
+    allowed = sources_of(row) if sources is None else tuple(sources)
+    if (micro, allowed) == (row.micro_granted, sources_of(row)):
+        return None
+    _set_total(connection, dataset, micro, allowed)
+    return _granted(dataset, fixed, allowed, micro)
+
+
+def _granted(dataset: str, terms: Terms, sources: Sequence[str], micro: int) -> dict[str, object]:
+    return {"dataset": dataset, **_columns(terms), "sources": list(sources), "micro_granted": micro}
+
+
+def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
+    """Reserve epsilon if that much remains: the UPDATE that decides."""
+    accounts, windows = tables.accounts.c, tables.windows.c
+    if not counts_by_window(row.per_window, window):
+        taken = accounts.micro_spent + accounts.micro_reserved + _most_taken_by_a_window(row.dataset)
+        done = connection.execute(
+            update(tables.accounts)
+            .where(accounts.dataset == row.dataset, taken + micro <= accounts.micro_granted)
+            .values(micro_reserved=accounts.micro_reserved + micro)
+        )
+        return done.rowcount == 1
+    key = (windows.dataset == row.dataset, windows.window == window)
+    if connection.scalar(select(windows.window).where(*key)) is None:  # the account's lock is held
+        connection.execute(
+            insert(tables.windows).values(dataset=row.dataset, window=window, micro_spent=0, micro_reserved=0)
+        )
+    left = select(accounts.micro_granted - accounts.micro_spent - accounts.micro_reserved)
+    left_by_all = left.where(accounts.dataset == row.dataset).scalar_subquery()
+    done = connection.execute(
+        update(tables.windows)
+        .where(*key, windows.micro_spent + windows.micro_reserved + micro <= left_by_all)
+        .values(micro_reserved=windows.micro_reserved + micro)
+    )
+    return done.rowcount == 1
+
+
+def shift(connection: Connection, row: Row[Any], window: str, *, reserved: int, spent: int) -> None:
+    """Move epsilon between reserved, spent and free, on the row that the charge counts on."""
+    by_window = counts_by_window(row.per_window, window)
+    table = tables.windows if by_window else tables.accounts
+    statement = update(table).where(table.c.dataset == row.dataset)
+    if by_window:
+        statement = statement.where(table.c.window == window)
+    connection.execute(
+        statement.values(
+            micro_reserved=table.c.micro_reserved + reserved, micro_spent=table.c.micro_spent + spent
+        )
+    )
+
+
+def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest) -> BudgetExceededError:
+    """Return the error for a request that its account cannot cover."""
+    remaining = read_account(connection, row, with_charges=False).remaining_in(request.window)
+    where = f" in window {request.window}" if counts_by_window(row.per_window, request.window) else ""
+    message = (
+        f"the account {row.dataset} has epsilon {format_epsilon(remaining)} left{where} of "
+        f"{format_epsilon(epsilon_of(row.micro_granted))}, the release asks for "
+        f"{format_epsilon(request.epsilon)}"
+    )
+    return BudgetExceededError(message, requested=request.epsilon, remaining=remaining)
+
+
+def _set_total(connection: Connection, dataset: str, micro: int, sources: Sequence[str]) -> None:
+    columns = tables.accounts.c
+    taken = columns.micro_spent + columns.micro_reserved + _most_taken_by_a_window(dataset)
+    done = connection.execute(
+        update(tables.accounts)
+        .where(columns.dataset == dataset, taken <= micro)
+        .values(micro_granted=micro, sources=canonical_json(sources))
+    )
+    if done.rowcount != 1:
+        account = read_account(connection, read_account_row(connection, dataset), with_charges=False)
+        used = account.granted - account.remaining
+        message = (
+            f"the account {dataset} cannot be lowered to {format_epsilon(epsilon_of(micro))}: "
+            f"{format_epsilon(used)} is spent or reserved"
+        )
+        raise BudgetExceededError(message, requested=used, remaining=epsilon_of(micro))
+
+
+def _most_taken_by_a_window(dataset: str) -> ScalarSelect[int]:
+    """Return the subquery for the most that any one window takes: 0 unless the grant is per window."""
+    taken = func.max(tables.windows.c.micro_spent + tables.windows.c.micro_reserved)
+    query = select(func.coalesce(taken, 0)).where(tables.windows.c.dataset == dataset)
+    return query.scalar_subquery()
+
+
+def _check_same_terms(dataset: str, fixed: Terms, asked: TermsAsked) -> None:
+    for what, first, now in (
+        ("neighboring", fixed.neighboring, asked.neighboring),
+        ("unit", fixed.unit, asked.unit),
+        ("per window", fixed.per_window, asked.per_window),
+        ("units disjoint", fixed.units_disjoint, asked.units_disjoint),
+    ):
+        if now is not None and now != first:
+            message = f"the first grant of {dataset} fixed {what}: {first}; it cannot become {now}"
+            raise GuaranteeError(message)
+
+
+def _columns(terms: Terms) -> dict[str, object]:
+    return {
+        "neighboring": terms.neighboring,
+        "unit": terms.unit,
+        "per_window": terms.per_window,
+        "units_disjoint": terms.units_disjoint,
+    }

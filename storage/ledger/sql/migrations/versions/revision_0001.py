@@ -1,0 +1,110 @@
+"""The first schema: accounts, windows, names, charges and the chain of entries."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from suffice.storage.ledger.sql.migrations.rules_0001 import rules
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Create all tables."""
+    op.create_table(
+        "ledger",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("ledger_id", sa.Text, nullable=False),
+        sa.Column("head_sequence", sa.BigInteger, nullable=False),
+        sa.Column("head_hash", sa.Text, nullable=False),
+        sa.Column("created_at", sa.Text, nullable=False),
+        sa.CheckConstraint("id = 1", name="one_ledger"),
+    )
+    op.create_table(
+        "entries",
+        sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("previous_hash", sa.Text, nullable=False, unique=True),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("time", sa.Text, nullable=False),
+        sa.Column("payload", sa.Text, nullable=False),
+        sa.Column("hash", sa.Text, nullable=False, unique=True),
+    )
+    op.create_table(
+        "accounts",
+        sa.Column("dataset", sa.Text, primary_key=True),
+        sa.Column("neighboring", sa.Text, nullable=False),
+        sa.Column("unit", sa.Text, nullable=False),
+        sa.Column("per_window", sa.Text),
+        sa.Column("units_disjoint", sa.Boolean, nullable=False),
+        sa.Column("sources", sa.Text, nullable=False),
+        sa.Column("micro_granted", sa.BigInteger, nullable=False),
+        sa.Column("micro_spent", sa.BigInteger, nullable=False),
+        sa.Column("micro_reserved", sa.BigInteger, nullable=False),
+        sa.CheckConstraint("micro_granted > 0 AND micro_spent >= 0 AND micro_reserved >= 0", name="signs"),
+        sa.CheckConstraint("micro_spent + micro_reserved <= micro_granted", name="never_overspent"),
+        sa.CheckConstraint("neighboring IN ('add_or_remove_one', 'replace_one')", name="relation"),
+    )
+    op.create_table(
+        "windows",
+        sa.Column("dataset", sa.Text, sa.ForeignKey("accounts.dataset"), primary_key=True),
+        sa.Column("window", sa.Text, primary_key=True),
+        sa.Column("micro_spent", sa.BigInteger, nullable=False),
+        sa.Column("micro_reserved", sa.BigInteger, nullable=False),
+        sa.CheckConstraint("micro_spent >= 0 AND micro_reserved >= 0", name="window_signs"),
+    )
+    op.create_table(
+        "names",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("dataset", sa.Text, sa.ForeignKey("accounts.dataset"), nullable=False),
+        sa.UniqueConstraint("name", "dataset", name="one_dataset_a_name"),
+    )
+    op.create_table(
+        "charges",
+        sa.Column("charge_id", sa.Text, primary_key=True),
+        sa.Column("release_id", sa.Text, nullable=False, unique=True),
+        sa.Column("dataset", sa.Text, sa.ForeignKey("accounts.dataset"), nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("window", sa.Text, nullable=False),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("micro_epsilon", sa.BigInteger, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("drew", sa.Boolean, nullable=False),
+        sa.Column("epoch", sa.Integer, nullable=False),
+        sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("lease_expires", sa.Text, nullable=False),
+        sa.Column("plan_json", sa.Text, nullable=False),
+        sa.Column("plan_hash", sa.Text, nullable=False),
+        sa.Column("store_id", sa.Text, nullable=False),
+        sa.Column("store_uri", sa.Text, nullable=False),
+        sa.Column("reserved_sequence", sa.BigInteger, sa.ForeignKey("entries.sequence"), nullable=False),
+        sa.Column("drawing_sequence", sa.BigInteger, sa.ForeignKey("entries.sequence")),
+        sa.Column("drawing_hash", sa.Text),
+        sa.Column("manifest", sa.LargeBinary),
+        sa.Column("created_at", sa.Text, nullable=False),
+        sa.ForeignKeyConstraint(["name", "dataset"], ["names.name", "names.dataset"]),
+        sa.UniqueConstraint("dataset", "name", "window", "attempt", name="one_charge_an_attempt"),
+        sa.CheckConstraint("attempt >= 1 AND epoch >= 1 AND micro_epsilon > 0", name="charge_signs"),
+        sa.CheckConstraint(
+            "(state = 'reserved' AND NOT drew) OR (state IN ('drawing', 'staged', 'published') AND drew) "
+            "OR state = 'abandoned'",
+            name="states",
+        ),
+        sa.CheckConstraint(
+            "state NOT IN ('staged', 'published') OR manifest IS NOT NULL", name="staged_bytes"
+        ),
+    )
+    op.create_index(
+        "one_live_charge_a_key",
+        "charges",
+        ["dataset", "name", "window"],
+        unique=True,
+        sqlite_where=sa.text("state <> 'abandoned'"),
+        postgresql_where=sa.text("state <> 'abandoned'"),
+    )
+    op.create_index("charges_of_a_window", "charges", ["dataset", "window"])
+    for statement in rules(op.get_context().dialect.name):
+        op.execute(statement)

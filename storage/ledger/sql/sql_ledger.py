@@ -1,0 +1,266 @@
+"""The ledger on any SQL database: SQLAlchemy Core, one durable transaction a change.
+
+Every transaction locks rows in one order (account, charge, window, head of the chain), so that none
+can wait for another in a circle. What differs by database is in the engine that it is given.
+"""
+# ruff: noqa: D102 - the contract, suffice.storage.ledger.ledger.Ledger, describes these methods
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import select
+
+from suffice.errors import ChargeInProgressError, UsageError
+from suffice.storage.ledger.account import check_guarantee
+from suffice.storage.ledger.chain import EntryKind, check_chain
+from suffice.storage.ledger.charge import LIVE, Charge, ChargeRequest, ChargeState, check_epsilon, check_name
+from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
+from suffice.storage.ledger.replay import compare, replay, sha256
+from suffice.storage.ledger.rerun import Decision, decide_rerun
+from suffice.storage.ledger.sql import tables
+from suffice.storage.ledger.sql.balance import TermsAsked, exceeded_error, shift, write_grant
+from suffice.storage.ledger.sql.charges import Holder, claim, move, start, step
+from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
+from suffice.storage.ledger.sql.rows import (
+    read_account,
+    read_account_row,
+    read_charge,
+    read_newest,
+    read_tables,
+    sources_of,
+    terms_of,
+)
+from suffice.storage.ledger.sql.transactions import PATIENCE, Patience, change, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from datetime import datetime, timedelta
+    from fractions import Fraction
+
+    from sqlalchemy import Connection, Engine
+
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.chain import Entry
+
+Result = TypeVar("Result")
+
+
+class SqlLedger(Ledger):
+    """A ledger in an SQL database.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its transactions are durable when they return, and exclude or wait for one another.
+    reading : Engine
+        The same database; its transactions see one snapshot.
+    clock, lease
+        As for :func:`suffice.storage.ledger.opening.open_ledger`.
+    patience : Patience
+        How long to go on where the database ends transactions or cannot be reached.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        reading: Engine,
+        clock: Callable[[], datetime] = utc_now,
+        lease: timedelta = LEASE,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self._engine = engine
+        self._reading = reading
+        self._clock = clock
+        self._patience = patience
+        with self._read() as connection:
+            self.ledger_id = str(connection.scalar(select(tables.ledger.c.ledger_id)))
+        self._holder = Holder(ledger_id=self.ledger_id, token=secrets.token_hex(16), clock=clock, lease=lease)
+
+    def now(self) -> datetime:
+        return self._clock()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    # Owners
+
+    def grant(
+        self,
+        dataset: str,
+        *,
+        epsilon: Fraction,
+        neighboring: str | None = None,
+        unit: str | None = None,
+        sources: Sequence[str] | None = None,
+        per_window: str | None = None,
+        units_disjoint: bool = False,
+        reason: str,
+    ) -> Account:
+        check_name("dataset", dataset)
+        if not reason.strip():
+            message = "a grant needs a reason, for the record"
+            raise UsageError(message)
+        if sources is not None and not all(sources):
+            message = "an allowed source cannot be empty"
+            raise UsageError(message)
+        micro = check_epsilon(epsilon)
+        terms = TermsAsked(
+            neighboring=neighboring, unit=unit, per_window=per_window, units_disjoint=units_disjoint or None
+        )
+
+        def work(connection: Connection) -> Account:
+            granted = write_grant(connection, dataset, micro=micro, terms=terms, sources=sources)
+            if granted is not None:
+                append_entry(connection, EntryKind.GRANT, self.now(), {**granted, "reason": reason})
+            return read_account(connection, read_account_row(connection, dataset))
+
+        return self._change(work)
+
+    # Readers
+
+    def account(self, dataset: str) -> Account:
+        with self._read() as connection:
+            return read_account(connection, read_account_row(connection, dataset))
+
+    def accounts(self, dataset: str | None = None) -> tuple[Account, ...]:
+        if dataset is not None:
+            return (self.account(dataset),)
+        with self._read() as connection:
+            rows = connection.execute(select(tables.accounts)).all()
+            # sorted here: a database may order text by the rules of a language
+            return tuple(read_account(connection, row) for row in sorted(rows, key=lambda row: row.dataset))
+
+    def find(self, dataset: str, name: str, window: str) -> Charge | None:
+        with self._read() as connection:
+            return read_newest(connection, self.ledger_id, (dataset, name, window))
+
+    def entry_hash(self, sequence: int) -> str | None:
+        query = select(tables.entries.c.hash).where(tables.entries.c.sequence == sequence)
+        with self._read() as connection:
+            return connection.scalar(query)
+
+    def check(self, request: ChargeRequest) -> None:
+        with self._read() as connection:
+            row = read_account_row(connection, request.dataset)
+            check_guarantee(request, terms_of(row), sources_of(row))
+            charge = read_newest(connection, self.ledger_id, _key(request))
+            if charge is not None and charge.state is ChargeState.RESERVED:
+                return
+            account = read_account(connection, row, with_charges=False)
+            if account.remaining_in(request.window) < request.epsilon:
+                raise exceeded_error(connection, row, request)
+
+    def entries(self) -> Sequence[Entry]:
+        with self._read() as connection:
+            return read_entries(connection)
+
+    def verify(self) -> tuple[str, ...]:
+        with self._read() as connection:
+            ledger_id = connection.scalar(select(tables.ledger.c.ledger_id))
+            entries, head, found = read_entries(connection), read_head(connection), read_tables(connection)
+        problems = check_chain(entries, head)
+        if problems:
+            return problems
+        books, problems = replay(entries)
+        if problems:
+            return problems
+        differing = [] if ledger_id == books.ledger_id else ["the ledger's id differs from its first entry"]
+        for table, expected in books.tables().items():
+            differing += compare(table, expected, found[table])
+        return tuple(differing)
+
+    # Runs
+
+    def reserve(self, request: ChargeRequest, *, new_attempt: bool = False) -> Charge:
+        def work(connection: Connection) -> Charge:
+            row = read_account_row(connection, request.dataset, lock=True)
+            charge = read_newest(connection, self.ledger_id, _key(request))
+            decision = decide_rerun(charge, request, now=self.now(), new_attempt=new_attempt)
+            if decision in {Decision.START, Decision.TAKE_OVER}:
+                check_guarantee(request, terms_of(row), sources_of(row))
+            if charge is None or decision is Decision.START:
+                attempt = charge.attempt + 1 if charge else 1
+                return start(connection, self._holder, row, request, attempt=attempt)
+            if decision is Decision.TAKE_OVER:
+                return claim(connection, self._holder, charge)
+            if decision in {Decision.ABANDON_AND_REFUSE, Decision.ABANDON_AND_START}:
+                message = f"{request.label} was begun and left by another run just now: run again"
+                raise ChargeInProgressError(message)
+            return charge
+
+        return self._change(work)
+
+    def renew(self, charge: Charge) -> None:
+        def work(connection: Connection) -> None:
+            move(connection, self._holder, charge, LIVE, lease_expires=self._holder.lease_from_now())
+
+        self._change(work)
+
+    def take_over(self, charge: Charge) -> Charge:
+        return self._change(lambda connection: claim(connection, self._holder, charge))
+
+    def enter_drawing(self, charge: Charge) -> Charge:
+        micro = check_epsilon(charge.epsilon)
+
+        def work(connection: Connection) -> Charge:
+            row = read_account_row(connection, charge.dataset, lock=True)
+            before = (ChargeState.RESERVED,)
+            move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True)
+            shift(connection, row, charge.window, reserved=-micro, spent=micro)
+            entry = append_entry(connection, EntryKind.DRAWING, self.now(), step(charge))
+            named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
+            move(connection, self._holder, charge, (ChargeState.DRAWING,), **named)
+            return read_charge(connection, self.ledger_id, charge.charge_id)
+
+        return self._change(work)
+
+    def stage(self, charge: Charge, manifest: bytes) -> Charge:
+        def work(connection: Connection) -> Charge:
+            before = (ChargeState.DRAWING,)
+            move(connection, self._holder, charge, before, state=ChargeState.STAGED, manifest=manifest)
+            payload = {**step(charge), "manifest_sha256": sha256(manifest)}
+            append_entry(connection, EntryKind.STAGED, self.now(), payload)
+            return read_charge(connection, self.ledger_id, charge.charge_id)
+
+        return self._change(work)
+
+    def publish(self, charge: Charge) -> Charge:
+        def work(connection: Connection) -> Charge:
+            current = read_charge(connection, self.ledger_id, charge.charge_id, lock=True)
+            if current.state is ChargeState.PUBLISHED:
+                return current
+            move(connection, self._holder, charge, (ChargeState.STAGED,), state=ChargeState.PUBLISHED)
+            append_entry(connection, EntryKind.PUBLISHED, self.now(), step(charge))
+            return read_charge(connection, self.ledger_id, charge.charge_id)
+
+        return self._change(work)
+
+    def abandon(self, charge: Charge, *, reason: str) -> Charge:
+        def work(connection: Connection) -> Charge:
+            row = read_account_row(connection, charge.dataset, lock=True)
+            current = read_charge(connection, self.ledger_id, charge.charge_id, lock=True)
+            move(connection, self._holder, charge, LIVE, state=ChargeState.ABANDONED)
+            returned = 0 if current.drew else check_epsilon(current.epsilon)
+            if returned:
+                shift(connection, row, charge.window, reserved=-returned, spent=0)
+            payload = {**step(charge), "micro_returned": returned, "reason": reason}
+            append_entry(connection, EntryKind.ABANDONED, self.now(), payload)
+            return read_charge(connection, self.ledger_id, charge.charge_id)
+
+        return self._change(work)
+
+    # Transactions
+
+    def _change(self, work: Callable[[Connection], Result]) -> Result:
+        return change(self._engine, work, patience=self._patience)
+
+    def _read(self) -> AbstractContextManager[Connection]:
+        return snapshot(self._reading)
+
+
+def _key(request: ChargeRequest) -> tuple[str, str, str]:
+    return (request.dataset, request.name, request.window)

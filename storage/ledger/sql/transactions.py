@@ -1,0 +1,185 @@
+"""Transactions of a ledger: durable when they return, else without any effect, else `CommitUnknownError`.
+
+A change that certainly had no effect is made again: the database ended it for the sake of another
+transaction, or its connection broke before the commit. Nothing but the transaction is repeated; noise is
+drawn between transactions, never in one.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from suffice.errors import CommitUnknownError, LedgerError
+from suffice.storage.ledger.sql import tables
+from suffice.storage.ledger.sql.entries import appended_entry, forget_entry, read_head
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sqlalchemy import Connection, Engine
+
+    from suffice.storage.ledger.chain import Entry
+
+Result = TypeVar("Result")
+
+_SERIALIZATION_FAILURE, _DEADLOCK = "40001", "40P01"
+_OUTCOME_UNKNOWN = ("08", "40003")
+"""How SQLSTATEs begin that leave open whether a commit landed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to go on, in seconds.
+
+    Attributes
+    ----------
+    repeating : float
+        With a change that the database ended, each time without effect.
+    asking : float
+        With asking what became of a commit; longer than the database keeps a session that lost its client.
+    """
+
+    repeating: float = 60.0
+    asking: float = 45.0
+
+
+PATIENCE = Patience()
+
+
+class _WithoutEffectError(Exception):
+    """A commit that certainly did not land; caught by :func:`change`."""
+
+
+def change(engine: Engine, work: Callable[[Connection], Result], *, patience: Patience) -> Result:
+    """Run `work` in one transaction that writes.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its transactions are durable when they return, and exclude or wait for one another.
+    work : callable
+        Has no effect but through the connection, so that it may run again.
+    patience : Patience
+
+    Returns
+    -------
+    object
+        What `work` returned, once it is durable.
+
+    Raises
+    ------
+    CommitUnknownError
+        Where the commit failed and the ledger cannot be asked whether it landed.
+    LedgerError
+        Where the database failed; nothing was changed.
+    """
+    deadline = time.monotonic() + patience.repeating
+    with database_errors():
+        for pause in _pauses():
+            try:
+                return _once(engine, work, patience)
+            except _WithoutEffectError as error:
+                if time.monotonic() > deadline:
+                    message = "the ledger's connection breaks at every commit; nothing was changed"
+                    raise LedgerError(message) from error.__cause__
+            except DBAPIError as error:
+                if not _had_no_effect(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(pause)
+    raise AssertionError  # pauses do not end
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """Run one transaction that only reads, on one snapshot."""
+    with database_errors(), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """Turn the database's errors into ours, without what a server quotes of rows and keys."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        origin = getattr(error, "orig", None)
+        primary = getattr(getattr(origin, "diag", None), "message_primary", None)
+        reason = str(primary or origin or type(error).__name__)
+        message = f"the ledger's database failed: {' '.join(reason.split())}"
+        raise LedgerError(message) from None
+
+
+def _once(engine: Engine, work: Callable[[Connection], Result], patience: Patience) -> Result:
+    with engine.connect() as connection:
+        forget_entry(connection)
+        transaction = connection.begin()
+        result = work(connection)
+        entry = appended_entry(connection)
+        try:
+            transaction.commit()
+        except SQLAlchemyError as error:
+            failure = error
+            connection.invalidate()  # else the pool would keep it, inside its transaction
+        else:
+            return result
+    if isinstance(failure, DBAPIError) and _is_refusal(failure):
+        raise failure
+    if _landed(engine, entry, failure, patience):
+        return result
+    raise _WithoutEffectError from failure
+
+
+def _landed(engine: Engine, entry: Entry | None, failure: SQLAlchemyError, patience: Patience) -> bool:
+    """Ask on a new connection whether a transaction was committed, by the entry that it appended.
+
+    The lost transaction locked the head of the chain before it appended. Whoever gets that lock after it
+    knows that it has ended: its entry is there for good, or never will be.
+    """
+    message = "the ledger's commit failed and may have landed: its epsilon counts as spent"
+    lost_connection = isinstance(failure, DBAPIError) and failure.connection_invalidated  # from a server
+    if entry is None or not lost_connection:
+        raise CommitUnknownError(message) from failure
+    query = select(tables.entries.c.hash).where(tables.entries.c.sequence == entry.sequence)
+    deadline = time.monotonic() + patience.asking
+    for pause in _pauses():
+        try:
+            with engine.connect() as connection, connection.begin():
+                left = max(0.1, deadline - time.monotonic())
+                connection.execute(select(func.set_config("lock_timeout", f"{left:.1f}s", True)))  # noqa: FBT003
+                read_head(connection, lock=True)
+                return bool(connection.scalar(query) == entry.hash)
+        except SQLAlchemyError:
+            if time.monotonic() > deadline:
+                raise CommitUnknownError(message) from failure
+        time.sleep(pause)
+    raise AssertionError  # pauses do not end
+
+
+def _had_no_effect(error: DBAPIError) -> bool:
+    """Tell whether a statement's failure ended its transaction and is no answer to what was asked."""
+    return error.connection_invalidated or _sqlstate(error) in {_SERIALIZATION_FAILURE, _DEADLOCK}
+
+
+def _is_refusal(error: DBAPIError) -> bool:
+    """Tell whether the database itself said, at the commit, that it was rolled back."""
+    state = _sqlstate(error)
+    return not (state == "" or error.connection_invalidated or state.startswith(_OUTCOME_UNKNOWN))
+
+
+def _sqlstate(error: DBAPIError) -> str:
+    return getattr(error.orig, "sqlstate", None) or ""
+
+
+def _pauses() -> Iterator[float]:
+    """Give pauses that grow to a quarter of a second, spread so that two that collided part."""
+    longest = 0.01
+    while True:
+        yield longest * (0.5 + secrets.randbelow(1000) / 2000)
+        longest = min(0.25, 2 * longest)

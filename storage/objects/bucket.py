@@ -1,0 +1,244 @@
+"""Objects in a bucket of S3, Google Cloud Storage or Azure Blob Storage, or of a server that speaks like one.
+
+Credentials, regions and endpoints come from the environment, as the client library reads it
+(``AWS_...``, ``GOOGLE_...``, ``AZURE_...``). Its errors may repeat requests: only a status and a fixed
+text leave this module.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from obstore import delete, get, put
+from obstore import list as list_objects
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    InvalidPathError,
+    NotSupportedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from suffice.errors import ObjectExistsError, StoreError
+from suffice.storage.objects.object_store import checked_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from obstore.store import ObjectStore as Client
+    from obstore.store import RetryConfig
+
+_VARIABLES = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
+"""How the variables of the environment begin."""
+
+_TIMEOUT = "5m"
+"""Of one request, the transfer of its bytes included; ``AWS_TIMEOUT`` and the like say otherwise."""
+
+_PAUSES = (0.2, 1.0, 4.0)
+"""Seconds between the attempts of one put."""
+
+_REFUSED = (
+    FileNotFoundError,
+    InvalidPathError,
+    NotSupportedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+"""Answers that say that nothing was written."""
+
+_FAILURES = (BaseError, OSError, ValueError)
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
+
+
+class Bucket:
+    """The objects below a prefix of a bucket.
+
+    An object is created by one conditional request, which the server carries out once or not at all.
+    Whether it did is not always known: the answer may be lost, and what was lost may still arrive. So a
+    put is tried once, without the client's own retries; after an answer that does not settle it, what
+    stands at the key decides, and where nothing stands, the same bytes are put again.
+
+    Parameters
+    ----------
+    reader : obstore.store.ObjectStore
+        May retry by itself.
+    writer : obstore.store.ObjectStore
+        Of the same place; never retries by itself: a second try would meet the object of the first, and
+        take it for another writer's.
+    uri : str
+        For messages; holds no credentials.
+    pauses : sequence of float
+        Seconds between the attempts of one put.
+    """
+
+    def __init__(
+        self, reader: Client, writer: Client, *, uri: str, pauses: Sequence[float] = _PAUSES
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._uri = uri
+        self._pauses = pauses
+
+    def put_new(self, key: str, data: bytes) -> None:
+        """Create an object.
+
+        Raises
+        ------
+        ObjectExistsError
+            Where `key` is taken. An object of the very same bytes counts as the one that was put where
+            an answer was lost on the way, for then nobody can tell them apart.
+        StoreError
+            Where it cannot be written, or nobody knows whether it was.
+        """
+        checked_key(key)
+        unknown = False
+        for pause in (*self._pauses, None):
+            try:
+                put(self._writer, key, data, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                standing = self.get(key, at_most=len(data) + 1)
+                if standing is None:  # two requests met, and the server refused both: neither wrote
+                    failure = self._error(key, "written", "requests for it conflict")
+                else:
+                    self._settle(key, data, standing, unknown=unknown)
+                    return
+            except _REFUSED as error:
+                if not unknown:
+                    raise self._error(key, "written", _reason(error)) from None
+                failure = self._unknown(key, _reason(error))
+                break
+            except _FAILURES as error:
+                unknown = True
+                failure = self._unknown(key, _reason(error))
+                standing = self._standing(key, len(data) + 1, failure)
+                if standing is not None:
+                    self._settle(key, data, standing, unknown=True)
+                    return
+            else:
+                return
+            if pause is not None:
+                time.sleep(pause)
+        raise failure
+
+    def get(self, key: str, *, at_most: int) -> bytes | None:
+        """Return an object's first `at_most` bytes, or None where there is no such object.
+
+        Raises
+        ------
+        StoreError
+            Where it cannot be read.
+        """
+        checked_key(key)
+        try:
+            found = get(self._reader, key)
+            if found.meta["size"] <= at_most:
+                return bytes(found.bytes())
+            data = bytearray()
+            for chunk in found.stream(min_chunk_size=1):
+                data += chunk
+                if len(data) >= at_most:
+                    break
+            return bytes(data[:at_most])
+        except FileNotFoundError:
+            return None
+        except _FAILURES as error:
+            raise self._error(key, "read", _reason(error)) from None
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the sorted keys below `prefix`, which is empty or ends with ``/``."""
+        try:
+            chunks = list_objects(self._reader, prefix=prefix or None)
+            found = [entry["path"] for chunk in chunks for entry in chunk]
+        except _FAILURES as error:
+            raise self._error(prefix, "listed", _reason(error)) from None
+        return sorted(found)
+
+    def delete(self, key: str) -> None:
+        """Remove an object, if it is there."""
+        checked_key(key)
+        try:
+            delete(self._reader, key)
+        except FileNotFoundError:
+            return
+        except _FAILURES as error:
+            raise self._error(key, "removed", _reason(error)) from None
+
+    def sweep(self, prefix: str, *, keep: str) -> list[str]:
+        """Remove what stands below `prefix` but `keep`, and return the keys removed."""
+        removed = [key for key in self.keys(prefix) if key != keep]
+        for key in removed:
+            self.delete(key)
+        return removed
+
+    def _settle(self, key: str, data: bytes, standing: bytes, *, unknown: bool) -> None:
+        """Tell one's own object, of which the answer was lost, from another writer's."""
+        if not unknown or standing != data:
+            message = f"{self._uri}/{key} exists, and is never overwritten"
+            raise ObjectExistsError(message) from None
+
+    def _standing(self, key: str, at_most: int, failure: StoreError) -> bytes | None:
+        try:
+            return self.get(key, at_most=at_most)
+        except StoreError:
+            raise failure from None
+
+    def _error(self, key: str, action: str, reason: str) -> StoreError:
+        return StoreError(f"{self._uri}/{key} cannot be {action}: {reason}")
+
+    def _unknown(self, key: str, reason: str) -> StoreError:
+        return StoreError(f"{self._uri}/{key} may or may not have been written: {reason}")
+
+
+def open_bucket(bucket: str, prefix: str) -> Bucket:
+    """Open the objects below a prefix of a bucket, with what the environment says of it.
+
+    Parameters
+    ----------
+    bucket : str
+        ``s3://NAME``, ``gs://NAME``, ``az://CONTAINER`` or ``az://CONTAINER@ACCOUNT``.
+    prefix : str
+        Without a ``/`` at its ends; may be empty.
+
+    Raises
+    ------
+    StoreError
+        Where the environment's settings cannot be used.
+    """
+    kind, _, name = bucket.partition("://")
+    try:
+        reader, writer = (_connect(kind, name, prefix or None, retries=retries) for retries in (4, 0))
+    except _FAILURES as error:
+        message = f"the environment's settings for {kind}:// cannot be used: {type(error).__name__}"
+        raise StoreError(message) from None
+    return Bucket(reader, writer, uri=f"{bucket}/{prefix}".rstrip("/"))
+
+
+def _connect(kind: str, name: str, prefix: str | None, *, retries: int) -> Client:
+    container, _, account = name.partition("@")
+    retry: RetryConfig = {"max_retries": retries, "retry_timeout": timedelta(minutes=1)}
+    # As client_options these would put aside what the environment says of the client.
+    settings: Any = {"account_name": account} if account else {}
+    if f"{_VARIABLES[kind]}_TIMEOUT" not in os.environ:
+        settings["timeout"] = _TIMEOUT
+    if kind == "s3":
+        # Not every server that speaks S3 knows the request that removes many objects at once.
+        settings |= {"conditional_put": "etag", "disable_bulk_delete": True}
+        return S3Store(container, prefix=prefix, config=settings, retry_config=retry)
+    store = GCSStore if kind == "gs" else AzureStore
+    return store(container, prefix=prefix, config=settings, retry_config=retry)
+
+
+def _reason(error: Exception) -> str:
+    """Say what a client's error is about, without its text."""
+    text = str(error)
+    status, code = _STATUS.search(text), _CODE.search(text)
+    if status is None:
+        return "the server does not answer, or credentials are missing"
+    return f"the server answers with status {status[1]}" + (f" ({code[1]})" if code else "")

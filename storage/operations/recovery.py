@@ -1,0 +1,247 @@
+"""Recovery: every charge whose run is gone is carried to its end, and what was done is reported.
+
+Safe at any time: beside live runs, whose leases hold; beside another recovery; again after it was stopped
+anywhere. It decides as a rerun of the same release would
+(:mod:`suffice.storage.operations.settling`), except that what never drew is not gone on with, but given up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import ChargeInProgressError, ChargeLostError, SufficeError, WrongStoreError
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.storage.ledger.charge import LIVE, ChargeState, label
+from suffice.storage.ledger.rerun import in_progress_error
+from suffice.storage.operations.settling import remove_orphans, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from suffice.storage.ledger.charge import Charge, ChargeSummary
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.release_store import ReleaseStore
+
+
+class Action(StrEnum):
+    """What recovery did about a charge."""
+
+    PUBLISHED = "published"
+    ABANDONED = "abandoned"
+    CLEANED = "cleaned"
+    """It had been abandoned before; files that it left were removed now."""
+    IN_PROGRESS = "in_progress"
+    """Left alone: a live run holds it."""
+    LEFT = "left"
+    """Left as it is, because of a problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """One charge that was not final, or had left files.
+
+    Attributes
+    ----------
+    charge_id, release_id, dataset, name, window, store_uri : str
+    attempt : int
+    epsilon : Fraction, nats
+    action : Action
+    before, after : ChargeState
+        How it was found, and how it is now.
+    drew : bool
+        Whether it ever entered ``drawing``: if so, its epsilon is spent.
+    removed : tuple of str
+        Keys of files removed from the store.
+    problem : str
+        Why it is left, or why its files are; empty where nothing is left to do, or a live run will.
+    """
+
+    charge_id: str
+    release_id: str
+    dataset: str
+    name: str
+    window: str
+    store_uri: str
+    attempt: int
+    epsilon: Fraction
+    action: Action
+    before: ChargeState
+    after: ChargeState
+    drew: bool
+    removed: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def returned(self) -> Fraction:
+        """Epsilon that this recovery gave back to the account."""
+        given_up = self.action is Action.ABANDONED and not self.drew
+        return self.epsilon if given_up else Fraction(0)
+
+    @property
+    def spent(self) -> Fraction:
+        """Epsilon of this charge that is spent for good."""
+        return self.epsilon if self.drew else Fraction(0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice ledger recover --json`` prints of it."""
+        return {
+            "charge_id": self.charge_id,
+            "dataset": self.dataset,
+            "name": self.name,
+            "window": self.window,
+            "attempt": self.attempt,
+            "release_id": self.release_id,
+            "store": self.store_uri,
+            "action": str(self.action),
+            "before": str(self.before),
+            "after": str(self.after),
+            "epsilon": format_epsilon(self.epsilon),
+            "returned": format_epsilon(self.returned),
+            "spent": format_epsilon(self.spent),
+            "removed": list(self.removed),
+            "problem": self.problem,
+        }
+
+    def __str__(self) -> str:
+        head = f"{self.dataset}: {label(self.name, self.window)}, attempt {self.attempt}: "
+        epsilon = format_epsilon(self.epsilon)
+        if self.action is Action.PUBLISHED:
+            text = f"{self.before}, now published; epsilon {epsilon} is spent"
+        elif self.action is Action.ABANDONED and self.drew:
+            text = f"{self.before}, now abandoned; noise may have been drawn: epsilon {epsilon} is spent"
+        elif self.action is Action.ABANDONED:
+            text = f"{self.before}, now abandoned; nothing was drawn: epsilon {epsilon} is returned"
+        elif self.action is Action.IN_PROGRESS:
+            text = f"{self.after}, left to the run that holds it"
+        else:
+            text = str(self.after)
+        if self.removed:
+            text += f"; {len(self.removed)} files of it removed"
+        return head + text + (f"; left: {self.problem}" if self.problem else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a recovery did; printable.
+
+    Attributes
+    ----------
+    charges : tuple of Recovered
+        Those that were not final and those that had left files, by account, in the order of their
+        reservation.
+    """
+
+    charges: tuple[Recovered, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every charge is final now, or held by a live run, and no file is left over."""
+        return not any(charge.problem for charge in self.charges)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice ledger recover --json`` prints."""
+        return {"ok": self.ok, "charges": [charge.to_dict() for charge in self.charges]}
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.charges)) or "nothing to recover: every charge is final"
+
+
+def recover(ledger: Ledger, open_store: Callable[[str], ReleaseStore]) -> Report:
+    """Carry every charge that its run has left to its end, and remove the files of abandoned ones.
+
+    Publish what is staged; put the tombstone of what entered ``drawing`` and is not staged, and abandon
+    it; abandon what never drew, returning its epsilon. A live charge that is not staged is left alone. So is
+    one whose store cannot be opened, is not the store it was charged with, or holds something that does
+    not belong there: the report says why, and a later recovery tries again.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    open_store : callable
+        Opens the store at a URI, which is the one that a charge names, or raises a `SufficeError`.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    LedgerError
+        Where the accounts cannot be read; nothing was done then.
+    """
+    stores = _Stores(open_store)
+    found = [
+        _recover_one(ledger, stores, account.dataset, summary)
+        for account in ledger.accounts()
+        for summary in account.charges
+        if summary.state in LIVE or (summary.state is ChargeState.ABANDONED and summary.drew)
+    ]
+    return Report(charges=tuple(charge for charge in found if charge is not None))
+
+
+class _Stores:
+    """The stores that charges name, each opened once; also what was raised is kept."""
+
+    def __init__(self, open_store: Callable[[str], ReleaseStore]) -> None:
+        self._open_store = open_store
+        self._opened: dict[str, ReleaseStore | SufficeError] = {}
+
+    def store_of(self, charge: Charge, uri: str) -> ReleaseStore:
+        """Open the store at a URI, which must be the one that a charge was reserved with."""
+        if uri not in self._opened:
+            try:
+                self._opened[uri] = self._open_store(uri)
+            except SufficeError as error:
+                self._opened[uri] = error
+        store = self._opened[uri]
+        if isinstance(store, SufficeError):
+            raise store
+        if store.store_id != charge.store_id:
+            message = f"{charge.label} was charged with the store {uri}; the store at {store.uri} is another"
+            raise WrongStoreError(message)
+        return store
+
+
+def _recover_one(ledger: Ledger, stores: _Stores, dataset: str, summary: ChargeSummary) -> Recovered | None:
+    """Recover one charge; None where there is nothing to say of it."""
+    found = Recovered(
+        charge_id=summary.charge_id,
+        release_id=summary.release_id,
+        dataset=dataset,
+        name=summary.name,
+        window=summary.window,
+        store_uri=summary.store_uri,
+        attempt=summary.attempt,
+        epsilon=summary.epsilon,
+        action=Action.LEFT,
+        before=summary.state,
+        after=summary.state,
+        drew=summary.drew,
+    )
+    try:
+        # The newest attempt of the key: the only one that can be unfinished, and all have one store.
+        newest = ledger.find(dataset, summary.name, summary.window)
+        if newest is None or (summary.state in LIVE and not _is_unfinished(newest, summary)):
+            return None  # it ended just now
+        if summary.state in LIVE:
+            if newest.state is not ChargeState.STAGED and newest.lease_expires > ledger.now():
+                raise in_progress_error(newest)
+            ended = settle(ledger, stores.store_of(newest, summary.store_uri), newest)
+            found = replace(found, action=Action(ended.state), after=ended.state, drew=ended.drew)
+        if found.after is ChargeState.ABANDONED and found.drew:
+            store = stores.store_of(newest, summary.store_uri)
+            found = replace(found, removed=remove_orphans(store, summary))
+    except (ChargeInProgressError, ChargeLostError):
+        return replace(found, action=Action.IN_PROGRESS)
+    except SufficeError as error:
+        return replace(found, problem=str(error))
+    if found.action is not Action.LEFT:
+        return found
+    return replace(found, action=Action.CLEANED) if found.removed else None
+
+
+def _is_unfinished(charge: Charge, summary: ChargeSummary) -> bool:
+    return charge.charge_id == summary.charge_id and charge.state in LIVE

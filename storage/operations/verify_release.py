@@ -1,0 +1,158 @@
+"""Verify a published release: its bytes against its manifest, its manifest against keys and ledger."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from suffice.errors import NameTakenError, ReleaseCorruptError, SignatureError
+from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.releases.location import MANIFEST
+from suffice.storage.releases.release_store import locate
+from suffice.storage.signatures.keys import pinned_keys
+from suffice.storage.signatures.signing import check_signature, signature_status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.location import Location
+    from suffice.storage.releases.manifest_model import Manifest
+    from suffice.storage.signatures.keys import KeyReference, PublicKey
+    from suffice.storage.signatures.signing import SignatureStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What a verification found.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether there is no problem.
+    problems : tuple of str
+        One sentence each.
+    ledger : str
+        ``checked``, or ``not_checked`` where none was given.
+    signature : str
+        ``checked`` against pinned keys; ``not_checked`` where none were pinned, or the manifest cannot
+        be read; ``unsigned``: whoever can write to the store could have put a consistent release of
+        their own there. The ledger tells such a release apart.
+    """
+
+    ok: bool
+    problems: tuple[str, ...]
+    ledger: Literal["checked", "not_checked"]
+    signature: SignatureStatus
+
+
+def verify_release(
+    reference: str,
+    *,
+    store: str | None = None,
+    ledger: Ledger | None = None,
+    public_keys: Sequence[KeyReference] | None = None,
+) -> Verification:
+    """Check a release's manifest and files, its signature and, where given, the ledger's record of it.
+
+    Whatever bytes stand there, this returns; what it raises is about where to look.
+
+    Parameters
+    ----------
+    reference, store, public_keys
+        As for :func:`suffice.open_release`.
+    ledger : Ledger, optional
+        The ledger that is said to have paid for the release.
+
+    Raises
+    ------
+    UsageError, ReleaseMissingError, StoreError
+        Where no release stands there, it cannot be read, or `public_keys` holds no key.
+    LedgerError
+        Where the ledger cannot be read.
+    """
+    pinned = pinned_keys(public_keys)
+    location = locate(reference, store)
+    status: SignatureStatus = "not_checked"
+    try:
+        data, manifest = location.manifest()
+    except ReleaseCorruptError as error:
+        problems = [str(error)]
+        ledger = None  # nothing could be compared
+    else:
+        content = json.loads(data)
+        status = signature_status(content, checked=pinned is not None)
+        problems = [
+            *_check_signature(content, pinned),
+            *_check_files(location, manifest),
+            *_check_owner(location, manifest),
+        ]
+        if ledger is not None:
+            problems += _check_ledger(ledger, location, manifest, data)
+    return Verification(
+        ok=not problems,
+        problems=tuple(problems),
+        ledger="not_checked" if ledger is None else "checked",
+        signature=status,
+    )
+
+
+def _check_signature(content: dict[str, Any], pinned: tuple[PublicKey, ...] | None) -> list[str]:
+    if pinned is None:
+        return []
+    try:
+        check_signature(content, pinned)
+    except SignatureError as error:
+        return [str(error)]
+    return []
+
+
+def _check_files(location: Location, manifest: Manifest) -> list[str]:
+    problems = []
+    for index in range(len(manifest.files)):
+        try:
+            location.values(manifest, index)
+        except ReleaseCorruptError as error:
+            problems.append(str(error))
+    extra = set(location.objects.keys("")) - {MANIFEST} - {file.path for file in manifest.files}
+    problems += [f"{name!r} stands beside the manifest, which does not name it" for name in sorted(extra)]
+    return problems
+
+
+def _check_owner(location: Location, manifest: Manifest) -> list[str]:
+    if location.store is not None and location.store.ledger_id != manifest.ledger_id:
+        return [
+            f"the store belongs to ledger {location.store.ledger_id}, the release to {manifest.ledger_id}"
+        ]
+    return []
+
+
+def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: bytes) -> list[str]:
+    if ledger.ledger_id != manifest.ledger_id:
+        return [f"the release belongs to ledger {manifest.ledger_id}, not to this one, {ledger.ledger_id}"]
+    try:
+        charge = ledger.find(manifest.dataset, manifest.name, manifest.window)
+    except NameTakenError as error:
+        return [f"the ledger knows this name otherwise: {error}"]
+    if charge is None:
+        return ["the ledger has no charge for this release"]
+    compared = {
+        "release id": (manifest.release_id, charge.release_id),
+        "epsilon": (manifest.epsilon, charge.epsilon),
+        "plan": (manifest.plan_hash, charge.plan_hash),
+        "drawing entry": (
+            (manifest.drawing_sequence, manifest.drawing_hash),
+            (charge.drawing_sequence, charge.drawing_hash),
+        ),
+        "hash of that entry": (manifest.drawing_hash, ledger.entry_hash(manifest.drawing_sequence)),
+        "manifest": (data, charge.manifest),
+    }
+    problems = [
+        f"its {what} is not the one in the ledger" for what, (own, paid) in compared.items() if own != paid
+    ]
+    if location.store is not None and location.store.store_id != charge.store_id:
+        problems.append("it stands in another store than the one it was charged for")
+    if charge.state is not ChargeState.PUBLISHED:
+        problems.append(f"the ledger has its charge as {charge.state}, not as published")
+    return problems

@@ -1,0 +1,86 @@
+"""A place where a release should stand, and its bytes, checked before they are parsed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from suffice.errors import ReleaseCorruptError, ReleaseMissingError
+from suffice.storage.releases.manifest import LARGEST_MANIFEST, is_tombstone, parse_manifest
+from suffice.storage.releases.release_parquet import decode_statistic
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.storage.objects.object_store import ObjectStore
+    from suffice.storage.releases.manifest_model import Manifest
+    from suffice.storage.releases.release_store import ReleaseStore
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A place where a release should stand.
+
+    Attributes
+    ----------
+    objects : ObjectStore
+        The release's own directory.
+    uri : str
+    key : tuple of str or None
+        Name, window and release id by its place in a store; None for a copy outside of one.
+    store : ReleaseStore or None
+        The store that it stands in.
+    """
+
+    objects: ObjectStore
+    uri: str
+    key: tuple[str, str, str] | None
+    store: ReleaseStore | None
+
+    def manifest(self) -> tuple[bytes, Manifest]:
+        """Return the manifest, as bytes and checked.
+
+        Raises
+        ------
+        ReleaseMissingError, ReleaseCorruptError
+        """
+        data = self.objects.get(MANIFEST, at_most=LARGEST_MANIFEST + 1)
+        if data is None:
+            message = f"there is no release at {self.uri}: what has no manifest is not published"
+            raise ReleaseMissingError(message)
+        if len(data) > LARGEST_MANIFEST:
+            message = f"the manifest at {self.uri} is corrupt: it has more than {LARGEST_MANIFEST} bytes"
+            raise ReleaseCorruptError(message)
+        if is_tombstone(data):
+            message = f"there is no release at {self.uri}: its charge was abandoned before publication"
+            raise ReleaseMissingError(message)
+        manifest = parse_manifest(data)
+        stated = (manifest.name, manifest.window, manifest.release_id)
+        if self.key is not None and self.key != stated:
+            message = f"the manifest at {self.uri} is that of another release: {'/'.join(stated)}"
+            raise ReleaseCorruptError(message)
+        return data, manifest
+
+    def values(self, manifest: Manifest, index: int) -> NDArray[np.object_]:
+        """Return one statistic's values, shape (n_cells, n_components), its file checked before it is parsed.
+
+        Raises
+        ------
+        ReleaseCorruptError
+        """
+        file = manifest.files[index]
+        data = self.objects.get(file.path, at_most=file.size + 1)
+        if data is None:
+            rule = "is missing"
+        elif len(data) != file.size:
+            rule = f"has not the {file.size} bytes that the manifest states"
+        elif hashlib.sha256(data).hexdigest() != file.sha256:
+            rule = "has not the SHA-256 that the manifest states"
+        else:
+            return decode_statistic(data, manifest.statistics[index].plan(), manifest.domains())
+        message = f"the release at {self.uri} is corrupt: {file.path} {rule}"
+        raise ReleaseCorruptError(message)

@@ -1,0 +1,344 @@
+"""The release store: where releases are published once, and opened by anyone who can read them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from suffice.errors import ReleaseMissingError, StoreError, UsageError
+from suffice.pipeline.pooling.release import Release
+from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.statistics.sensitivity import Design
+from suffice.storage.objects.address import read_address
+from suffice.storage.releases.location import MANIFEST, Location
+from suffice.storage.releases.manifest import LARGEST_MANIFEST, DataFile, is_tombstone, tombstone
+from suffice.storage.releases.release_parquet import expand_groups
+from suffice.storage.releases.store_identity import claim_store, read_identity
+from suffice.storage.signatures.keys import pinned_keys
+from suffice.storage.signatures.signing import check_signature
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.storage.objects.address import Address
+    from suffice.storage.objects.object_store import ObjectStore
+    from suffice.storage.releases.store_identity import StoreIdentity
+    from suffice.storage.signatures.keys import KeyReference
+
+DEFAULT_STORE = "releases"
+_MOST_WINDOWS = 12
+
+_SMALL = 4096
+"""Bytes that hold any tombstone."""
+
+_NAME = re.compile(r"([a-z0-9][a-z0-9_.-]{0,62})(?:@([a-z0-9-]{1,32}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRelease:
+    """A published release, as a store's listing shows it."""
+
+    name: str
+    window: str
+    release_id: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseStore:
+    """A store of releases, belonging to one ledger.
+
+    Attributes
+    ----------
+    objects : ObjectStore
+    uri : str
+        Absolute; never holds credentials.
+    store_id, ledger_id : str
+        32 hex digits each.
+    """
+
+    objects: ObjectStore
+    uri: str
+    store_id: str
+    ledger_id: str
+
+    def release_uri(self, name: str, window: str, release_id: str) -> str:
+        """Return where a release stands, or would stand."""
+        return f"{self.uri}/{name}/{window}/{release_id}"
+
+    def write_data(
+        self, name: str, window: str, release_id: str, statistic: str, data: bytes, *, rows: int
+    ) -> DataFile:
+        """Write one data file, create-only; no reader sees it before the manifest.
+
+        Raises
+        ------
+        ObjectExistsError
+            Where the file exists.
+        """
+        path = f"{statistic}.parquet"
+        self.objects.put_new(f"{name}/{window}/{release_id}/{path}", data)
+        return DataFile(
+            statistic=statistic,
+            path=path,
+            size=len(data),
+            sha256=hashlib.sha256(data).hexdigest(),
+            rows=rows,
+        )
+
+    def put_manifest(self, name: str, window: str, release_id: str, data: bytes) -> None:
+        """Publish a release: put its manifest, create-only.
+
+        Raises
+        ------
+        ObjectExistsError
+            Where a manifest or a tombstone stands there already.
+        """
+        self.objects.put_new(f"{name}/{window}/{release_id}/{MANIFEST}", data)
+
+    def put_tombstone(self, name: str, window: str, release_id: str) -> None:
+        """Put a tombstone where the manifest would stand, so that it can never be published.
+
+        Raises
+        ------
+        ObjectExistsError
+            Where a manifest or a tombstone stands there already.
+        """
+        self.put_manifest(name, window, release_id, tombstone(release_id))
+
+    def read_manifest(self, name: str, window: str, release_id: str) -> bytes | None:
+        """Return what stands at a manifest's key, a tombstone too, or None."""
+        return self.objects.get(f"{name}/{window}/{release_id}/{MANIFEST}", at_most=LARGEST_MANIFEST)
+
+    def remove_data(self, name: str, window: str, release_id: str) -> tuple[str, ...]:
+        """Remove the data files that an abandoned charge left, and return their keys.
+
+        Raises
+        ------
+        StoreError
+            Where no tombstone stands there, so that the files belong to a release or may yet; or where
+            they cannot be removed.
+        """
+        standing = self.read_manifest(name, window, release_id)
+        if standing is None or not is_tombstone(standing):
+            message = (
+                f"no tombstone stands at {self.release_uri(name, window, release_id)}: its files are kept"
+            )
+            raise StoreError(message)
+        prefix = f"{name}/{window}/{release_id}/"
+        return tuple(self.objects.sweep(prefix, keep=prefix + MANIFEST))
+
+    def releases(self, name: str | None = None) -> tuple[ListedRelease, ...]:
+        """Return the published releases of `name`, or of all, by name and window; tombstones are none."""
+        return tuple(entry for entry in self._manifests(name) if self._is_published(entry))
+
+    def windows(self, name: str) -> tuple[str, ...]:
+        """Return the windows that have a release of `name`, in window order."""
+        return tuple(sorted({release.window for release in self.releases(name)}))
+
+    def find(self, name: str, window: str | None = None) -> ListedRelease:
+        """Return the release of a name in a window, or in its last window.
+
+        Raises
+        ------
+        ReleaseMissingError
+            Where there is none.
+        StoreError
+            Where several stand there, as after copying stores together.
+        """
+        manifests = self._manifests(name)
+        windows = sorted({entry.window for entry in manifests}) if window is None else [window]
+        for candidate in reversed(windows):  # a listing may be long, and each manifest is a request
+            entries = [entry for entry in manifests if entry.window == candidate]
+            found = [entry for entry in entries if self._is_published(entry)]
+            if len(found) > 1:
+                message = (
+                    f"{len(found)} releases stand at {self.uri}/{name}/{candidate}: name one by its path"
+                )
+                raise StoreError(message)
+            if found:
+                return found[0]
+        raise self._missing(name, window)
+
+    def _manifests(self, name: str | None) -> list[ListedRelease]:
+        """Return where manifests or tombstones stand, by name and window."""
+        listed = []
+        for key in self.objects.keys(f"{name}/" if name else ""):
+            parts = key.split("/")
+            if len(parts) == 4 and parts[3] == MANIFEST:
+                uri = self.release_uri(*parts[:3])
+                listed.append(ListedRelease(name=parts[0], window=parts[1], release_id=parts[2], uri=uri))
+        return sorted(listed, key=lambda entry: (entry.name, entry.window))
+
+    def _is_published(self, entry: ListedRelease) -> bool:
+        key = f"{entry.name}/{entry.window}/{entry.release_id}/{MANIFEST}"
+        data = self.objects.get(key, at_most=_SMALL)
+        return data is None or not is_tombstone(data)
+
+    def _missing(self, name: str, window: str | None) -> ReleaseMissingError:
+        windows = self.windows(name)
+        if not windows:
+            known = ", ".join(sorted({release.name for release in self.releases()})) or "none"
+            return ReleaseMissingError(
+                f"the store {self.uri} has no release named {name}; its releases: {known}"
+            )
+        return ReleaseMissingError(f"{name} has no release in window {window}: it has {_some(windows)}")
+
+
+def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) -> ReleaseStore:
+    """Open a release store.
+
+    Parameters
+    ----------
+    uri : str
+        A local path, or a URI of ``file://``, ``s3://``, ``gs://`` or ``az://`` without credentials.
+    ledger_id : str, optional
+        For whoever will write: the ledger that the store must belong to. Then the store is also asked
+        whether it creates objects only once, by writing one and removing it.
+    create : bool
+        Make the store, for `ledger_id`, where none stands there.
+
+    Raises
+    ------
+    UsageError
+        Where `uri` is of no known kind, or may hold credentials.
+    WrongStoreError
+        Where the store belongs to another ledger.
+    StoreError
+        Where there is no store, it cannot be read or written, or it replaces objects.
+    """
+    if create and ledger_id is None:
+        message = "a store is made for a ledger: give its ledger_id"
+        raise ValueError(message)
+    address = read_address(uri)
+    objects = address.objects()
+    if ledger_id is None:
+        identity = read_identity(objects, address.uri)
+    else:
+        identity = claim_store(objects, address.uri, ledger_id, create=create)
+    if identity is None:
+        message = f"there is no release store at {address.uri}: suffice release makes one"
+        raise StoreError(message)
+    return _store(objects, address.uri, identity)
+
+
+def open_release(
+    reference: str | os.PathLike[str],
+    *,
+    store: str | os.PathLike[str] | None = None,
+    public_keys: Sequence[KeyReference] | None = None,
+) -> Release:
+    """Open a published release; consumers start here.
+
+    Every file's size and SHA-256 are checked before it is parsed.
+
+    Parameters
+    ----------
+    reference : str or path
+        A path or URI of a release's directory, or of its manifest; or ``NAME`` or ``NAME@WINDOW`` in
+        the store, the last window where none is named. A relative path has a ``/``, as ``./NAME``.
+    store : str or path, optional
+        URI of the store; ``SUFFICE_STORE`` or ``releases`` otherwise.
+    public_keys : sequence of str or path, optional
+        Demand a signature by one of these keys: files, PEM texts or raw keys in hex. Where left out,
+        by one in the files that ``SUFFICE_PUBLIC_KEYS`` names; where that is not set, by none.
+
+    Raises
+    ------
+    UsageError
+        Where `reference` can be no release, or `public_keys` holds no key.
+    ReleaseMissingError
+        Where no release stands there.
+    ReleaseCorruptError
+        Where a byte of it is not what was published.
+    SignatureError
+        Where keys are demanded and none of them signed it.
+    """
+    pinned = pinned_keys(public_keys)
+    # A path object is a path, also where its text could be a name.
+    text = reference if isinstance(reference, str) else os.path.abspath(reference)  # noqa: PTH100
+    location = locate(text, None if store is None else os.fspath(store))
+    data, manifest = location.manifest()
+    content = json.loads(data)
+    if pinned is not None:
+        check_signature(content, pinned)
+    domains = manifest.domains()
+    keys = expand_groups(domains)
+    statistics = {}
+    for index, entry in enumerate(manifest.statistics):
+        plan = entry.plan()
+        statistics[entry.name] = NoisyStatistic(
+            plan=plan,
+            values=location.values(manifest, index),
+            groups=keys,
+            public_n=manifest.n if plan.design is Design.MINIMAL else None,
+            max_total_rows=manifest.max_total_rows,
+        )
+    return Release(
+        name=manifest.name,
+        dataset=manifest.dataset,
+        window=manifest.window,
+        release_id=manifest.release_id,
+        uri=location.uri,
+        epsilon=manifest.epsilon,
+        neighboring=manifest.neighboring,
+        unit=manifest.unit,
+        public_n=manifest.n,
+        statistics=statistics,
+        manifest=content,
+    )
+
+
+def _some(windows: Sequence[str]) -> str:
+    """Name a few windows, the last ones, and say how many there are."""
+    shown = ", ".join(windows[-_MOST_WINDOWS:])
+    return shown if len(windows) <= _MOST_WINDOWS else f"{len(windows)} others, the last {shown}"
+
+
+def locate(reference: str, store: str | None = None) -> Location:
+    """Find where a release should stand; see :func:`open_release`.
+
+    Raises
+    ------
+    UsageError, ReleaseMissingError, StoreError
+    """
+    if not _is_path(reference):
+        named = _NAME.fullmatch(reference)
+        if named is None:
+            message = f"{reference!r} is neither NAME[@WINDOW] nor a path: write a relative path as ./..."
+            raise UsageError(message)
+        opened = open_store(store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE)
+        reference = opened.find(*named.groups()).uri
+    address = read_address(reference)
+    if address.path.name == MANIFEST:
+        address = address.parent
+    owner = _owner(address)
+    name, window, release_id = address.path.parts[-3:] if owner else ("", "", "")
+    return Location(
+        objects=address.objects(),
+        uri=address.uri,
+        key=(name, window, release_id) if owner else None,
+        store=owner,
+    )
+
+
+def _is_path(reference: str) -> bool:
+    return "/" in reference or reference in {".", "..", MANIFEST}
+
+
+def _owner(address: Address) -> ReleaseStore | None:
+    """Return the store that an address stands in as a release, if it does."""
+    root = address.parent.parent.parent
+    if len(address.path.parts) < 4:
+        return None
+    objects = root.objects()
+    identity = read_identity(objects, root.uri)
+    return _store(objects, root.uri, identity) if identity else None
+
+
+def _store(objects: ObjectStore, uri: str, identity: StoreIdentity) -> ReleaseStore:
+    return ReleaseStore(objects=objects, uri=uri, store_id=identity.store_id, ledger_id=identity.ledger_id)

@@ -1,0 +1,119 @@
+"""The command that prints posteriors: its fields, its text, draws, plots, cards and warnings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.making import Workspace, flights, write_parts
+from support.running import Runner, spec_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_posteriors_state_method_prior_and_rows(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    suffice.json("release", spec_file(workspace))
+    document = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(1, 9)", "--seed", "7")
+    assert (document["method"], document["prior"], document["mass"]) == ("noise-aware", "Beta(1, 9)", 0.95)
+    assert [row["origin"] for row in document["rows"]] == ["EWR", "JFK", "LGA"]
+    for row in document["rows"]:
+        assert set(row) == {"origin", "parameter", "mean", "sd", "lower", "upper"}
+        assert 0 <= row["lower"] < row["mean"] < row["upper"] <= 1
+    same = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(1, 9)", "--seed", "7")
+    assert same == document
+    other = suffice.json("posterior", "flights", "cancelled", "--prior", "Beta(50, 50)")
+    assert all(a["mean"] < b["mean"] for a, b in zip(document["rows"], other["rows"], strict=True))
+    shares = suffice.json("posterior", "flights", "carrier", "--where", "origin=JFK")["rows"]
+    assert [row["category"] for row in shares] == ["UA", "DL", "other"]
+    assert sum(row["mean"] for row in shares) == pytest.approx(1, abs=1e-6)
+    for family, parameters in (("stops", {"rate"}), ("arr_delay", {"mean", "variance"})):
+        plug_in = suffice.json("posterior", "flights", family, "--method", "plug-in")
+        assert plug_in["method"] == "plug-in"
+        assert {row["parameter"] for row in plug_in["rows"]} == parameters
+    out, plot = tmp_path / "draws.parquet", tmp_path / "plot.svg"
+    suffice.text("posterior", "flights", "carrier", "--draws", "50", "--out", str(out), "--plot", str(plot))
+    draws = pq.read_table(out)
+    assert draws.column_names == ["origin", "category", "draw", "parameter", "value"]
+    assert draws.num_rows == 3 * 3 * 50
+    assert "<svg" in plot.read_text(encoding="utf-8")
+
+
+def test_a_posterior_says_what_it_rests_on(workspace: Workspace, suffice: Runner) -> None:
+    suffice.json("release", spec_file(workspace))
+    document = suffice.json(
+        "posterior", "flights", "cancelled", "--n-prior", "Uniform(0, 900)", "--seed", "3"
+    )
+    assert (document["n_prior"], document["draws"], document["seed"]) == ("Uniform(0, 900)", 4000, 3)
+    text = suffice.text("posterior", "flights", "cancelled")
+    assert "4000 draws" in text
+    assert f"release: {document['release']}" in text
+    assert document["release"] == "flights@all"
+    assert "whole number" in suffice.text("posterior", "flights", "cancelled", "--n-prior", "-4", status=2)
+
+
+def test_a_posterior_says_what_does_not_exist_and_what_was_written(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    suffice.json("release", spec_file(workspace))
+    table = str(tmp_path / "draws.csv")
+    words = ("posterior", "flights", "stops", "--draws", "100")
+    heavy = suffice.text(*words, "--prior", "HalfCauchy(2)", "--out", table)
+    assert "left out do not exist" in heavy
+    assert f"wrote {table}" in heavy
+    plain = suffice.text(*words)
+    assert "do not exist" not in plain
+    assert "wrote" not in plain
+
+
+def test_a_posterior_is_written_as_a_card(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
+    suffice.json("release", spec_file(workspace))
+    page = tmp_path / "card.html"
+    words = ("posterior", "flights", "cancelled", "--seed", "7", "--draws", "300", "--card")
+    assert len(suffice.json(*words, str(page))["rows"]) == 3
+    text = page.read_text(encoding="utf-8")
+    assert "flights: cancelled" in text
+    assert "origin=JFK" in text
+    assert "300 a cell, seed 7" in text
+    assert "--card" in suffice.text(*words, str(tmp_path / "card.txt"), status=2)
+
+
+def test_a_posterior_models_clipping_or_warns_where_it_matters(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    """Two stops on average below a bound of 2, three in ten clipped: the warning names no cell's data."""
+    stops = {"family": "poisson", "column": "stops", "upper": 2}
+    flag = {"family": "bernoulli", "column": "cancelled"}
+    spec = {"statistics": {"stops": stops, "wide": {**stops, "upper": 40}, "flag": flag}}
+    write_parts(flights(6000), workspace.data)
+    suffice.json("release", spec_file(workspace, **spec))
+    page = tmp_path / "card.html"
+    told = suffice.json("posterior", "flights", "stops", "--card", str(page))["clipping"]
+    assert (told["threshold"], told["is_warned"]) == (0.25, False)
+    assert [cell["origin"] for cell in told["cells"]] == ["EWR", "JFK", "LGA"]
+    assert all(0.1 < cell["share"] < 0.4 and cell["bias"] > 1 for cell in told["cells"])
+    assert all(cell["is_modelled"] and not cell["is_warned"] for cell in told["cells"])
+    text = suffice.text("posterior", "flights", "stops")
+    assert "clipping is modelled in 3 of 3 cells" in text
+    assert "clipping matters" not in text
+    written = page.read_text(encoding="utf-8")
+    assert "Clipping is modelled in 3 of 3 cells" in written
+    assert "knows nothing of clipping" not in written
+    ignored = ("posterior", "flights", "stops", "--clipping", "ignored")
+    told = suffice.json(*ignored)["clipping"]
+    assert all(cell["is_warned"] and not cell["is_modelled"] for cell in told["cells"])
+    assert "clipping matters in 3 of 3 cells" in suffice.text(*ignored)
+    refused = suffice.json(*ignored[:-1], "sometimes", status=2)["error"]
+    assert "modelled or ignored" in refused["message"]
+    plug_in = ("posterior", "flights", "stops", "--method", "plug-in")
+    told = suffice.json(*plug_in, "--card", str(page))["clipping"]
+    assert all(cell["is_warned"] and not cell["is_modelled"] for cell in told["cells"])
+    assert "clipping matters in 3 of 3 cells" in suffice.text(*plug_in)
+    assert "Clipping matters in 3 of 3 cells" in page.read_text(encoding="utf-8")
+    assert not suffice.json("posterior", "flights", "wide")["clipping"]["is_warned"]
+    assert "clipping matters" not in suffice.text("posterior", "flights", "wide")
+    assert suffice.json("posterior", "flights", "flag")["clipping"] is None

@@ -1,0 +1,102 @@
+"""The mechanism: exact totals plus noise, whatever the block of cells, cut off at the ends of the type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.chunk.exact_sums import Table
+from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.mechanism import mechanism
+from suffice.pipeline.mechanism.mechanism import privatize
+from suffice.pipeline.reduce.tree import zero_sums
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64
+from support.hostile import bernoulli, categorical, normal, poisson
+
+N_CELLS = 11
+NO_NOISE = "1000000"
+"""An epsilon at which a draw differs from 0 with chance 2 exp(-10^5), for a third of it and sensitivity 3."""
+
+
+def make_spec(statistics: dict[str, Any], *, epsilon: str = NO_NOISE, **others: Any) -> Spec:
+    return load_spec(
+        {
+            "name": "n",
+            "dataset": "d",
+            "source": {"parquet": "absent/"},
+            "privacy": {"epsilon": epsilon, "neighboring": "add_or_remove_one"},
+            "groups": {"g": {"range": ["1", str(N_CELLS)]}},
+            "statistics": statistics,
+            **others,
+        }
+    )
+
+
+def random_sums(spec: Spec) -> tuple[dict[str, Table], dict[str, list[list[int]]]]:
+    """Sums that a pass could have made of up to 2^40 rows a cell, and the same as Python integers."""
+    rng = np.random.default_rng(3)
+    sums, exact = {}, {}
+    for name, table in zero_sums(chunk_job(spec)).items():
+        low = rng.integers(0, 2**40, table.low.shape)
+        high = None if table.high is None else rng.integers(0, 2**12, table.low.shape)
+        sums[name] = Table(low=low, high=high)
+        upper = np.zeros_like(low) if high is None else high
+        exact[name] = [
+            [int(h) * 2**48 + int(x) for h, x in zip(*row, strict=True)]
+            for row in zip(upper, low, strict=True)
+        ]
+    return sums, exact
+
+
+@pytest.mark.parametrize("block", [1, 3, N_CELLS, 1000])
+def test_every_cell_gets_its_own_total(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(mechanism, "BLOCK_CELLS", block)
+    spec = make_spec(
+        {
+            "kind": categorical("k", ["a", "b"], other="true"),
+            "count": poisson("c", "3"),
+            "flag": bernoulli("f"),
+        }
+    )
+    sums, exact = random_sums(spec)
+    noisy = privatize(sums, spec, compile_plan(spec))
+    count = np.array(exact["count"], dtype=object)
+    assert noisy["kind"].tolist() == exact["kind"]
+    assert noisy["flag"].tolist() == exact["flag"]
+    assert noisy["count"].tolist() == np.stack([count[:, 1], 3 * count[:, 0] - count[:, 1]], axis=1).tolist()
+    assert {values.dtype for values in noisy.values()} == {np.dtype(np.int64)}
+
+
+def test_wide_values_are_python_integers() -> None:
+    spec = make_spec({"amount": normal("a", "0", "1", lattice_bits="24")}, epsilon="1")
+    plan = compile_plan(spec)
+    assert plan.statistics[0].value_type == DECIMAL
+    sums, exact = random_sums(spec)
+    values = privatize(sums, spec, plan)["amount"]
+    assert {type(value) for value in values.ravel().tolist()} == {int}
+    entry = spec.statistics["amount"]
+    totals = FAMILIES["normal"].totals(
+        entry, plan.statistics[0].design, np.array(exact["amount"], dtype=object)
+    )
+    assert max(map(abs, totals.flat)) > 2**100
+    noise = values - totals
+    assert (abs(noise) < 100 * plan.statistics[0].scale).all()  # missed with chance 33 exp(-100)
+    assert len(set(noise.flat)) == noise.size
+
+
+def test_more_rows_than_the_declared_most_saturate() -> None:
+    spec = make_spec({"count": poisson("c", str(2**20))}, epsilon="1000000", max_total_rows="1000")
+    plan = compile_plan(spec)
+    assert plan.statistics[0].value_type == INT64
+    sums = zero_sums(chunk_job(spec))
+    high = sums["count"].high
+    assert high is not None
+    high[0, 1] = 2**40  # a sum of 2^88
+    values = privatize(sums, spec, plan)["count"]
+    assert values[0].tolist() == [2**63 - 1, -(2**63)]
+    assert abs(values[1:]).max() < 1000

@@ -1,0 +1,86 @@
+"""The noise module: the only source of privacy noise, checked by OpenDP's own map, never seeded."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.pipeline.mechanism import mechanism, noise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
+SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is the caller's
+    "pipeline/calibration/",
+    "pipeline/distributions/",
+    "pipeline/engines/",
+    "pipeline/families/",
+    "pipeline/planning/",
+    "pipeline/pooling/",
+    "pipeline/posterior/",
+    "pipeline/priors/",
+    "src/suffice/cli/",
+)
+SIMULATORS = {"pipeline/statistics/simulated_sums.py"}
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 2.0**58])
+def test_scales_out_of_range_draw_nothing(scale: float) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        noise.discrete_laplace(1, scale=scale, l1_sensitivity=1, epsilon=Fraction(1))
+
+
+def test_a_scale_that_costs_more_than_epsilon_draws_nothing() -> None:
+    with pytest.raises(ValueError, match="privacy map"):
+        noise.discrete_laplace(1, scale=1.0, l1_sensitivity=1, epsilon=Fraction(999_999, 1_000_000))
+    assert len(noise.discrete_laplace(3, scale=1.0, l1_sensitivity=1, epsilon=Fraction(1))) == 3
+
+
+def test_no_seed_reaches_the_noise() -> None:
+    for function in (noise.discrete_laplace, mechanism.privatize):
+        names = set(inspect.signature(function).parameters)
+        assert not names & {"seed", "rng", "random_state", "generator", "bits"}
+
+
+def test_nothing_on_the_trusted_side_has_another_source_of_randomness(repository: Path) -> None:
+    found = {
+        path.relative_to(repository).as_posix()
+        for top in TRUSTED
+        for path in (repository / top).rglob("*.py")
+        if not path.is_relative_to(repository / "src/suffice/pipeline") and _draws(path)
+    }
+    found = {name for name in found if not name.startswith(("src/suffice/flows", "src/suffice/storage"))}
+    assert "src/suffice/cli/posterior.py" in found, "the scan must see a generator where there is one"
+    assert "pipeline/statistics/simulated_sums.py" in found
+    assert {name for name in found if not name.startswith(SIMULATING_ROOMS)} == SIMULATORS
+
+
+def test_only_consumers_simulate(repository: Path) -> None:
+    """Families draw data sets from their models for calibration; nothing on the trusted side asks them to."""
+    callers = {
+        path.relative_to(repository).as_posix()
+        for top in ("pipeline", "storage", "flows")
+        for path in (repository / top).rglob("*.py")
+        if any(
+            isinstance(node, ast.Attribute) and node.attr == "simulate"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+    }
+    assert callers == {"pipeline/posterior/predictive.py", "pipeline/calibration/simulated_release.py"}
+
+
+def _draws(path: Path) -> bool:
+    """Tell whether a module names a pseudo-random generator."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "random" for alias in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom) and node.module in {"random", "numpy.random"}:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in {"random", "default_rng", "Generator"}:
+            return True
+    return False

@@ -1,0 +1,193 @@
+"""Likelihoods behind noisy moments: against rows simulated, dense quadrature, and our posteriors by NUTS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from suffice.errors import PriorError
+from suffice.pipeline.engines.multivariate.posterior import components_of
+from suffice.pipeline.families.multivariate_normal import prior_of_columns
+from suffice.pipeline.families.normal import default_prior, noisy_moments
+from suffice.pipeline.priors.record_count import Uniform
+from support.joint import plan_of
+from support.noisy import noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+numpyro = pytest.importorskip("numpyro")
+numpyro.enable_x64()
+
+import jax  # noqa: E402 - after the check that it is there
+
+from suffice import numpyro as likelihood  # noqa: E402
+from suffice.pipeline.numpyro_likelihoods import observed  # noqa: E402
+
+SIDE = {"lower": "-1", "upper": "1"}
+TWO = {"family": "multivariate_normal", "columns": {"x": SIDE, "y": SIDE}}
+LINE = {"family": "linear_regression", "outcome": {"y": SIDE}, "predictors": {"x": SIDE}}
+THROUGH = {**LINE, "intercept": "false"}
+
+
+DRAWS = 50_000
+
+
+def weights(statistic: NoisyStatistic, latent: Floats, n_prior: Any, **parameters: Any) -> Floats:
+    """Log weights of latent numbers (n, n_latent) for one cell."""
+    cells = noisy_statistic(
+        statistic.plan, np.repeat(statistic.values, len(latent), axis=0), public_n=statistic.public_n
+    )
+    found = jax.jit(lambda u: likelihood.log_likelihood(cells, n_prior=n_prior, latent=u, **parameters))
+    return np.asarray(found(latent))
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("family", "row"),
+    [("normal", (1.2, 1.6, 0.5)), pytest.param("lognormal", (0.3, 2.4, -0.4), marks=pytest.mark.audit)],
+)
+def test_latent_moments_integrate_to_the_likelihood(family: str, row: tuple[float, ...]) -> None:
+    """Against sums over N of integrals over the mean and the scatter, at parameters near and far.
+
+    The control takes the scatter of N rows for chi-squared with N degrees of freedom.
+    """
+    bounds = ("-2", "4") if family == "normal" else ("0.5", "8")
+    plan = statistic_plan(
+        {"family": family, "lower": bounds[0], "upper": bounds[1], "lattice_bits": "10"},
+        epsilon="3",
+        public_n=False,
+    )
+    total = plan.partition_total or 1
+    statistic = noisy_statistic(plan, np.array([[round(part * total) for part in row]], dtype=object))
+    noisy = noisy_moments(statistic, default_prior(plan.parameters), Uniform(0, 6))
+    lower, upper = float(plan.parameters.lower or 0), float(plan.parameters.upper or 0)
+
+    def noise(n: int, m: Floats, spread: Floats) -> Floats:
+        a, b, c = noisy.coefficients.T[:, :, None, None]
+        expected = n * (a + b * m + c * (m**2 + spread))
+        distance = np.abs(noisy.values[0][:, None, None] - expected)
+        density: Floats = np.exp(-np.sum(noisy.rate[:, None, None] * distance, axis=0))
+        return density
+
+    def dense(mean: float, variance: float, free: int) -> float:
+        mu, v = (mean - (lower + upper) / 2) / (upper - lower) * 2, variance / (upper - lower) ** 2 * 4
+        q = (np.arange(300) + 0.5) / 300
+        level = (np.arange(1200) + 0.5) / 1200
+        found = float(noise(0, np.zeros((1, 1)), np.zeros((1, 1)))[0, 0])
+        for n in range(1, 7):
+            m = (mu + np.sqrt(v / n) * stats.norm.ppf(q))[:, None]
+            spread = np.zeros((1, 1)) if n == 1 else v / n * stats.chi2.ppf(level, n - free)[None]
+            found += float(noise(n, m, spread).mean())
+        return float(np.log(found))
+
+    # The logarithm of a chi-squared number of one degree of freedom has a long tail.
+    sides = np.arange(-9.0, 9.0, 0.15), np.arange(-40.0, 9.0, 0.15)
+    grid = np.stack(np.meshgrid(*sides), axis=2).reshape(-1, 2)
+    log_phi = stats.norm.logpdf(grid).sum(axis=1)
+    names = ("mean", "variance") if family == "normal" else ("log_mean", "log_variance")
+    found, exact, wrong = [], [], []
+    for mean, variance in ((0.3, 0.4), (0.6, 3.0), (-0.8, 0.05)):
+        scaled = mean if family == "normal" else mean / 3
+        both = dict(zip(names, (scaled, variance), strict=True))
+        log_weight = weights(statistic, grid, "Uniform(0, 6)", **both) + log_phi
+        found.append(np.log(np.sum(np.exp(log_weight)) * 0.15**2))
+        exact.append(dense(scaled, variance, 1))
+        wrong.append(dense(scaled, variance, 0))
+    assert np.array(found) + np.log(7) == pytest.approx(np.array(exact), abs=2e-3)
+    assert np.array(found) + np.log(7) != pytest.approx(np.array(wrong), abs=2e-3)
+
+
+def rows(plan: StatisticPlan, given: dict[str, Any], n: int, rng: np.random.Generator) -> Floats:
+    """Draw data sets of n rows of two columns, (DRAWS, n, 2)."""
+    if plan.family == "multivariate_normal":
+        drawn: Floats = rng.multivariate_normal(given["mean"], given["covariance"], (DRAWS, n))
+        return drawn
+    mean, covariance = prior_of_columns(plan.parameters.columns[:-1]).sample(DRAWS, rng, 1)
+    x = np.sqrt(covariance[:, :, 0]) * rng.standard_normal((DRAWS, n))
+    x = x + (mean if "intercept" in given else 0.0)
+    fitted = given.get("intercept", 0.0) + given["coefficient"][0] * x
+    return np.stack([x, fitted + np.sqrt(given["variance"]) * rng.standard_normal(x.shape)], axis=2)
+
+
+def densities(statistic: NoisyStatistic, z: Floats, n: int) -> Floats:
+    """Densities of the noise at the moments of rows z (DRAWS, ., 2) counted as n, but for a constant."""
+    components, released = components_of(statistic)
+    products = np.einsum("dni,dnj->dij", z, z)
+    moments = np.column_stack(
+        [np.full(len(z), n), z.sum(axis=1), products[:, 0, 0], products[:, 0, 1], products[:, 1, 1]]
+    )
+    density: Floats = np.exp(-np.abs(released[0] - moments @ components.T).sum(axis=1))
+    return density
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("entry", "public"),
+    [
+        (TWO, False),
+        (LINE, False),
+        *(pytest.param(*case, marks=pytest.mark.audit) for case in ((TWO, True), (THROUGH, False))),
+    ],
+)
+def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) -> None:
+    """Rows drawn from the model, their moments, the density of the noise: the mean over many data sets.
+
+    Likelihoods are known up to a constant: compared is their ratio between two parameters, to six standard
+    errors of the difference, which it exceeds with a chance of 2e-9. The control has eight times
+    the variance at one of them.
+    """
+    rng = np.random.default_rng()
+    plan = plan_of(entry, epsilon="8", public_n=public)
+    linear, count = "intercept" not in entry, 5
+    public_n = count if public else None
+    blank = noisy_statistic(plan, np.zeros((1, len(plan.components)), object), public_n=public_n)
+    sums = np.array([count, 1.0, -0.5, 1.2, 0.5, 0.9]) * np.array([1, linear, linear, 1, 1, 1])
+    shift = 0.7 * np.resize([1, -1, -1], len(plan.components))
+    row = np.rint((components_of(blank)[0] @ sums + shift) * plan.scale)
+    statistic = noisy_statistic(plan, row[None].astype(object), public_n=public_n)
+    sizes, n_prior = ((count,), None) if public else ((4, 5, 6), "Uniform(4, 6)")
+    found, exact, wrong, variance = 0.0, 0.0, 0.0, 0.0
+    for sign, (slope, residual) in ((1.0, (0.4, 0.1)), (-1.0, (-0.3, 0.5))):
+        if entry is TWO:
+            given: dict[str, Any] = {
+                "mean": np.array([0.1, slope]),
+                "covariance": np.array([[0.3, slope * 0.3], [slope * 0.3, residual + slope**2 * 0.3]]),
+            }
+        else:
+            given = {"coefficient": np.array([slope]), "variance": residual}
+            given |= {"intercept": -0.1} if linear else {}
+        # Drawn with wide tails, so that the weights' variance is finite.
+        wide = stats.t(5, scale=1.2)
+        latent = wide.rvs((DRAWS, observed.n_latent(statistic)), random_state=rng)
+        log_ratio = np.sum(stats.norm.logpdf(latent) - wide.logpdf(latent), axis=1)
+        ours = np.exp(weights(statistic, latent, n_prior, **given) + log_ratio)
+        direct = [densities(statistic, rows(plan, given, n, rng), n) for n in sizes]
+        spread = "covariance" if entry is TWO else "variance"
+        wider = given | {spread: 8.0 * given[spread]}
+        control = [densities(statistic, rows(plan, wider if sign > 0.0 else given, n, rng), n) for n in sizes]
+        found += sign * np.log(ours.mean())
+        exact += sign * np.log(np.mean(direct))
+        wrong += sign * np.log(np.mean(control))
+        variance += ours.var() / ours.mean() ** 2 / DRAWS
+        direct_mean = np.mean(direct, axis=0)
+        variance += direct_mean.var() / direct_mean.mean() ** 2 / DRAWS
+    error = np.sqrt(variance)
+    assert abs(found - exact) < 6.0 * error
+    assert abs(found - wrong) > 6.0 * error
+
+
+def test_too_few_rows_are_refused() -> None:
+    statistic = noisy_statistic(plan_of(TWO, epsilon="1", public_n=False), np.ones((1, 6), dtype=object))
+    with pytest.raises(PriorError, match="at least 4 rows"):
+        likelihood.log_likelihood(
+            statistic, n_prior="Uniform(0, 3)", latent=np.zeros((1, 5)), mean=0.0, covariance=np.eye(2)
+        )

@@ -1,0 +1,288 @@
+"""Clusters: what is opened, what is refused, and what a lost worker changes: nothing, or a fixed text."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+import dask
+import distributed
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from suffice.errors import ClusterError, StageFailedError, UsageError
+from suffice.pipeline.chunk.exact_sums import Sums, combine, to_python
+from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
+from suffice.pipeline.reduce import cluster as clusters
+from suffice.pipeline.reduce.cluster import DistributedCluster, open_cluster
+from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.sources import parquet
+from suffice.pipeline.sources.parquet import Partition, open_source
+from support.hostile import categorical, make_spec, normal
+from support.workers import FragileJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CANARY = "CANARY-33ff"
+NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[DistributedCluster]:
+    with open_cluster("local") as cluster:
+        assert isinstance(cluster, DistributedCluster)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[ChunkJob, list[Partition], Sums]:
+    directory = tmp_path_factory.mktemp("rows")
+    rng = np.random.default_rng(2)
+    table = pa.table({"x": rng.normal(size=4000), "k": rng.choice(["a", "b", CANARY], 4000)})
+    pq.write_table(table, directory / "a.parquet", row_group_size=100)
+    spec = make_spec(directory, {"x": normal("x", "-1", "1"), "k": categorical("k", ["a"], other="true")})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "_TASK_VALUES", 1)
+        partitions = list(open_source(spec).partitions)
+    assert len(partitions) == 40
+    job = chunk_job(spec)
+    return job, partitions, combine([chunk(partition, job) for partition in partitions])
+
+
+def fragile(job: ChunkJob, action: str, marker: Path | str = "") -> FragileJob:
+    return FragileJob(
+        measures=job.measures, groups=job.groups, action=action, marker=str(marker), canary=CANARY
+    )
+
+
+def assert_same(ours: Sums, theirs: Sums) -> None:
+    for name, table in to_python(theirs).items():
+        assert to_python(ours)[name].tolist() == table.tolist()
+
+
+def listening(process: psutil.Process) -> set[str]:
+    return {
+        connection.laddr.ip
+        for member in [process, *process.children(recursive=True)]
+        for connection in member.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+
+def memory_limits(dask_worker: distributed.Worker) -> tuple[float | Literal[False] | None, ...]:
+    memory = dask_worker.memory_manager
+    return memory.memory_target_fraction, memory.memory_spill_fraction, memory.memory_pause_fraction
+
+
+def test_threads_open_no_socket_and_load_no_network_code() -> None:
+    code = (
+        "import sys, psutil; from suffice.pipeline.reduce.cluster import open_cluster\n"
+        "with open_cluster('threads') as cluster:\n"
+        "    assert not cluster.is_distributed\n"
+        "    assert cluster.compute({'a': (sum, [1, 2])}, ['a']) == [3]\n"
+        "    assert not psutil.Process().net_connections('inet')\n"
+        "    assert 'distributed' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_local_processes_are_encrypted_on_the_loopback_and_never_spill(local: DistributedCluster) -> None:
+    workers = local.client.scheduler_info()["workers"]
+    assert workers
+    assert local.n_threads == len(workers)
+    assert all(address.startswith("tls://127.0.0.1:") for address in workers)
+    assert local.client.scheduler.address.startswith("tls://127.0.0.1:")
+    assert listening(psutil.Process()) <= {"127.0.0.1"}
+    assert set(local.client.run(memory_limits).values()) == {(False, False, False)}
+
+
+def test_local_equals_one_chunk_after_the_other_and_reports_progress(
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Partition], Sums]
+) -> None:
+    job, partitions, expected = rows
+    calls: list[tuple[int, int]] = []
+    ours = exact_sums(job, partitions, local, progress=lambda done, total: calls.append((done, total)))
+    assert_same(ours, expected)
+    assert [done for done, _ in calls] == sorted({done for done, _ in calls})
+    assert calls[-1] == (40, 40)
+
+
+def test_nothing_of_a_run_stays_on_the_cluster(
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Partition], Sums]
+) -> None:
+    job, partitions, _ = rows
+    exact_sums(job, partitions, local)
+
+    def left(dask_scheduler: distributed.Scheduler) -> list[str]:
+        return [str(key) for key in dask_scheduler.tasks]
+
+    for _ in range(100):
+        if not local.client.run_on_scheduler(left):
+            break
+    assert local.client.run_on_scheduler(left) == []
+    assert not any(local.client.run(lambda dask_worker: list(dask_worker.data)).values())
+
+
+def test_a_worker_that_dies_changes_no_bit(
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Partition], Sums], tmp_path: Path
+) -> None:
+    job, partitions, expected = rows
+    marker = tmp_path / "died"
+    assert_same(exact_sums(fragile(job, "die once", marker), partitions, local), expected)
+    assert marker.exists()
+    local.client.wait_for_workers(2, timeout=30)
+    assert set(local.client.run(memory_limits).values()) == {(False, False, False)}
+
+
+def test_workers_that_die_again_and_again_end_in_a_fixed_text(
+    rows: tuple[ChunkJob, list[Partition], Sums],
+) -> None:
+    job, partitions, _ = rows
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        open_cluster("local") as cluster,
+        pytest.raises(StageFailedError) as caught,
+    ):
+        exact_sums(fragile(job, "die"), partitions[:1], cluster)
+    assert str(caught.value) == clusters._WORKERS_DIED
+    assert caught.value.__context__ is None
+
+
+def test_no_data_reach_a_workers_log(
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Partition], Sums], capfd: pytest.CaptureFixture[str]
+) -> None:
+    job, partitions, _ = rows
+    with pytest.raises(StageFailedError) as caught:
+        exact_sums(fragile(job, "raise"), partitions, local)
+    logs = [
+        local.client.get_worker_logs(),
+        local.client.get_scheduler_logs(),
+        capfd.readouterr(),
+        caught.value,
+    ]
+    assert CANARY not in repr(logs)
+
+    def quoting() -> None:
+        raise ValueError(CANARY)
+
+    with pytest.raises(ValueError, match=CANARY):  # what Dask does with a text that is not held back
+        local.client.submit(quoting, pure=False).result()
+    assert CANARY in repr(local.client.get_worker_logs())
+
+
+OTHER_TEXTS = [
+    "",
+    "thread",
+    "local ",
+    "localhost:8786",
+    "http://127.0.0.1:1",
+    "tls://h",
+    "tls://a:b@h:1",
+    "tls://h:x",
+]
+
+
+@pytest.mark.parametrize("text", OTHER_TEXTS)
+def test_other_texts_are_refused_and_not_repeated(text: str) -> None:
+    with (
+        pytest.raises(UsageError, match=r"^--cluster is threads, local, or the") as caught,
+        open_cluster(text),
+    ):
+        pass
+    assert "a:b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://10.1.2.3:8786", "tcp://example.org:8786", "tcp://[2001:db8::1]:8786"]
+)
+def test_open_links_beyond_the_loopback_are_refused(address: str) -> None:
+    with pytest.raises(ClusterError, match="is not encrypted"), open_cluster(address):
+        pass
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1)
+    with pytest.raises(ClusterError, match="cannot be reached") as caught, open_cluster("tcp://127.0.0.1:1"):
+        pass
+    assert caught.value.__suppress_context__
+
+
+def test_a_scheduler_with_other_certificates(
+    local: DistributedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 2)
+    with pytest.raises(ClusterError, match="certificates"), open_cluster(local.client.scheduler.address):
+        pass
+
+
+def by_address(n_workers: int = 1) -> Any:
+    return distributed.LocalCluster(  # type: ignore[no-untyped-call]
+        n_workers=n_workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        protocol="tcp://",
+        dashboard_address="127.0.0.1:0",
+    )
+
+
+def test_a_cluster_that_may_spill_is_refused() -> None:
+    with (
+        by_address() as processes,  # Dask's defaults
+        pytest.raises(ClusterError) as caught,
+        open_cluster(processes.scheduler_address),
+    ):
+        pass
+    assert str(caught.value) == clusters.MAY_SPILL
+
+
+def test_a_cluster_by_address(rows: tuple[ChunkJob, list[Partition], Sums]) -> None:
+    job, partitions, expected = rows
+    with (
+        dask.config.set(NO_SPILLING),
+        by_address() as processes,
+        open_cluster(processes.scheduler_address) as cluster,
+    ):
+        assert_same(exact_sums(job, partitions, cluster), expected)
+
+
+def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1)
+    with (
+        by_address(n_workers=0) as processes,
+        pytest.raises(ClusterError, match="has no worker"),
+        open_cluster(processes.scheduler_address),
+    ):
+        pass
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        "from suffice.pipeline.reduce.cluster import open_cluster\nwith open_cluster('local'):\n    pass\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(
+        "suffice.errors.ClusterError: the local processes could not"
+    )
+
+
+def test_a_worker_that_joins_later_and_may_spill_reads_nothing(
+    rows: tuple[ChunkJob, list[Partition], Sums],
+) -> None:
+    job, partitions, _ = rows
+    with dask.config.set(NO_SPILLING):
+        processes = by_address()
+    with processes, open_cluster(processes.scheduler_address) as cluster:
+        processes.scale(2)
+        assert isinstance(cluster, DistributedCluster)
+        cluster.client.wait_for_workers(2, timeout=30)
+        with pytest.raises(ClusterError) as caught:
+            exact_sums(job, partitions, cluster)
+    assert str(caught.value) == clusters.MAY_SPILL

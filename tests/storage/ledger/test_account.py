@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.errors import GuaranteeError, UsageError
+from suffice.storage.ledger.account import Terms, check_guarantee
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from suffice.storage.ledger.charge import ChargeRequest
+
+    MakeRequest = Callable[..., ChargeRequest]
+
+
+def terms(**fields: object) -> Terms:
+    values = {"neighboring": "add_or_remove_one", "unit": "row", "per_window": None, "units_disjoint": False}
+    return Terms(**{**values, **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"neighboring": "replace"},
+        {"unit": "column:"},
+        {"unit": "customer_id"},
+        {"per_window": "month"},
+        {"per_window": ":month"},
+        {"per_window": "day:week"},
+        {"unit": "column:customer_id", "per_window": "day:month"},
+    ],
+)
+def test_terms_that_break_a_rule_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        terms(**fields)
+
+
+def test_a_column_unit_per_window_needs_the_owners_word() -> None:
+    terms(unit="column:customer_id", per_window="day:month", units_disjoint=True)
+    terms(unit="column:customer_id")
+    assert terms(per_window="a:b:year").per_window == "a:b:year"
+
+
+@pytest.mark.parametrize(
+    ("granted", "asked"),
+    [
+        ({"neighboring": "replace_one"}, {}),
+        ({}, {"neighboring": "replace_one"}),
+        ({"unit": "column:customer_id"}, {}),
+        ({}, {"unit": "column:customer_id"}),
+        ({"unit": "column:customer_id"}, {"unit": "column:other"}),
+        ({"per_window": "day:year"}, {"window": "2013-01"}),
+        ({"per_window": "other:month"}, {"window": "2013-01"}),
+    ],
+)
+def test_another_guarantee_is_refused(
+    make_request: MakeRequest, granted: dict[str, object], asked: dict[str, object]
+) -> None:
+    with pytest.raises(GuaranteeError):
+        check_guarantee(make_request(**asked), terms(**granted), ())
+
+
+@pytest.mark.parametrize("asked", [{}, {"window": "2013-01"}])
+@pytest.mark.parametrize("per_window", [None, "day:month"])
+def test_all_and_the_granted_grid_are_accepted(
+    make_request: MakeRequest, asked: dict[str, object], per_window: str | None
+) -> None:
+    check_guarantee(make_request(**asked), terms(per_window=per_window), ())
+
+
+@pytest.mark.parametrize(
+    ("prefix", "source", "allowed"),
+    [
+        ("/data/flights", "/data/flights", True),
+        ("/data/flights", "/data/flights/2013.parquet", True),
+        ("/data/flights/", "/data/flights", True),
+        ("/data/flights/", "/data/flights/*.parquet", True),
+        ("/data/flights", "/data/flights2/2013.parquet", False),
+        ("/data/flights", "/data/fligh*/2013.parquet", False),
+        ("/data/flights", "/data", False),
+        ("/data/flights", "/data/flights/../payroll", False),
+        ("/", "/data", True),
+        ("s3://bucket/a", "s3://bucket/a/b", True),
+        ("s3://bucket/a", "s3://bucket/ab", False),
+    ],
+)
+def test_sources_are_compared_by_path_components(
+    make_request: MakeRequest, prefix: str, source: str, allowed: bool
+) -> None:
+    request = make_request(source=source)
+    if allowed:
+        check_guarantee(request, terms(), ("/nowhere", prefix))
+    else:
+        with pytest.raises(GuaranteeError, match="does not allow this source"):
+            check_guarantee(request, terms(), ("/nowhere", prefix))

@@ -1,0 +1,220 @@
+"""The ledger held against the store: every way in which they can disagree has its sentence."""
+
+from __future__ import annotations
+
+import shutil
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.errors import LedgerCorruptError
+from suffice.storage.ledger.export import export_lines, read_export
+from suffice.storage.ledger.opening import create_ledger
+from suffice.storage.operations.verify_ledger import compare_with_store, refuse_older_ledger
+from suffice.storage.releases.release_store import open_store
+from support.paid import Books, copy_database, open_books, pay, restore_database, steps
+from support.releases import flip_bit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Iterator[Books]:
+    opened = open_books(tmp_path)
+    with opened.ledger:
+        yield opened
+
+
+def problems(books: Books) -> tuple[str, ...]:
+    """Compare, and see that an export of the same ledger says the same."""
+    assert books.ledger.verify() == ()
+    comparison = compare_with_store(books.ledger, books.store)
+    export = read_export("\n".join(export_lines(books.ledger.entries())))
+    assert export.verify() == ()
+    assert compare_with_store(export, books.store) == comparison
+    return comparison.problems
+
+
+def abandon(books: Books, name: str, *, until: str, tombstone: bool = True) -> None:
+    charge = pay(books, name, until=until)
+    if charge.drew and tombstone:
+        books.store.put_tombstone(charge.name, charge.window, charge.release_id)
+    books.ledger.abandon(charge, reason="tests")
+
+
+def test_whatever_a_run_leaves_behind_agrees(books: Books) -> None:
+    for step in ("reserved", "drawing", "written", "staged", "put", "published"):
+        pay(books, f"until-{step}", until=step)
+    abandon(books, "returned", until="reserved")
+    abandon(books, "spent", until="drawing")
+    abandon(books, "spent-with-data", until="written")
+    fenced = pay(books, "staged-and-fenced", until="staged")
+    books.store.put_tombstone("staged-and-fenced", "all", fenced.release_id)
+    (books.directory / "releases" / "notes.txt").write_text("not a release")
+    assert problems(books) == ()
+    comparison = compare_with_store(books.ledger, books.store)
+    assert (comparison.compared, comparison.elsewhere) == (10, 0)
+    refuse_older_ledger(books.ledger, books.store)
+
+
+def test_a_published_charge_without_its_release_is_named(books: Books) -> None:
+    shutil.rmtree(books.workspace(pay(books, "a")))
+    charge = pay(books, "b")
+    books.workspace(charge).joinpath("manifest.json").unlink()
+    books.store.put_tombstone(charge.name, charge.window, charge.release_id)
+    first, second = problems(books)
+    assert first.startswith("a/all/")
+    assert "no manifest stands there" in first
+    assert "its charge is published, and a tombstone stands there" in second
+    refuse_older_ledger(books.ledger, books.store)
+
+
+@pytest.mark.parametrize("step", ["put", "published"])
+def test_a_manifest_that_is_not_the_staged_one_is_named(books: Books, step: str) -> None:
+    path = books.workspace(pay(books, "a", until=step)) / "manifest.json"
+    path.write_bytes(flip_bit(path.read_bytes(), 4242))
+    (sentence,) = problems(books)
+    assert "is not the manifest that was staged" in sentence
+
+
+def test_a_release_of_an_abandoned_charge_and_a_draw_without_tombstone_are_named(books: Books) -> None:
+    abandon(books, "a", until="written", tombstone=False)
+    charge = pay(books, "b", until="staged")
+    books.ledger.abandon(charge, reason="tests")
+    assert charge.manifest is not None
+    books.store.put_manifest("b", "all", charge.release_id, charge.manifest)
+    first, second = problems(books)
+    assert "no tombstone stands there" in first
+    assert "though its charge was abandoned" in second
+
+
+def test_releases_of_others_and_copies_within_the_store_are_named(books: Books, tmp_path: Path) -> None:
+    other = open_books(_new(tmp_path / "other"))
+    with other.ledger:
+        foreign = pay(other, "foreign")
+        shutil.copytree(other.workspace(foreign), books.workspace(foreign))
+    charge = pay(books, "a")
+    shutil.copytree(books.workspace(charge), books.directory / "releases" / "b" / "all" / charge.release_id)
+    found = problems(books)
+    assert len(found) == 2
+    assert f"belongs to ledger {foreign.ledger_id}" in found[1]
+    assert found[0] == f"b/all/{charge.release_id}: its charge is for a"
+    refuse_older_ledger(books.ledger, books.store)
+
+
+def test_charges_of_another_store_are_counted_and_not_compared(books: Books, tmp_path: Path) -> None:
+    moved = pay(books, "a")
+    second = open_store(str(tmp_path / "second"), ledger_id=books.ledger.ledger_id, create=True)
+    elsewhere = Books(directory=tmp_path, ledger=books.ledger, store=second)
+    pay(elsewhere, "b")
+    comparison = compare_with_store(books.ledger, second)
+    assert (comparison.problems, comparison.compared, comparison.elsewhere) == ((), 1, 1)
+    shutil.copytree(books.workspace(moved), elsewhere.workspace(moved))
+    (sentence,) = compare_with_store(books.ledger, second).problems
+    assert sentence == f"a/all/{moved.release_id}: it was charged for another store"
+
+
+def test_another_ledgers_store_is_named(books: Books, tmp_path: Path) -> None:
+    other = open_books(_new(tmp_path / "other"))
+    with other.ledger:
+        (sentence,) = compare_with_store(books.ledger, other.store).problems
+    assert sentence.startswith(f"the store belongs to ledger {other.ledger.ledger_id}")
+
+
+@pytest.mark.parametrize(
+    ("lost_after", "left_at", "sentence"),
+    [
+        (None, "written", "data files stand there, and the ledger has no charge for them"),
+        (None, "put", "it names entry 4, the ledger ends at 2"),
+        (None, "published", "it names entry 4, the ledger ends at 2"),
+        ("reserved", "written", "its charge never drew"),
+        ("reserved", "published", "its charge never drew"),
+        ("drawing", "published", "a release stands there, though its charge is drawing"),
+    ],
+)
+def test_an_older_copy_is_named_and_refused_at_the_start(
+    tmp_path: Path, lost_after: str | None, left_at: str, sentence: str
+) -> None:
+    """The copy is of the moment after `lost_after`; the release went on until `left_at`."""
+    books = open_books(tmp_path)
+    copy = tmp_path / "copy.db"
+    copy_database(books.database, copy)
+    for step, _charge in steps(books, "a"):
+        if step == lost_after:
+            copy_database(books.database, copy)
+        if step == left_at:
+            break
+    refuse_older_ledger(books.ledger, books.store)
+    books.ledger.close()
+    restore_database(copy, books.database)
+    with create_ledger(f"sqlite:///{books.database}") as older:
+        again = Books(directory=tmp_path, ledger=older, store=books.store)
+        found = problems(again)
+        assert any(sentence in problem for problem in found), found
+        with pytest.raises(LedgerCorruptError, match="older copy") as caught:
+            refuse_older_ledger(older, books.store)
+        assert caught.value.exit_status == 5
+        assert "bring the newest copy back" in str(caught.value)
+
+
+@pytest.mark.parametrize("lost_after", ["staged", "put"])
+def test_a_copy_that_lacks_no_draw_is_no_older_copy(tmp_path: Path, lost_after: str) -> None:
+    books = open_books(tmp_path)
+    for step, _charge in steps(books, "a"):
+        if step == lost_after:
+            copy_database(books.database, tmp_path / "copy.db")
+    books.ledger.close()
+    restore_database(tmp_path / "copy.db", books.database)
+    with create_ledger(f"sqlite:///{books.database}") as older:
+        refuse_older_ledger(older, books.store)
+        assert problems(Books(directory=tmp_path, ledger=older, store=books.store)) == ()
+
+
+def test_a_ledger_that_went_on_from_an_older_copy_is_named(tmp_path: Path) -> None:
+    """Its chain is as long as the releases say, but it is another one."""
+    books = open_books(tmp_path)
+    copy_database(books.database, tmp_path / "copy.db")
+    pay(books, "a")
+    books.ledger.close()
+    restore_database(tmp_path / "copy.db", books.database)
+    with create_ledger(f"sqlite:///{books.database}") as forked:
+        again = Books(directory=tmp_path, ledger=forked, store=books.store)
+        pay(again, "b")
+        (sentence,) = problems(again)
+        assert "it names another entry 4 than the ledger has" in sentence
+        with pytest.raises(LedgerCorruptError):
+            refuse_older_ledger(forked, books.store)
+
+
+def test_a_tombstone_that_the_ledger_does_not_know_is_named_and_refused(tmp_path: Path) -> None:
+    books = open_books(tmp_path)
+    copy_database(books.database, tmp_path / "copy.db")
+    abandon(books, "a", until="drawing")
+    books.ledger.close()
+    restore_database(tmp_path / "copy.db", books.database)
+    with create_ledger(f"sqlite:///{books.database}") as older:
+        (sentence,) = problems(Books(directory=tmp_path, ledger=older, store=books.store))
+        assert "a tombstone stands there" in sentence
+        with pytest.raises(LedgerCorruptError):
+            refuse_older_ledger(older, books.store)
+
+
+def test_a_chain_that_breaks_its_rules_is_not_compared(books: Books) -> None:
+    pay(books, "a")
+    export = read_export("\n".join(list(export_lines(books.ledger.entries()))[1:]))
+    comparison = compare_with_store(export, books.store)
+    assert comparison.compared == 0
+    assert "breaks a rule" in comparison.problems[0]
+
+
+def test_the_grant_can_be_raised_without_a_trace_in_the_store(books: Books) -> None:
+    books.ledger.grant("passengers", epsilon=Fraction(200), reason="more")
+    assert problems(books) == ()
+
+
+def _new(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
