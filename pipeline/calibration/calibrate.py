@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.typing import Counts, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Counts: TypeAlias = NDArray[np.int64]
     Progress: TypeAlias = Callable[[int, int], None]
 
 SIMULATIONS = 1000

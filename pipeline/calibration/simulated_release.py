@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Counts, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Counts: TypeAlias = NDArray[np.int64]
 
 MOST_RECORDS = 10**10
 """Records that a simulation may have to draw one by one."""

@@ -7,7 +7,7 @@ none, and is thrown away.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.statistics.measure import Measure, MomentSums
-
-    Codes: TypeAlias = NDArray[np.int32]
+    from suffice.typing import Codes
 
 
 # Where products of matrices were measured to be faster than adding row by row, in public numbers.

@@ -6,7 +6,7 @@ null rules. What comes after only adds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.measure import LatticeColumn, ReadColumn
     from suffice.pipeline.statistics.transforms import Transform
-
-    Codes: TypeAlias = NDArray[np.int32]
+    from suffice.typing import Codes
 
 
 NO_POSITION = -(2**63)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.contribution.unit_key import UnitKey
     from suffice.pipeline.statistics.measure import Measure, ReadColumn
+    from suffice.typing import Codes
 
     Records: TypeAlias = NDArray[np.uint64]
     """Records as 64-bit words, shape (n_rows, n_words)."""
-    Codes: TypeAlias = NDArray[np.int32]
 
 
 _UNIT_WORDS = 2

@@ -10,7 +10,7 @@ of its group's mass a block can have, the rougher it may be, and the fewer nodes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +19,8 @@ from suffice.pipeline.distributions.quadrature import FEWER, POINTS, integral_ru
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import NDArray
+    from suffice.typing import Floats, Mask, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
-    Mask: TypeAlias = NDArray[np.bool_]
 
 NATS = 25.0
 """How far below its group's highest weight a block may lie before it is left out: e^-25 is 1.4e-11."""

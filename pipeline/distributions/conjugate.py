@@ -9,7 +9,7 @@ own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -18,13 +18,10 @@ from suffice.pipeline.distributions.dirichlet_draws import sample_dirichlet
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
     from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
     from suffice.pipeline.statistics.normal_sums import NormalSums
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class Distribution(Protocol):

@@ -22,9 +22,7 @@ from suffice.pipeline.distributions.multivariate_priors import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 @dataclass(frozen=True, slots=True)

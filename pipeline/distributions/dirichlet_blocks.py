@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
     Starts: TypeAlias = NDArray[np.int64]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +13,8 @@ from suffice.pipeline.statistics.moment_columns import is_linear, lattice_of, pa
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

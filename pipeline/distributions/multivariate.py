@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         NormalInverseWishart,
     )
     from suffice.pipeline.statistics.block import Parameters
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _BLOCK_NUMBERS = 1 << 24
 """Quantiles of draws are taken over blocks of cells of so many numbers."""

@@ -15,9 +15,8 @@ import numpy as np
 from suffice.errors import PriorError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 Entries: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]]
 

@@ -23,9 +23,8 @@ from suffice.pipeline.distributions.dirichlet_blocks import BlockDirichlet
 from suffice.pipeline.distributions.scalar import InverseGammaDistribution, NormalDistribution
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 ConjugateDistribution: TypeAlias = (
     BlockDirichlet

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.line import Line
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
     Cell: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]
 
 _KNOTS = 32

@@ -8,14 +8,13 @@ integers; or that many of the integers themselves, exact to degree ``points - 1`
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 POINTS = 12
 FEWER = (3, 5, 8, POINTS)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.pipeline.statistics.moment_columns import is_linear, lattice_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.pipeline.statistics.block import Parameters
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

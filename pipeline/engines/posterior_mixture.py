@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,13 +13,9 @@ from suffice.pipeline.engines.normal.distribution import MomentsDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeAlias
-
-    from numpy.typing import NDArray
 
     from suffice.pipeline.priors.mixtures import Mixture
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ minimal-tables.
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.count_table import CountTable
     from suffice.pipeline.statistics.measure import TableCounts
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 def _names(value: object) -> tuple[str, ...]:

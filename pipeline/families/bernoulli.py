@@ -8,7 +8,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (false, true) or minimal-sum
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 ONE = Fraction(1)
 

@@ -8,7 +8,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity or minimal-counts.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 OTHER = "other"

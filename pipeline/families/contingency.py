@@ -7,7 +7,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity or minimal-tables, with one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import StatisticSpec
 from suffice.pipeline.distributions.conjugate_priors import Dirichlet
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.count_table import CountTable
     from suffice.pipeline.statistics.measure import TableCounts
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _TABLE = "joint"
 

@@ -8,7 +8,7 @@ lattice steps from 0 to the bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import Positive
 from suffice.pipeline.distributions.conjugate_priors import Gamma
@@ -25,15 +25,13 @@ from suffice.pipeline.statistics.beyond_bounds import gamma_rate_outside
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.block import Parameters
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class ExponentialSpec(LatticeSumSpec):

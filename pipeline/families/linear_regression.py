@@ -10,7 +10,7 @@ Without an intercept there are no first moments. Columns, lattice, block and qua
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.measure import MomentSums
     from suffice.pipeline.statistics.sensitivity import Design
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class LinearRegressionSpec(StatisticSpec):

@@ -8,7 +8,7 @@ Everything is that of `normal.py`, on natural logarithms: bounds, lattice, sensi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.measure import PowerSums
     from suffice.pipeline.statistics.sensitivity import Design
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 NAMES = ("log_mean", "log_variance")

@@ -8,7 +8,7 @@ A unit is a sequence: its first L transitions in a declared order, ties broken b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _TABLE = "transitions"
 

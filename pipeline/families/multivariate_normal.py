@@ -8,7 +8,7 @@ Columns, lattice, block and quantities are those of `several_columns.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.measure import MomentSums
     from suffice.pipeline.statistics.sensitivity import Design
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class MultivariateNormalSpec(StatisticSpec):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from pydantic import AfterValidator, model_validator
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.measure import TableCounts
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 def _one(variables: dict[str, VariableSpec]) -> dict[str, VariableSpec]:

@@ -10,7 +10,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity, the quadratic Bernstein bas
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
     from suffice.pipeline.statistics.transforms import Transform
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 DEFAULT_WEIGHT = Fraction(2)
 """Weight of the second moment in the minimal design: within about 8 percent of the best choice where the

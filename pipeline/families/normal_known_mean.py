@@ -8,7 +8,7 @@ lattice steps from 0 to the bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -28,14 +28,11 @@ from suffice.pipeline.statistics.lattice import require_interval
 from suffice.pipeline.statistics.transforms import Shape, Transform
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.block import Parameters
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class NormalKnownMeanSpec(LatticeSumSpec):

@@ -9,7 +9,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (M + X, M - X) or minimal-su
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -24,14 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.block import Parameters
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class NormalKnownVarianceSpec(LatticeSumSpec):

@@ -8,7 +8,7 @@ lattice steps from 0 to ``log(upper / minimum)``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -29,15 +29,12 @@ from suffice.pipeline.statistics.lattice import Quantiser
 from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.block import Parameters
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class ParetoSpec(LatticeSumSpec):

@@ -10,7 +10,7 @@ The rate r is the scale to the power of -k.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 from pydantic import model_validator
 
@@ -30,15 +30,13 @@ from suffice.pipeline.statistics.transforms import Shape, Transform, power_bound
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.block import Parameters
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class WeibullSpec(LatticeSumSpec):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,12 +16,10 @@ from suffice.pipeline.statistics.moment_columns import is_linear, least_rows
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 ONE_COLUMN = ("normal", "lognormal")
 _LEAST_SPREAD = 1e-12

@@ -28,7 +28,7 @@ Carlin, Chib. Bayesian model choice via Markov chain Monte Carlo methods. JRSS B
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,12 +45,9 @@ from suffice.pipeline.statistics.moment_columns import is_linear, lattice_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class Coordinates:

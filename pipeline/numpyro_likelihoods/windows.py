@@ -7,18 +7,16 @@ lower bound that still rises towards the data.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 NATS = 45.0
 MOST_TERMS = 50_000_000

@@ -39,11 +39,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Counts, Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Counts: TypeAlias = NDArray[np.int64]
     Progress: TypeAlias = Callable[[int, int], None]
-    Rows: TypeAlias = NDArray[np.int64]
 
 SIMULATIONS = 200
 SLOW_SIMULATIONS = 40

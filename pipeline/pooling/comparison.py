@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.infer import AnyPrior
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 REPLICATES = 1000
 _NUMBERS = 2_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -32,8 +32,6 @@ from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.posterior.infer import AnyPrior
@@ -41,8 +39,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.density import Density
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-
-    Rows: TypeAlias = NDArray[np.int64]
+    from suffice.typing import Rows
 
 
 MOST_BY_QUADRATURE = 128

@@ -11,7 +11,7 @@ likelihood is a formula.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,15 +31,12 @@ from suffice.pipeline.posterior.accepted import refused_prior
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.mean_variance.distribution import Exists
     from suffice.pipeline.engines.mean_variance.prior import AnyJointPrior
     from suffice.pipeline.priors.joint_density import Independent, JointDensity
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _TOLERABLE = 1e-4
 _DEPTHS = (28.0, 70.0, 250.0, 1000.0)

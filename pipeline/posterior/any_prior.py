@@ -18,7 +18,7 @@ import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,8 +37,6 @@ from suffice.pipeline.priors.record_count import Fixed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.distributions.on_grid import Cell
@@ -47,8 +45,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.block import Parameters
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 LINES: dict[type[Prior], Line] = {
     Beta: Line.LOGIT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,15 +28,12 @@ from suffice.pipeline.priors.record_count import Fixed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.distributions.on_grid import Cell
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
 
 LINES: dict[type[Prior], Line] = {Beta: Line.LOGIT, Gamma: Line.LOGARITHM}
 _NATS = 50.0

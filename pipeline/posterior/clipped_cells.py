@@ -16,7 +16,7 @@ next to nothing there either.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,17 +31,14 @@ from suffice.pipeline.priors.mixtures import Mixture
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.distributions.on_grid import GriddedDistribution
     from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats, Mask
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Mask: TypeAlias = NDArray[np.bool_]
 
 NEGLIGIBLE = 0.01
 """Posterior standard deviations of expected shift up to which clipping is left out."""

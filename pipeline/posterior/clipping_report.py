@@ -13,7 +13,7 @@ where the posterior models clipping (``clipped_sums``) they are not, and nothing
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.block import Parameters
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 THRESHOLD = 0.25
 """Posterior standard deviations of bias above which clipping matters: a 95 % interval then covers 94.3 %."""

@@ -16,13 +16,10 @@ from suffice.pipeline.statistics.count_table import label_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.statistics.count_table import Labels
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
     Groups: TypeAlias = Mapping[str, list[str | int]]
 
 DIFFERENCE = "difference"

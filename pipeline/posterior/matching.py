@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,16 +27,13 @@ from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.priors.mixtures import AnyDensity
     from suffice.pipeline.statistics.block import Parameters
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 def draw(

@@ -12,7 +12,7 @@ strongly from the other side.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,17 +29,14 @@ from suffice.pipeline.priors.mixtures import Mixture
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.distributions.line import Line
     from suffice.pipeline.distributions.on_grid import Cell
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 _CELLS = 64
 _FINENESS = 2.0

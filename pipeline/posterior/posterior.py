@@ -13,7 +13,7 @@ UAI 2016.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.statistics.block import Parameters
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 NOISE_AWARE = "noise-aware"
 PLUG_IN = "plug-in"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -23,11 +23,9 @@ from suffice.pipeline.distributions.quadrature import integral_rule
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.line import Line
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _NOTHING = -1e100
 """Stands for the logarithm of 0 where parabolas are drawn."""

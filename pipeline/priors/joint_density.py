@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,10 @@ from suffice.pipeline.priors.density import Density, called, ends_of, prior_erro
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.priors.density import ScipyDistribution
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _OF_VARIANCE = ("variance", "sd")
 

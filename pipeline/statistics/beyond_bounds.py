@@ -7,14 +7,13 @@ parameter that solves ``m(theta') = c(theta)``. The shift ``theta' - theta`` is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _ROOT_TWO_PI = np.sqrt(2.0 * np.pi)
 

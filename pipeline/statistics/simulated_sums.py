@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.count_table import CountTable
     from suffice.pipeline.statistics.measure import LatticeColumn, MomentSums, PowerSums
     from suffice.pipeline.statistics.transforms import Transform
+    from suffice.typing import Counts, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Counts: TypeAlias = NDArray[np.int64]
 
 _RECORDS = 1 << 17
 """Records drawn at a time; they stay in a processor's cache."""

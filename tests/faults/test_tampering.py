@@ -71,8 +71,8 @@ def test_no_changed_bit_of_a_signed_release_is_read(tmp_path: Path, signer: Sign
     release = publish(tmp_path / "store", make_plan(), signer=signer)
     keys = [signer.public_key.raw.hex()]
     contents = [(path, path.read_bytes()) for path in sorted(release.iterdir())]
-    workspaces = [(path, data, bit) for path, data in contents for bit in range(8 * len(data))]
-    chosen = [workspaces[index * len(workspaces) // N_BITS] for index in range(N_BITS)]
+    bit_positions = [(path, data, bit) for path, data in contents for bit in range(8 * len(data))]
+    chosen = [bit_positions[index * len(bit_positions) // N_BITS] for index in range(N_BITS)]
     assert not is_refused(release, keys)
     accepted, silent, unpinned = [], 0, []
     for number, (path, data, bit) in enumerate(chosen):

@@ -7,7 +7,7 @@ posterior mean and to 2 for a single draw, as it does without noise (Foulds et a
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,9 +17,8 @@ from suffice.pipeline.posterior.infer import noise_aware_posterior
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 P = 0.3
 DETECTABLE = 0.25

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,13 +18,10 @@ from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats, Ranks
 
-    Ranks: TypeAlias = NDArray[np.int64]
-    Floats: TypeAlias = NDArray[np.float64]
 
 DRAWS = 199
 LEVELS = {0.5: 50, 0.8: 20, 0.95: 5}
@@ -192,8 +189,8 @@ DENSITY = "Independent(mean=Normal(1, 2), sd=Gamma(6, 3))"
 def is_uniform(posterior: Posterior, parameter: str, truth: Floats, rng: np.random.Generator) -> bool:
     """Fisher's test of the truths' places among the draws, which are exactly uniform; 1e-7, two-sided."""
     below = np.sum(posterior.sample(DRAWS, rng)[parameter] < truth, axis=0)
-    workspace = (below + rng.random(len(truth))) / (DRAWS + 1)
-    total = float(np.sum(-2.0 * np.log(2.0 * np.minimum(workspace, 1.0 - workspace))))
+    rank = (below + rng.random(len(truth))) / (DRAWS + 1)
+    total = float(np.sum(-2.0 * np.log(2.0 * np.minimum(rank, 1.0 - rank))))
     distribution = chi2(2 * len(truth))
     return bool(distribution.ppf(5e-8) <= total <= distribution.isf(5e-8))
 

@@ -7,7 +7,7 @@ mass m covers with probability m. N is fixed where it is public and drawn from i
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Floats, Ranks
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Ranks: TypeAlias = NDArray[np.int64]
 
 CELLS = {"bernoulli": 1000, "categorical": 1000, "normal": 250}
 """Simulations of a case."""

@@ -8,7 +8,7 @@ each other, and the level of each test is that of the whole file divided by all 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,9 +20,8 @@ from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 from support.tables import TABLES, simulate_counts, true_probabilities
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Ranks
 
-    Ranks: TypeAlias = NDArray[np.int64]
 
 CELLS = 400
 DRAWS = 199

@@ -57,14 +57,14 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
         if isinstance(measure, TransitionCounts):
             unit = spec.privacy.column_unit
             assert unit is not None
-            workspaces = {"unit": _quoted(unit.column), "place": _quoted(measure.order), "cell": cell}
+            positions = {"unit": _quoted(unit.column), "place": _quoted(measure.order), "cell": cell}
             chosen = f"{source} WHERE {where}"
-            result[name] = _transitions(connection, measure, chosen, workspaces, types, math.prod(sizes))
+            result[name] = _transitions(connection, measure, chosen, positions, types, math.prod(sizes))
             continue
         columns = ", ".join(
-            f"{_value(of, types)} AS v{workspace}" for workspace, of in enumerate(measure.reads)
+            f"{_value(of, types)} AS v{position}" for position, of in enumerate(measure.reads)
         )
-        complete = " AND ".join(f"v{workspace} IS NOT NULL" for workspace in range(len(measure.reads)))
+        complete = " AND ".join(f"v{position} IS NOT NULL" for position in range(len(measure.reads)))
         rows = connection.execute(
             f"FROM (FROM {source} SELECT {cell} AS cell, {columns} WHERE {where}) "
             f"SELECT cell, {_aggregates(measure)} WHERE cell IS NOT NULL AND {complete} GROUP BY cell"
@@ -94,10 +94,10 @@ def _tables(
         counts = np.zeros((n_cells, *(of.n_codes for of in table)), object)
         query = f"FROM (SELECT {cell} AS cell, {coded} FROM {rows}) "  # noqa: S608 - of a test's spec
         query += f"SELECT cell, {names}, count(*) "
-        for *workspace, count in connection.execute(
+        for *position, count in connection.execute(
             f"{query} WHERE {complete} GROUP BY cell, {names}"
         ).fetchall():
-            counts[tuple(workspace)] = count
+            counts[tuple(position)] = count
         parts.append(counts.reshape(n_cells, -1))
     return np.concatenate(parts, axis=1)
 
@@ -106,13 +106,13 @@ def _transitions(
     connection: duckdb.DuckDBPyConnection,
     measure: TransitionCounts,
     rows: str,
-    workspaces: dict[str, str],
+    positions: dict[str, str],
     types: dict[str, str],
     n_cells: int,
 ) -> NDArray[Any]:
     """Step from row to row of every unit with a window function."""
-    columns = ", ".join(f"{expression} AS {name}" for name, expression in workspaces.items())
-    is_number = f"AND NOT isnan({workspaces['place']})" if types[measure.order] in {"DOUBLE", "FLOAT"} else ""
+    columns = ", ".join(f"{expression} AS {name}" for name, expression in positions.items())
+    is_number = f"AND NOT isnan({positions['place']})" if types[measure.order] in {"DOUBLE", "FLOAT"} else ""
     query = (
         f"WITH coded AS (SELECT {columns}, {_value(measure.of, types)} AS code FROM {rows} {is_number}), "  # noqa: S608
         "steps AS (SELECT cell, code, row_number() OVER w AS number, lag(code) OVER w AS before, "
@@ -136,7 +136,7 @@ def _aggregates(measure: CodeCounts | PowerSums | MomentSums) -> str:
     if isinstance(measure, CodeCounts):
         return ", ".join(f"count(*) FILTER (v0 = {code})" for code in range(measure.width))
     if isinstance(measure, MomentSums):
-        names = [f"v{workspace}" for workspace in range(len(measure.of))]
+        names = [f"v{position}" for position in range(len(measure.of))]
         products = [f"{a} * {b}" for a, b in itertools.combinations_with_replacement(names, 2)]
         return ", ".join(["count(*)", *(f"sum({value})" for value in [*names, *products])])
     return ", ".join(["count(*)", "sum(v0)", "sum(v0 * v0)"][: measure.degree + 1])

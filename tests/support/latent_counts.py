@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betainc, gammaln
@@ -11,11 +11,9 @@ from scipy.special import betainc, gammaln
 from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 FALSE_ALARM = 1e-8
 """Of every single statistical comparison; there are fewer than a hundred."""

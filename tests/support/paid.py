@@ -38,7 +38,7 @@ class Books:
     def database(self) -> Path:
         return self.directory / "ledger.db"
 
-    def workspace(self, charge: Charge) -> Path:
+    def directory_of(self, charge: Charge) -> Path:
         return Path(self.store.release_uri(charge.name, charge.window, charge.release_id))
 
 

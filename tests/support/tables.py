@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.statistics.count_table import CountTable
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 TWO, THREE = ["0", "1"], ["0", "1", "2"]
 TABLES: dict[str, dict[str, Any]] = {

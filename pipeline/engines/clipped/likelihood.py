@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.engines.clipped.saddle_point import NoisyCounts, Saddle
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
     Complexes: TypeAlias = NDArray[np.complex128]
-    Rows: TypeAlias = NDArray[np.int64]
 
 _NATS = 22.0
 """How far below the highest weight numbers of records may lie before they are left out."""

@@ -17,15 +17,13 @@ added up there with rounding errors of 1e-16 is right to about as much of the su
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
 
 _CLOSE = 1e-3
 """Standard deviations by which the tilted mean of the sum may miss its target."""

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.mean_variance.panels import Panels
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
     Exists: TypeAlias = tuple[tuple[bool, bool], tuple[bool, bool]]
     """Whether there are a mean and a standard deviation of the mean, and of the variance."""
 

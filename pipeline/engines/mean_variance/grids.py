@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from suffice.pipeline.engines.mean_variance.slices import Slice
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 OUTER = 8.0
 """Nats, of those that a grid covers, in which too little noise is left to rely on it."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -26,12 +26,10 @@ from suffice.pipeline.engines.mean_variance.grids import OUTER, Grid, numbers_of
 from suffice.pipeline.engines.mean_variance.panels import PANELS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.mean_variance.slices import Slice
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 FEW = 8
 """Numbers of rows up to this may leave a variance without moments."""

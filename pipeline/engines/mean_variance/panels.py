@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
+
     LogDensity: TypeAlias = Callable[[Floats, Floats], Floats]
     """Positions (n, p) and (n, q) along both sides of n rectangles -> log densities (n, p, q)."""
 

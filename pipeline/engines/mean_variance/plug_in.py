@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.engines.mean_variance.panels import PANELS, thinned
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.mean_variance.distribution import Exists
     from suffice.pipeline.engines.mean_variance.panels import LogDensity
     from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _END = 95.0
 _HUGE, _TINY = 1e70, -320.0

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
+
 
 AnyJointPrior: TypeAlias = Independent | JointDensity | NormalInverseGamma | Mixture
 

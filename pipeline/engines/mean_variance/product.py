@@ -6,7 +6,7 @@ One data set is a product of one. Each has its own latent rows, its own number o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,13 +27,11 @@ from suffice.pipeline.engines.mean_variance.surface import Surface
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.mean_variance.distribution import Exists
     from suffice.pipeline.engines.mean_variance.likelihood import LatentRows
     from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _TOLERABLE = 1e-4
 _NEGLIGIBLE = 1e-9

@@ -7,7 +7,7 @@ priors of any form need cost next to nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -20,11 +20,9 @@ from suffice.pipeline.engines.mean_variance.panels import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.mean_variance.panels import LogDensity
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _TOLERANCE = 1e-4
 """What the last coefficients of log densities may be, times the share of mass of a rectangle."""

@@ -22,7 +22,7 @@ Each evidence is a convolution of K rows, by FFT at the tilt that puts its mean 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 _BATCH_NUMBERS = 2**21
 _MOST_ROUNDS = 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.multinomial.class_counts import StarCounts
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 _FEWEST_STEPS = 16.0
 """Steps of a grid over one scale of the noise; fewer only where values are that far from N."""

@@ -10,7 +10,7 @@ calls has to look at what lies beyond.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
-    Mask: TypeAlias = NDArray[np.bool_]
+    from suffice.typing import Floats
+
 
 MAX_GRID = 2**15
 """Points of the grid of N in one cell; beyond, neighbouring integers share a point."""

@@ -9,7 +9,7 @@ way, and the distribution of a sum is taken relative to that.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +17,8 @@ from suffice.pipeline.engines.multinomial.noise_weights import CountWeights, log
 from suffice.pipeline.engines.multinomial.noisy_counts import masses
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 GRADED = 512
 """Points from 0 on of which the steps are accounted for."""

@@ -12,17 +12,14 @@ distance d = 0..L-1 from the piece's higher end, and falls by :math:`\kappa` a s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 _LEVEL = 0.3
 """Nats over a piece below which its moments come from a series: the closed forms cancel there."""

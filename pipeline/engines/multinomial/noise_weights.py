@@ -20,7 +20,7 @@ exact whatever the blocks, by rejection from a bound of every block.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
+    from suffice.typing import Floats, Rows
+
 
 NATS = 45.0
 """How far below its peak a weight may fall before it is left out."""

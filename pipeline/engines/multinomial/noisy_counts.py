@@ -12,7 +12,7 @@ g(N) exp(theta N).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -27,11 +27,8 @@ from suffice.pipeline.engines.multinomial.noise_weights import (
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Cells, Floats, Mask
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
-    Mask: TypeAlias = NDArray[np.bool_]
 
 _COARSE_BLOCKS = 96
 _CLOSE = 0.25

@@ -15,7 +15,7 @@ docs/decisions/0006-latent-counts-exactly.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,10 +38,8 @@ from suffice.pipeline.engines.multinomial.noisy_counts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
 
 _BATCH_NUMBERS = 2**20
 PAIR_BLOCKS = 2**13

@@ -9,7 +9,7 @@ it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from suffice.pipeline.engines.multinomial.noisy_counts import log_factor_of_n
 from suffice.pipeline.priors.record_count import Fixed
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 _SLOTS = 2**21
 CAPS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0, 20.0, 27.0, 36.0, 48.0])

@@ -9,17 +9,14 @@ do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.multinomial.convolution import CountSums
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 ROUNDS = 40
 _SLOTS = 2**21

@@ -11,17 +11,15 @@ Gelman, Carlin, Stern, Dunson, Vehtari, Rubin. Bayesian Data Analysis, third edi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
 
 ACCEPTED = 0.75
 """The share of accepted proposals that the step is tuned for."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.multivariate.evidence import Evidence
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
     Indices: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 ROUNDING = 0.25

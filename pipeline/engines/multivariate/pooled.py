@@ -8,7 +8,7 @@ the evidence of what is its own), times the shared evidence of the added moments
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.engines.multivariate.evidence import Evidence
     from suffice.pipeline.engines.multivariate.log_posterior import Target
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.engines.multivariate.evidence import Evidence
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
     ConjugateDistribution: TypeAlias = NormalInverseWishartDistribution | RegressionDistribution
 
 _MOST_STATES = 1 << 19

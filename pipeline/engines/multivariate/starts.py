@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.engines.multivariate.evidence import outer
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.pipeline.engines.multivariate.log_posterior import Target
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _LEAST_SPREAD = 1e-12
 """What keeps a start positive definite where there is next to no noise."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.engines.network.connected import Scope
     from suffice.pipeline.engines.network.log_posterior import Network
     from suffice.pipeline.engines.network.moves import Moves
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 ACCEPTED = 0.3
 """The share of accepted moves that their sizes are tuned for."""

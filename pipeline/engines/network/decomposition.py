@@ -14,7 +14,7 @@ entries is taken family by family, whose margins are then not reconciled.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,14 +29,11 @@ from suffice.pipeline.engines.network.posterior import NoisyTables, network_post
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.dirichlet_blocks import Piece
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 MOST_ENTRIES = 128
 """Of each table of a part whose tables are taken together: chains of larger ones mix slowly."""

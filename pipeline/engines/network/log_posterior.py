@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.statistics.count_table import CountTable
-
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
+    from suffice.typing import Floats, Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

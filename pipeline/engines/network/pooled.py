@@ -7,7 +7,7 @@ probabilities integrated out. Other families of nodes are multiplied as those of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
 from suffice.pipeline.engines.network.decomposition import family_pieces, joint_pieces, not_reconciled
@@ -18,14 +18,9 @@ from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.network.posterior import NoisyTables
     from suffice.pipeline.statistics.count_table import CountTable
-
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
+    from suffice.typing import Floats, Rows
 
 
 def pooled_network_distribution(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.engines.network.connected import Scope
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 _MOST_NUMBERS = 1 << 20
 """Counts of all chains that are worked on together."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.network.connected import Scope
     from suffice.pipeline.engines.network.log_posterior import Network
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 _LEAST = 0.01
 """What keeps shares possible where a row has no counts."""

@@ -17,7 +17,7 @@ from suffice.pipeline.engines.normal.weights import LOG_ZERO, Boxes, MomentWeigh
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.engines.normal.noisy_moments import Floats
+    from suffice.typing import Floats
 
     Sides: TypeAlias = NDArray[np.int64]
 

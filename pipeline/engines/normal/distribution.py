@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +13,9 @@ from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeAlias
-
-    from numpy.typing import NDArray
 
     from suffice.pipeline.engines.normal.posterior import MomentPosterior
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from suffice.pipeline.engines.normal.noisy_moments import Cells, Floats, NoisyMoments
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.engines.normal.weights import Boxes, MomentWeights
-
-    Rows: TypeAlias = NDArray[np.int64]
+    from suffice.typing import Cells, Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

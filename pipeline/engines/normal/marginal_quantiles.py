@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.normal.integrals import Nodes
-    from suffice.pipeline.engines.normal.noisy_moments import Cells, Floats
+    from suffice.typing import Cells, Floats
 
     Keys: TypeAlias = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,12 +25,9 @@ from suffice.pipeline.engines.normal.weights import MomentWeights
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
 
 _CELLS = 32
 

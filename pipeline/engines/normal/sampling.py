@@ -9,8 +9,8 @@ import numpy as np
 from suffice.pipeline.engines.normal.integrals import Given
 
 if TYPE_CHECKING:
-    from suffice.pipeline.engines.normal.noisy_moments import Floats
     from suffice.pipeline.engines.normal.weights import Boxes, MomentWeights
+    from suffice.typing import Floats
 
 _SLOTS = 2**16
 

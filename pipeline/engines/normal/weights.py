@@ -19,7 +19,7 @@ no cancellation at any N. The noise is bounded through intervals of the ``functi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import gammaln
@@ -27,11 +27,9 @@ from scipy.special import gammaln
 from suffice.pipeline.engines.multinomial.noise_weights import log_rising, stirling_tail
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.typing import Cells, Floats, Rows
 
-    from suffice.pipeline.engines.normal.noisy_moments import Cells, Floats, NoisyMoments
-
-    Rows: TypeAlias = NDArray[np.int64]
 
 LOG_ZERO = -600.0
 """Stands for log E where E is 0."""

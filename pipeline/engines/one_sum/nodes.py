@@ -10,7 +10,7 @@ component of its own, with S = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +19,9 @@ from suffice.pipeline.distributions.adaptive_blocks import NATS, Blocks, divide_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
 
 BATCH = 256
 """Cells resolved at a time: their numbers fit into a processor's cache."""

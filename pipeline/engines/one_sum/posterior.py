@@ -16,14 +16,11 @@ from suffice.pipeline.engines.one_sum.sampling import tiles_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
 
 

@@ -10,7 +10,7 @@ end.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +19,9 @@ from suffice.pipeline.distributions.quadrature import POINTS
 from suffice.pipeline.engines.one_sum.nodes import blocks_of_n, cut, ranges_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+    from suffice.typing import Cells, Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Cells: TypeAlias = NDArray[np.int64]
 
 NATS = 18.0
 """How far below the highest weight pairs are left out: the chance of any is under 1e-6."""

@@ -22,7 +22,7 @@ Lindsten et al. Divide-and-conquer with sequential Monte Carlo. JCGS 26, 2017.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.conjugate import MixtureOfConjugates
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
 
 PARTICLES = 2**12
 PARTNERS = 16

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.pooled.importance_sampling import PooledDistribution
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
     Entries: TypeAlias = NDArray[np.int64]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from pydantic import BeforeValidator, model_validator
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.conjugate import Distribution
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from suffice.typing import Floats
 
 
 class VariableSpec(SpecModel):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.pipeline.statistics.transforms import Transform
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 LARGEST_RATE = 1e18
 """NumPy draws no Poisson count of a larger mean."""

@@ -59,7 +59,7 @@ def test_any_order_and_grouping_gives_the_same_bits() -> None:
     ]
     whole = combine(parts)
     for _ in range(20):
-        parts = [parts[workspace] for workspace in rng.permutation(20)]
+        parts = [parts[position] for position in rng.permutation(20)]
         cut = int(rng.integers(1, 20))
         again = combine([combine(parts[:cut]), combine(parts[cut:])])
         assert np.array_equal(again["x"].low, whole["x"].low)

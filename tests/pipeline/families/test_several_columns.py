@@ -47,7 +47,7 @@ def test_quantities_are_recovered_exactly_from_exact_totals(name: str, minimal: 
         expected |= {("total", names[i]): sum(values[i], Fraction(0)) for i in range(3)}
     recovered = {
         (quantity.name, quantity.component): sum(
-            (weight * int(totals[0, workspace]) for workspace, weight in quantity.coefficients.items()),
+            (weight * int(totals[0, position]) for position, weight in quantity.coefficients.items()),
             quantity.public_n_coefficient * 40,
         )
         for quantity in plan.quantities
@@ -129,7 +129,7 @@ def test_minimal_moments_only_where_every_row_counts(more: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "place", "rule"),
+    ("change", "where", "rule"),
     [
         ({"columns": {"x": X}}, "statistics.s", "2 to 64 columns"),
         (
@@ -148,10 +148,10 @@ def test_minimal_moments_only_where_every_row_counts(more: dict[str, Any]) -> No
         ({"lattice_bits": 25}, "statistics.s.lattice_bits", r"2\.\.24"),
     ],
 )
-def test_what_makes_no_sense_is_refused(change: dict[str, Any], workspace: str, rule: str) -> None:
+def test_what_makes_no_sense_is_refused(change: dict[str, Any], where: str, rule: str) -> None:
     with pytest.raises(SpecError, match=rule) as caught:
         spec_of({**ENTRIES["normal"], **change})
-    assert workspace in str(caught.value)
+    assert where in str(caught.value)
 
 
 def test_a_regression_needs_one_outcome_that_is_no_predictor() -> None:

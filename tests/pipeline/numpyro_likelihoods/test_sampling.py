@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,11 +18,8 @@ from support.tables import TABLES, conditional_tables
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 numpyro = pytest.importorskip("numpyro")
 numpyro.enable_x64()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,12 +18,10 @@ from support.tables import conditional_tables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 numpyro = pytest.importorskip("numpyro")
 numpyro.enable_x64()

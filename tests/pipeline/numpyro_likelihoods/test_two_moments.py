@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,12 +17,10 @@ from support.joint import plan_of
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 numpyro = pytest.importorskip("numpyro")
 numpyro.enable_x64()

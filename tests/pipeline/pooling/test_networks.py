@@ -22,13 +22,11 @@ from suffice.pipeline.statistics.count_table import CountTable, Variable
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
     Tables: TypeAlias = tuple[list[list[int]], float, NPrior]
 
 FALSE_ALARM = 1e-8

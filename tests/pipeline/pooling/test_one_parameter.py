@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,12 +20,10 @@ from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 ONE_PARAMETER = [name for name, family in FAMILIES.items() if family.latent]
 BERNOULLI = {"family": "bernoulli"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 EXACT = [name for name, family in FAMILIES.items() if not family.by_mcmc(Parameters())]
 MCMC = [name for name, family in FAMILIES.items() if family.by_mcmc(Parameters())]

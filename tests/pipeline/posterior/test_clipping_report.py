@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 RECORDS = 200_000
 CLIPPED: dict[str, tuple[dict[str, str], tuple[float, ...]]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,11 +14,8 @@ from suffice.pipeline.posterior.infer import posterior_of
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.posterior.posterior import Posterior
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 DRAWS = 40_000
 FALSE_ALARM = 1e-8

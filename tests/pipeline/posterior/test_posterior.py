@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -26,11 +26,8 @@ from support.noisy import noisy_statistic, statistic_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 BERNOULLI: dict[str, Any] = {"family": "bernoulli"}
 CATEGORICAL: dict[str, Any] = {"family": "categorical", "categories": ["a", "b"], "other": "true"}

@@ -192,9 +192,9 @@ def test_damaged_files_fail_with_a_fixed_text(tmp_path: Path, compression: str) 
     healthy = path.read_bytes()
     footer = len(healthy) - 8 - int.from_bytes(healthy[-8:-4], "little")
     outcomes = []
-    for workspace in rng.integers(4, footer, 60):
+    for position in rng.integers(4, footer, 60):
         damaged = bytearray(healthy)
-        damaged[workspace] ^= 0xFF
+        damaged[position] ^= 0xFF
         path.write_bytes(damaged)
         source = open_source(spec_of(path))
         try:

@@ -80,7 +80,7 @@ def with_column(entry: Any, column: str) -> Any:
 def test_which_types_serve_which_use(
     every_type: Path, use: str, spec: dict[str, Any], serving: set[str]
 ) -> None:
-    workspace = POSITIONS.get(use, "statistics.s.column")
+    location = POSITIONS.get(use, "statistics.s.column")
     for column in COLUMNS:
         if column in serving:
             check(every_type, **with_column(spec, column))
@@ -88,7 +88,7 @@ def test_which_types_serve_which_use(
         with pytest.raises(SchemaError) as caught:
             check(every_type, **with_column(spec, column))
         message = str(caught.value)
-        assert message.startswith(f"{workspace.format(column)}: {every_type / 'a.parquet'}: ")
+        assert message.startswith(f"{location.format(column)}: {every_type / 'a.parquet'}: ")
         assert f"the column {column!r} is " in message
         assert message.endswith("is needed")
         assert CANARY not in message

@@ -56,7 +56,7 @@ def test_the_example_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "instead", "place", "rule"),
+    ("written", "instead", "where", "rule"),
     [
         ('"1.0"', "-1", "release.yaml:6: privacy.epsilon", "not above 0"),
         ('"1.0"', "0", "release.yaml:6: privacy.epsilon", "not above 0"),
@@ -115,11 +115,11 @@ def test_the_example_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_breaks_a_rule_is_refused_with_its_place(
-    tmp_path: Path, written: str, instead: str, workspace: str, rule: str
+    tmp_path: Path, written: str, instead: str, where: str, rule: str
 ) -> None:
     assert written in EXAMPLE
     message = refusal(tmp_path, EXAMPLE.replace(written, instead, 1))
-    assert workspace in message
+    assert where in message
     assert rule in message
 
 

@@ -30,8 +30,8 @@ from support.audit import designs
 from support.generative_models import CONDITIONS, SEVERAL, generative_model_for, most_clipped
 
 if TYPE_CHECKING:
-    from suffice.pipeline.calibration.simulated_release import Counts, Floats
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.typing import Counts, Floats
 
 COUNTED = {"bernoulli", "categorical", "contingency", "naive_bayes", "bayesian_network", "markov_chain"}
 SUMMED = [name for name in CONDITIONS if name not in COUNTED | SEVERAL]

@@ -63,8 +63,8 @@ class GenerativeModel:
 
     def write(self, charge: Charge) -> None:
         for statistic in ("a", "b"):
-            workspace = (charge.name, charge.window, charge.release_id)
-            self.store.write_data(*workspace, statistic, b"noisy", rows=1)
+            key = (charge.name, charge.window, charge.release_id)
+            self.store.write_data(*key, statistic, b"noisy", rows=1)
 
     def recover(self, **passed: float) -> Report:
         self.clock.advance(**(passed or {"minutes": 3}))

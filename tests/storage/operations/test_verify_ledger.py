@@ -61,9 +61,9 @@ def test_whatever_a_run_leaves_behind_agrees(books: Books) -> None:
 
 
 def test_a_published_charge_without_its_release_is_named(books: Books) -> None:
-    shutil.rmtree(books.workspace(pay(books, "a")))
+    shutil.rmtree(books.directory_of(pay(books, "a")))
     charge = pay(books, "b")
-    books.workspace(charge).joinpath("manifest.json").unlink()
+    books.directory_of(charge).joinpath("manifest.json").unlink()
     books.store.put_tombstone(charge.name, charge.window, charge.release_id)
     first, second = problems(books)
     assert first.startswith("a/all/")
@@ -74,7 +74,7 @@ def test_a_published_charge_without_its_release_is_named(books: Books) -> None:
 
 @pytest.mark.parametrize("step", ["put", "published"])
 def test_a_manifest_that_is_not_the_staged_one_is_named(books: Books, step: str) -> None:
-    path = books.workspace(pay(books, "a", until=step)) / "manifest.json"
+    path = books.directory_of(pay(books, "a", until=step)) / "manifest.json"
     path.write_bytes(flip_bit(path.read_bytes(), 4242))
     (sentence,) = problems(books)
     assert "is not the manifest that was staged" in sentence
@@ -95,9 +95,11 @@ def test_releases_of_others_and_copies_within_the_store_are_named(books: Books, 
     other = open_books(_new(tmp_path / "other"))
     with other.ledger:
         foreign = pay(other, "foreign")
-        shutil.copytree(other.workspace(foreign), books.workspace(foreign))
+        shutil.copytree(other.directory_of(foreign), books.directory_of(foreign))
     charge = pay(books, "a")
-    shutil.copytree(books.workspace(charge), books.directory / "releases" / "b" / "all" / charge.release_id)
+    shutil.copytree(
+        books.directory_of(charge), books.directory / "releases" / "b" / "all" / charge.release_id
+    )
     found = problems(books)
     assert len(found) == 2
     assert f"belongs to ledger {foreign.ledger_id}" in found[1]
@@ -112,7 +114,7 @@ def test_charges_of_another_store_are_counted_and_not_compared(books: Books, tmp
     pay(elsewhere, "b")
     comparison = compare_with_store(books.ledger, second)
     assert (comparison.problems, comparison.compared, comparison.elsewhere) == ((), 1, 1)
-    shutil.copytree(books.workspace(moved), elsewhere.workspace(moved))
+    shutil.copytree(books.directory_of(moved), elsewhere.directory_of(moved))
     (sentence,) = compare_with_store(books.ledger, second).problems
     assert sentence == f"a/all/{moved.release_id}: it was charged for another store"
 

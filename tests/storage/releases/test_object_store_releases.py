@@ -168,20 +168,20 @@ class TestStores:
         store = open_store(uri, ledger_id=LEDGER_ID, create=True)
         plan = monthly_plan()
         manifest = compose(plan, data_files(plan, some_values(plan), store, "2013-02"), window="2013-02")
-        workspace = ("flights", "2013-02", RELEASE_ID)
+        key = ("flights", "2013-02", RELEASE_ID)
         with pytest.raises(StoreError, match="files are kept"):
-            store.remove_data(*workspace)
-        store.put_tombstone(*workspace)
+            store.remove_data(*key)
+        store.put_tombstone(*key)
         with pytest.raises(ObjectExistsError):
-            store.put_manifest(*workspace, manifest)
+            store.put_manifest(*key, manifest)
         assert store.releases() == ()
         with pytest.raises(ReleaseMissingError, match="abandoned"):
-            open_release(store.release_uri(*workspace))
-        prefix = "/".join(workspace)
-        assert store.remove_data(*workspace) == tuple(
+            open_release(store.release_uri(*key))
+        prefix = "/".join(key)
+        assert store.remove_data(*key) == tuple(
             f"{prefix}/{name}.parquet" for name in ("arr_delay", "cancelled", "carrier", "stops")
         )
-        assert store.remove_data(*workspace) == ()
+        assert store.remove_data(*key) == ()
         publish(store, plan, "2013-01")
         assert open_release("flights", store=uri).window == "2013-01"
         with pytest.raises(StoreError, match="files are kept"):

@@ -106,14 +106,14 @@ def test_a_demanded_signature_must_be_there_known_and_right(tmp_path: Path, sign
         assert open_release(signed, public_keys=keys).name == "flights"
         found = verify_release(signed, public_keys=keys)
         assert (found.ok, found.signature) == (True, "checked")
-    for workspace, keys, rule, status in (
+    for location, keys, rule, status in (
         (signed, [hexed(other)], "which is not pinned|is demanded", "checked"),
         (unsigned, [hexed(signer)], "is not signed", "unsigned"),
     ):
         with pytest.raises(SignatureError, match=rule) as caught:
-            open_release(workspace, public_keys=keys)
+            open_release(location, public_keys=keys)
         assert caught.value.exit_status == 5
-        found = verify_release(workspace, public_keys=keys)
+        found = verify_release(location, public_keys=keys)
         assert (found.ok, found.signature, len(found.problems)) == (False, status, 1)
     assert verify_release(signed).signature == "not_checked"
     assert verify_release(unsigned).signature == "unsigned"
@@ -123,12 +123,12 @@ def test_a_demanded_signature_must_be_there_known_and_right(tmp_path: Path, sign
 def test_the_environment_pins_for_every_reader(
     tmp_path: Path, signer: Signer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = str(publish(tmp_path / "unsigned", make_plan()))
-    assert open_release(workspace).name == "flights"
+    location = str(publish(tmp_path / "unsigned", make_plan()))
+    assert open_release(location).name == "flights"
     monkeypatch.setenv("SUFFICE_PUBLIC_KEYS", str(tmp_path / "key.pem.pub"))
     with pytest.raises(SignatureError):
-        open_release(workspace)
-    assert not verify_release(workspace).ok
+        open_release(location)
+    assert not verify_release(location).ok
     assert open_release(str(publish(tmp_path / "signed", make_plan(), signer=signer))).name == "flights"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,9 +15,8 @@ from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Unif
 from suffice.pipeline.statistics.clipped_counts import clipped_failures, clipped_poisson
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 MEANS = np.array([1e-6, 0.01, 0.3, 1.0, 2.0, 5.0, 9.0, 20.0, 60.0, 1000.0])
 """Of records before they are clipped, in eighths of the bound."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,9 +18,8 @@ from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 NAMES = ("mean", "variance")
 

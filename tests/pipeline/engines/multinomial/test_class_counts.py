@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,9 +17,8 @@ from suffice.pipeline.engines.multinomial.class_counts import StarCounts, log_ch
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 FALSE_ALARM = 1e-9
 LARGEST = 13

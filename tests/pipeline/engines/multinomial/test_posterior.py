@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pytest
@@ -32,11 +31,6 @@ from support.latent_counts import (
     distance,
     noisy_counts,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
 
 QUADRUPLES = [[3.0, 5.0, 2.0, 1.0], [-4.0, 2.0, 9.0, 3.0]]
 N_PRIORS: list[NPrior] = [Fixed(12), Fixed(0), Uniform(0, 40), Uniform(5, 6), Uniform(7, 7), Reciprocal(60)]

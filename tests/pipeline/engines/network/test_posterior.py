@@ -22,12 +22,9 @@ from suffice.pipeline.statistics.count_table import CountTable, Variable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
+    from suffice.typing import Floats, Rows
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Rows: TypeAlias = NDArray[np.int64]
     Nodes: TypeAlias = dict[str, tuple[str, ...]]
 
 FALSE_ALARM = 1e-8
@@ -115,7 +112,7 @@ def distance(distribution: PiecewiseTables, expected: Floats) -> float:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    ("nodes", "n_prior", "looks"),
+    ("nodes", "n_prior", "observations"),
     [(CHAIN, Uniform(0, 5), 1), pytest.param(MARRIED, Fixed(4), 2, marks=pytest.mark.audit)],
 )
 def test_moments_equal_enumeration(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,9 +17,8 @@ from suffice.pipeline.engines.normal.weights import LOG_ZERO, Boxes, MomentWeigh
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 FALSE_ALARM = 1e-8
 """Of every single statistical comparison; there are fewer than a hundred."""

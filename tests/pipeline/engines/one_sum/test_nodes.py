@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 FALSE_ALARM = 1e-8
 """Of every single statistical comparison; there are fewer than a hundred."""

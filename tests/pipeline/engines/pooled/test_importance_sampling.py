@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -25,12 +25,10 @@ from suffice.pipeline.priors.record_count import NPrior, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
 
-    Floats: TypeAlias = NDArray[np.float64]
 
 FALSE_ALARM = 1e-8
 """Of every single comparison with draws; there are fewer than fifty."""
