@@ -198,6 +198,7 @@ def distribution_of(
     return decomposition.network_distribution(released, counts, prior, scale=2.0, n_prior=Uniform(0, 200))
 
 
+@pytest.mark.timeout(1800)
 def test_what_a_posterior_rests_on_is_told() -> None:
     star: Nodes = {"a": (), "b": ("a",), "c": ("a",), "alone": ()}
     assert distribution_of(star, {}).diagnostics == {}
@@ -250,6 +251,7 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
     assert np.abs(piece.counts[..., :2].sum(axis=-1) - cells).max() < 20
 
 
+@pytest.mark.timeout(1800)
 def test_chains_are_the_same_for_who_asks_again() -> None:
     first, second = distribution_of(CHAIN, {}), distribution_of(CHAIN, {})
     assert np.array_equal(first.mean("probability"), second.mean("probability"))
