@@ -117,6 +117,14 @@ def test_files_that_a_text_names_exist(text: Path) -> None:
     assert not missing
 
 
+def test_links_of_the_readme_name_their_paths() -> None:
+    """A package index shows the README without its links: a reader finds the files by their names."""
+    content = (REPOSITORY / "README.md").read_text()
+    links = re.findall(r"\[([^\]]*)\]\(((?!https?:)[^)#]+)(?:#[^)]*)?\)", content)
+    assert links
+    assert not [path for text, path in links if path not in text and f"`{path}`" not in content]
+
+
 def test_every_cited_work_is_in_the_bibliography() -> None:
     known = set(re.findall(r"@\w+\{(\w+),", (REPOSITORY / "docs" / "references.bib").read_text()))
     cited = set()
