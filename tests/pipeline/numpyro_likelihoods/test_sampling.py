@@ -132,6 +132,7 @@ SAMPLED: dict[str, tuple[dict[str, Any], str, Callable[[NoisyStatistic], None], 
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", SAMPLED)
 def test_a_sampler_finds_our_posterior(name: str) -> None:
     """NUTS on the joint model; six standard errors of both routes: 2e-9 for each of at most forty numbers.
@@ -166,6 +167,7 @@ def test_a_sampler_finds_our_posterior(name: str) -> None:
     assert control > 6.0
 
 
+@pytest.mark.timeout(1800)
 def test_the_example_in_the_docs_pools_partially() -> None:
     """Airports with few flights are drawn towards the others, and the spread is learned."""
     text = (Path(__file__).parents[3] / "docs" / "how-to" / "model-in-numpyro.md").read_text(encoding="utf-8")
