@@ -78,17 +78,18 @@ def _names_imported(node: ast.AST, module: Module, known: frozenset[str]) -> Ite
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        origin = _origin(node, module)
+        source = origin(node, module)
         for alias in node.names:
-            inner = f"{origin}.{alias.name}"
-            yield inner if inner in known else origin
+            inner = f"{source}.{alias.name}"
+            yield inner if inner in known else source
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         found = _MODULE_STRING.fullmatch(node.value)
         if found:
             yield found[1]
 
 
-def _origin(node: ast.ImportFrom, module: Module) -> str:
+def origin(node: ast.ImportFrom, module: Module) -> str:
+    """Return the module that names are imported from."""
     if not node.level:
         return node.module or ""
     parts = module.name.split(".")
