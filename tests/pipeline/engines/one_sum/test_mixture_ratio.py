@@ -35,7 +35,7 @@ def gamma(concentration: Floats, rate: Floats) -> Distribution:
     return GammaDistribution(concentration=concentration, rate=rate)
 
 
-@pytest.mark.parametrize("law", [gamma, inverse_gamma, beta, normal])
+@pytest.mark.parametrize("distribution", [gamma, inverse_gamma, beta, normal])
 @pytest.mark.parametrize("largest", [30.0, 1e5, 1e12])
 def test_ratios_are_those_of_the_densities(
     distribution: Callable[[Floats, Floats], Distribution], largest: float
@@ -54,7 +54,7 @@ def test_ratios_are_those_of_the_densities(
     assert ratio(workspace) == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("law", [gamma, inverse_gamma, beta, normal])
+@pytest.mark.parametrize("distribution", [gamma, inverse_gamma, beta, normal])
 def test_what_is_the_prior_is_so_however_far_out(
     distribution: Callable[[Floats, Floats], Distribution],
 ) -> None:
