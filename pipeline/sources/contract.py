@@ -134,7 +134,7 @@ class Source(Protocol):
         """
 
     def check(self, pin: Pin) -> None:
-        """Check that the source still is what was pinned.
+        """Check that the source still is what was pinned; what was read, `read` has checked by itself.
 
         Raises
         ------
