@@ -33,7 +33,7 @@ _MOST_BITS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Seen:
     """Bits that units set.
 
     Parameters
@@ -58,7 +58,7 @@ def bit_count(n_rows: int) -> int:
     return int(min(_MOST_BITS, 1 << max(10, (_BITS_PER_ROW * n_rows).bit_length())))
 
 
-def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Observed:
+def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Seen:
     """Read what chooses cells and units, and set the bits of units with a row in a cell."""
     if job.unit is None:
         message = "a job without a column unit sees none"
@@ -71,16 +71,16 @@ def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Ob
         enters = (cell_reader.read(batch) >= 0) & ~is_null
         seen[unit_bits(units, key, n_bits)[enters]] = True
     once = np.packbits(seen)
-    return Observed(once, np.zeros_like(once))
+    return Seen(once, np.zeros_like(once))
 
 
-def combine_seen(parts: Sequence[Observed]) -> Observed:
+def combine_seen(parts: Sequence[Seen]) -> Seen:
     """Add what tasks have seen."""
     once, twice = parts[0].once.copy(), parts[0].twice.copy()
     for part in parts[1:]:
         twice |= part.twice | (once & part.once)
         once |= part.once
-    return Observed(once, twice)
+    return Seen(once, twice)
 
 
 def unit_bits(units: Records, key: UnitKey, n_bits: int) -> NDArray[np.int32]:

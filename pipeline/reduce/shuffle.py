@@ -17,7 +17,7 @@ from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import Sums, combine
 from suffice.pipeline.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.contribution.bounding import UnitSums
-from suffice.pipeline.contribution.clustered_units import Observed, bit_count, combine_seen, units_seen
+from suffice.pipeline.contribution.clustered_units import Seen, bit_count, combine_seen, units_seen
 from suffice.pipeline.contribution.records import RecordLayout, RecordReader, divide, slices
 from suffice.pipeline.reduce.cluster import Watched
 from suffice.pipeline.reduce.tree import (
@@ -68,7 +68,7 @@ class Round:
         Which share of the units is kept, and how many shares there are.
     n_buckets : int
         Tasks that gather a share's rows.
-    seen : Observed or None
+    seen : Seen or None
         Where the data are declared to be clustered: which units have rows in more than one task.
     """
 
@@ -77,7 +77,7 @@ class Round:
     number: int
     n_rounds: int
     n_buckets: int
-    seen: Observed | None = field(default=None, repr=False)
+    seen: Seen | None = field(default=None, repr=False)
 
     @property
     def buckets(self) -> range:
@@ -165,7 +165,7 @@ def _task_counts(job: ChunkJob, n_threads: int) -> tuple[int, int]:
     return n_buckets, min(n_reads, most_tables) if job.is_clustered or job.keeps_null_units else n_reads
 
 
-def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Split], cluster: Cluster) -> Observed:
+def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Split], cluster: Cluster) -> Seen:
     """Tell which units have rows in more than one reading task."""
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
@@ -211,7 +211,7 @@ def _read(partition: Split, shared: Round, topic: str | None) -> Divided | Failu
     return guarded(lambda: divide_rows(partition, shared), topic, READING_FAILED, report=True)
 
 
-def _see(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None) -> Observed | Failure:
+def _see(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None) -> Seen | Failure:
     """Tell which units have rows here, in a task."""
     return guarded(lambda: units_seen(partition, job, key, n_bits), topic, READING_FAILED)
 

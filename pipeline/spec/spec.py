@@ -221,7 +221,7 @@ def check_window(spec: Spec, window: str) -> str:
 def _validate(document: Document, directory: Path) -> Spec:
     content = document.content
     if not isinstance(content, dict):
-        raise SpecError(document.origin, "a spec is a mapping of keys", "see the README's example")
+        raise SpecError(document.origin, "a spec is a mapping of keys", "see docs/reference/spec.md")
     if "directory" in content:
         raise SpecError(document.location(("directory",)), "unknown key")
     _check_source(document, content)

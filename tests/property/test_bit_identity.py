@@ -106,6 +106,7 @@ def test_any_statistics_have_the_same_bits(
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(1800)
 @settings(max_examples=500, **SETTINGS)
 @given(statistics=STATISTICS, groups=st.sampled_from(GROUPS), layout=layouts())
 def test_five_hundred_combinations_have_the_same_bits(
