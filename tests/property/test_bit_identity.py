@@ -16,10 +16,9 @@ from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.reduce.cluster import Cluster, open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources import parquet
-from suffice.pipeline.sources.parquet import open_source
 from support.catalogue import ANY_STATISTIC, ENTRIES
 from support.hostile import hostile_table, make_spec
+from support.splits import splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,11 +82,8 @@ def check_bits(
     spec = make_spec(
         directory, {f"s{number}": entry for number, entry in enumerate(statistics)}, groups=groups
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_TASK_VALUES", layout["task_values"])
-        source = open_source(spec)
     job = chunk_job(spec)
-    ours = to_python(exact_sums(job, source.partitions, cluster))
+    ours = to_python(exact_sums(job, splits_of(spec, layout["task_values"]), cluster))
     whole = to_python(sum_batches(table.to_batches(), job))
     assert ours.keys() == whole.keys()
     for name, sums in whole.items():
