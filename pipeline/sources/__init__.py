@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from suffice.pipeline.sources.contract import Pin, PlacedSchema, Source, Split
+    from suffice.pipeline.sources.contract import Pin, PartSchema, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
 SOURCES: dict[str, Source] = {source.KIND: source for source in (parquet,)}
@@ -28,7 +28,7 @@ def pin(spec: Spec) -> Pin:
     return SOURCES[spec.source.kind].pin(spec)
 
 
-def schema(pin: Pin) -> tuple[PlacedSchema, ...]:
+def schema(pin: Pin) -> tuple[PartSchema, ...]:
     """Return the columns of every part of a snapshot; see `contract.Source.schema`."""
     return SOURCES[pin.kind].schema(pin)
 

@@ -82,18 +82,18 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedSchema:
+class PartSchema:
     """The columns of one part of a source: a file, a table.
 
     Parameters
     ----------
-    place : str
+    part : str
         What messages call it, as a file's path.
     columns : pyarrow.Schema
         Names and types.
     """
 
-    place: str
+    part: str
     columns: pa.Schema
 
 
@@ -116,7 +116,7 @@ class Source(Protocol):
             Where nothing is there, or it cannot be read.
         """
 
-    def schema(self, pin: Pin) -> tuple[PlacedSchema, ...]:
+    def schema(self, pin: Pin) -> tuple[PartSchema, ...]:
         """Return the columns of every part of the snapshot."""
 
     def splits(self, pin: Pin) -> tuple[Split, ...]:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.source_specs import ParquetSpec
-from suffice.pipeline.sources.contract import Pin, PlacedSchema, Split, spec_columns, task_rows
+from suffice.pipeline.sources.contract import Pin, PartSchema, Split, spec_columns, task_rows
 from suffice.pipeline.sources.file_listing import list_files
 
 if TYPE_CHECKING:
@@ -131,11 +131,11 @@ def pin(spec: Spec) -> Pin:
     )
 
 
-def schema(pin: Pin) -> tuple[PlacedSchema, ...]:
+def schema(pin: Pin) -> tuple[PartSchema, ...]:
     """Return the columns of every file."""
     pinned: PinnedFiles = pin.private
     return tuple(
-        PlacedSchema(place=file.path, columns=columns)
+        PartSchema(part=file.path, columns=columns)
         for file, columns in zip(pinned.files, pinned.schemas, strict=True)
     )
 

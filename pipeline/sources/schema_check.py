@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.declaration.domains import Domain
-    from suffice.pipeline.sources.contract import PlacedSchema
+    from suffice.pipeline.sources.contract import PartSchema
     from suffice.pipeline.spec.spec import Spec
 
 _MOST_NAMES = 20
@@ -65,14 +65,14 @@ def type_family(kind: pa.DataType) -> TypeFamily | None:
     return next((family for family, tests in families.items() if any(test(kind) for test in tests)), None)
 
 
-def check_schema(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
+def check_schema(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     """Check the columns of all parts of a source against the spec: names and type families, nothing else.
 
     Parameters
     ----------
     spec : Spec
         The spec.
-    schemas : sequence of PlacedSchema
+    schemas : sequence of PartSchema
         The columns of every part of the source.
 
     Raises
@@ -85,34 +85,34 @@ def check_schema(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
     for position, column, needed in _uses(spec):
         first: tuple[TypeFamily, str] | None = None
         for part in schemas:
-            family = _column_family(part.columns, column, f"{position}: {part.place}")
+            family = _column_family(part.columns, column, f"{position}: {part.part}")
             if family is not None and family is not TypeFamily.NULL and first is None:
-                first = family, part.place
+                first = family, part.part
             if family is TypeFamily.NULL:
                 continue
             if family not in needed:
                 found = family or _describe(part.columns.field(column).type)
                 message = (
-                    f"{position}: {part.place}: the column {column!r} is {found}; "
+                    f"{position}: {part.part}: the column {column!r} is {found}; "
                     f"{' or '.join(sorted(needed - {TypeFamily.NULL}))} is needed"
                 )
                 raise SchemaError(message)
             if first is not None and family is not first[0]:
                 message = (
                     f"{position}: the column {column!r} is {first[0]} in {first[1]}, but {family} in "
-                    f"{part.place}: write all files with one type"
+                    f"{part.part}: write all files with one type"
                 )
                 raise SchemaError(message)
 
 
-def _check_unit(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
+def _check_unit(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     """Refuse files whose units could not be told to be equal: fractions in decimals here, in floats there."""
     if spec.privacy.column_unit is None:
         return
     column = spec.privacy.column_unit.column
     fractions = {}
     for part in schemas:
-        where = f"privacy.unit.column: {part.place}"
+        where = f"privacy.unit.column: {part.part}"
         _column_family(part.columns, column, where)
         kind = part.columns.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -120,9 +120,9 @@ def _check_unit(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
             if not decimal_is_readable(kind):
                 message = f"{where}: the column {column!r} holds decimals of more than 38 digits on one side"
                 raise SchemaError(message)
-            fractions["decimal"] = part.place
+            fractions["decimal"] = part.part
         elif pa.types.is_floating(kind):
-            fractions["floating-point"] = part.place
+            fractions["floating-point"] = part.part
     if len(fractions) > 1:
         message = (
             f"privacy.unit.column: the column {column!r} is decimal in {fractions['decimal']}, but "
@@ -131,19 +131,19 @@ def _check_unit(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
         raise SchemaError(message)
 
 
-def _check_orders(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
+def _check_orders(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     """Refuse files whose places in an order could not be compared: whole numbers here, fractions there."""
     for name, measure in measures(spec).items():
         for column in orders_of([measure]):
             kinds: dict[str, str] = {}
             for part in schemas:
-                where = f"statistics.{name}.order: {part.place}"
+                where = f"statistics.{name}.order: {part.part}"
                 _column_family(part.columns, column, where)
                 kind = part.columns.field(column).type
                 kind = kind.value_type if pa.types.is_dictionary(kind) else kind
                 if type_family(kind) is TypeFamily.NUMERIC:
                     integer = "64-bit unsigned" if pa.types.is_uint64(kind) else "whole"
-                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = part.place
+                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = part.part
             if len(kinds) > 1:
                 (first, there), (second, here), *_ = kinds.items()
                 message = (

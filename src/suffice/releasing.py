@@ -385,7 +385,12 @@ def _require_engine() -> None:
         Where the engine or the noise source is not installed.
     """
     try:
-        for module in ("chunk.partition", "reduce.cluster", "mechanism.mechanism", "reduce.tree"):
-            importlib.import_module(f"suffice.pipeline.{module}")
+        for module in (
+            "suffice.pipeline.chunk.partition",
+            "suffice.pipeline.reduce.cluster",
+            "suffice.pipeline.mechanism.mechanism",
+            "suffice.pipeline.reduce.tree",
+        ):
+            importlib.import_module(module)
     except ModuleNotFoundError:
         raise MissingExtraError("a release", "pipeline") from None

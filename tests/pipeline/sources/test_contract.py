@@ -189,7 +189,7 @@ def test_the_schema_names_columns_and_their_type_families(made: Spec) -> None:
     parts = sources.schema(sources.pin(made))
     assert parts
     for part in parts:
-        assert part.place
+        assert part.part
         assert {column.name: type_family(column.type) for column in part.columns} == FAMILIES
     check_schema(made, parts)
 

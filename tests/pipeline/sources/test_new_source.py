@@ -14,7 +14,7 @@ from suffice.pipeline.declaration.source_specs import SOURCE_SPECS, SourceSpec
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import SOURCES
-from suffice.pipeline.sources.contract import Pin, PlacedSchema, Split
+from suffice.pipeline.sources.contract import Pin, PartSchema, Split
 from suffice.pipeline.spec.spec import load_spec
 from support.making import flights, make_workspace, mapping
 from support.splits import splits_of
@@ -62,9 +62,9 @@ class TableSource:
         public = {"kind": self.KIND, "address": spec.source_address}
         return Pin(kind=self.KIND, public=public, private=(name, TABLES[name]))
 
-    def schema(self, pin: Pin) -> tuple[PlacedSchema, ...]:
+    def schema(self, pin: Pin) -> tuple[PartSchema, ...]:
         name, table = pin.private
-        return (PlacedSchema(place=name, columns=table.schema),)
+        return (PartSchema(part=name, columns=table.schema),)
 
     def splits(self, pin: Pin) -> tuple[Split, ...]:
         name, table = pin.private

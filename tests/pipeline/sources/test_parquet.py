@@ -63,7 +63,7 @@ def test_a_file_a_directory_and_a_pattern(tmp_path: Path) -> None:
         assert all(Path(file.path).is_absolute() for file in pinned.private.files)
     assert row_count(splits(pin(spec_of(tmp_path / "data")))) == 30
     schemas = schema(pin(spec_of(tmp_path / "data")))
-    assert [Path(part.place).name for part in schemas] == ["a.parquet", "b.parquet"]
+    assert [Path(part.part).name for part in schemas] == ["a.parquet", "b.parquet"]
     assert [part.columns.names for part in schemas] == [["x", "k", "unused"]] * 2
 
 
