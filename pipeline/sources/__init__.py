@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from suffice.pipeline.sources.contract import Pin, PartSchema, Source, Split
+    from suffice.pipeline.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
 SOURCES: dict[str, Source] = {source.KIND: source for source in (parquet,)}

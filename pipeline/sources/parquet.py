@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.source_specs import ParquetSpec
-from suffice.pipeline.sources.contract import Pin, PartSchema, Split, spec_columns, task_rows
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
 from suffice.pipeline.sources.file_listing import list_files
 
 if TYPE_CHECKING:

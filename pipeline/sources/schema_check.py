@@ -84,23 +84,23 @@ def check_schema(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     _check_orders(spec, schemas)
     for position, column, needed in _uses(spec):
         first: tuple[TypeFamily, str] | None = None
-        for part in schemas:
-            family = _column_family(part.columns, column, f"{position}: {part.part}")
+        for schema in schemas:
+            family = _column_family(schema.columns, column, f"{position}: {schema.part}")
             if family is not None and family is not TypeFamily.NULL and first is None:
-                first = family, part.part
+                first = family, schema.part
             if family is TypeFamily.NULL:
                 continue
             if family not in needed:
-                found = family or _describe(part.columns.field(column).type)
+                found = family or _describe(schema.columns.field(column).type)
                 message = (
-                    f"{position}: {part.part}: the column {column!r} is {found}; "
+                    f"{position}: {schema.part}: the column {column!r} is {found}; "
                     f"{' or '.join(sorted(needed - {TypeFamily.NULL}))} is needed"
                 )
                 raise SchemaError(message)
             if first is not None and family is not first[0]:
                 message = (
                     f"{position}: the column {column!r} is {first[0]} in {first[1]}, but {family} in "
-                    f"{part.part}: write all files with one type"
+                    f"{schema.part}: write all files with one type"
                 )
                 raise SchemaError(message)
 
@@ -111,18 +111,18 @@ def _check_unit(spec: Spec, schemas: Sequence[PartSchema]) -> None:
         return
     column = spec.privacy.column_unit.column
     fractions = {}
-    for part in schemas:
-        where = f"privacy.unit.column: {part.part}"
-        _column_family(part.columns, column, where)
-        kind = part.columns.field(column).type
+    for schema in schemas:
+        where = f"privacy.unit.column: {schema.part}"
+        _column_family(schema.columns, column, where)
+        kind = schema.columns.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_decimal(kind):
             if not decimal_is_readable(kind):
                 message = f"{where}: the column {column!r} holds decimals of more than 38 digits on one side"
                 raise SchemaError(message)
-            fractions["decimal"] = part.part
+            fractions["decimal"] = schema.part
         elif pa.types.is_floating(kind):
-            fractions["floating-point"] = part.part
+            fractions["floating-point"] = schema.part
     if len(fractions) > 1:
         message = (
             f"privacy.unit.column: the column {column!r} is decimal in {fractions['decimal']}, but "
@@ -136,14 +136,14 @@ def _check_orders(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     for name, measure in measures(spec).items():
         for column in orders_of([measure]):
             kinds: dict[str, str] = {}
-            for part in schemas:
-                where = f"statistics.{name}.order: {part.part}"
-                _column_family(part.columns, column, where)
-                kind = part.columns.field(column).type
+            for schema in schemas:
+                where = f"statistics.{name}.order: {schema.part}"
+                _column_family(schema.columns, column, where)
+                kind = schema.columns.field(column).type
                 kind = kind.value_type if pa.types.is_dictionary(kind) else kind
                 if type_family(kind) is TypeFamily.NUMERIC:
                     integer = "64-bit unsigned" if pa.types.is_uint64(kind) else "whole"
-                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = part.part
+                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = schema.part
             if len(kinds) > 1:
                 (first, there), (second, here), *_ = kinds.items()
                 message = (

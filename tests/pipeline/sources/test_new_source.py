@@ -14,7 +14,7 @@ from suffice.pipeline.declaration.source_specs import SOURCE_SPECS, SourceSpec
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import SOURCES
-from suffice.pipeline.sources.contract import Pin, PartSchema, Split
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split
 from suffice.pipeline.spec.spec import load_spec
 from support.making import flights, make_workspace, mapping
 from support.splits import splits_of
