@@ -66,6 +66,32 @@ def test_after_a_failed_reading_the_next_run_is_a_new_attempt(workspace: Workspa
     assert current.attempt == 2
 
 
+def test_a_source_that_changed_after_it_was_read_returns_the_epsilon(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole snapshot is checked once more when all is read, before noise is drawn."""
+    from suffice.pipeline.reduce import tree
+
+    original = tree.exact_sums
+    changed = min(workspace.data.iterdir())
+    content = changed.read_bytes()
+
+    def then_changed(*args: Any, **kwargs: Any) -> Any:
+        sums = original(*args, **kwargs)
+        changed.write_bytes(content + b"more")
+        return sums
+
+    monkeypatch.setattr(tree, "exact_sums", then_changed)
+    with pytest.raises(StageFailedError) as caught:
+        workspace.run()
+    assert caught.value.stage == "reading"
+    assert caught.value.__context__ is None
+    assert workspace.account().spent == workspace.account().reserved == 0
+    monkeypatch.undo()
+    changed.write_bytes(content)
+    assert workspace.run().status == "published"
+
+
 @pytest.mark.parametrize("stage", ["drawing", "staging"])
 def test_a_failure_after_drawing_began_is_spent_and_fenced(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stage: str

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.reduce.cluster import Cluster
-    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.sources.contract import Pin, Split
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.signatures.signing import Signer
 
@@ -248,7 +248,7 @@ class _Run:
                     raise spent_error(charge)
                 return settled, status
             with heartbeat(self.ledger, charge):
-                return self._release(charge, cluster, splits, job, progress), PUBLISHED
+                return self._release(charge, cluster, pin, splits, job, progress), PUBLISHED
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
         """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
@@ -269,17 +269,20 @@ class _Run:
         self,
         charge: Charge,
         cluster: Cluster,
+        pin: Pin,
         splits: Sequence[Split],
         job: ChunkJob,
         progress: Progress | None,
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
+        from suffice.pipeline import sources  # noqa: PLC0415
         from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
         try:
             sums = exact_sums(job, splits, cluster, progress=progress)
+            sources.check(pin)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
             failure = self._give_back(charge, error)
         if failure is not None:  # raised out here: no context that could carry data
