@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.distributions.dirichlet import DirichletDistribution
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -28,7 +30,7 @@ def block_starts(tables: Sequence[CountTable]) -> Starts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockDirichlet:
+class BlockDirichlet(DirichletDistribution):
     """Independent Dirichlet distributions side by side.
 
     Attributes
@@ -39,38 +41,20 @@ class BlockDirichlet:
         The first entry of each distribution, ascending from 0.
     """
 
-    concentration: Floats
     starts: Starts
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return ("probability",)
-
-    def mean(self, parameter: str) -> Floats:
-        """Means."""
-        return self.concentration / self._total()
-
-    def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
-        share = self.mean(parameter)
-        deviation: Floats = np.sqrt(share * (1.0 - share) / (self._total() + 1.0))
-        return deviation
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Exact marginal quantiles, of Betas; 1 where a distribution has a single entry."""
-        from scipy.special import betaincinv  # noqa: PLC0415 - slow to import
-
-        rest = (self._total() - self.concentration)[..., None]
-        alone = rest <= 0.0
-        own = np.where(alone, 1.0, self.concentration[..., None])
-        quantiles = betaincinv(own, np.where(alone, 1.0, rest), np.asarray(q))
-        return np.where(alone, 1.0, quantiles)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
         size = (draws, *self.concentration.shape)
         return {"probability": sample_blocks(np.broadcast_to(self.concentration, size), self.starts, rng)}
+
+    def log_normaliser(self) -> Floats:
+        """Return the log of the normaliser, of all distributions of a cell."""
+        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+
+        totals = np.add.reduceat(self.concentration, self.starts, axis=-1)
+        log_z: Floats = np.sum(gammaln(self.concentration), axis=-1) - np.sum(gammaln(totals), axis=-1)
+        return log_z
 
     def _total(self) -> Floats:
         return block_totals(self.concentration, self.starts)

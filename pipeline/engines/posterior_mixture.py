@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate import Distribution
+from suffice.pipeline.distributions.distribution import Distribution
 from suffice.pipeline.engines.normal.distribution import MomentsDistribution
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.declaration.fields import Column, Count
-from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
@@ -27,7 +27,7 @@ from suffice.pipeline.statistics.simulated_sums import transition_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums

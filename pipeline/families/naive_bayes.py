@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import AfterValidator, model_validator
 
 from suffice.pipeline.declaration.fields import StatisticSpec
-from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
@@ -30,7 +30,7 @@ from suffice.pipeline.statistics.simulated_sums import table_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.families.shared.counted_tables import VariableSpec
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

@@ -13,13 +13,16 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import Prior, parse_number, parse_prior
 from suffice.pipeline.priors.by_name import NAMES, parse_one_component
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
+from suffice.pipeline.priors.parsing import parse_number, parse_prior
+
+if TYPE_CHECKING:
+    from suffice.pipeline.distributions.prior import Prior
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.distributions.conjugate import DirichletDistribution
+from suffice.pipeline.distributions.dirichlet import DirichletDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,10 +53,10 @@ class CountsDistribution:
 
     def prior_distribution(self) -> DirichletDistribution:
         """The prior, as the distribution of one cell."""
-        return DirichletDistribution(concentration=self.posterior.prior_concentration[None], shown=None)
+        return DirichletDistribution(concentration=self.posterior.prior_concentration[None])
 
     def mixture(self, draws: int, rng: np.random.Generator) -> DirichletDistribution:
         """Dirichlet distributions given draws of the latent counts, draw by draw, then by cell."""
         counts = self.posterior.sample_counts(draws, rng)
         concentration = self.posterior.prior_concentration + counts.reshape(-1, counts.shape[-1])
-        return DirichletDistribution(concentration=concentration, shown=None)
+        return DirichletDistribution(concentration=concentration)

@@ -12,10 +12,8 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.moment_projection import Moments, estimate
-from suffice.pipeline.distributions.multivariate import (
-    NormalInverseWishartDistribution,
-    RegressionDistribution,
-)
+from suffice.pipeline.distributions.normal_inverse_gamma_regression import RegressionDistribution
+from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishartDistribution
 from suffice.pipeline.distributions.scaling import Scaling
 from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.engines.multivariate.hmc import effective_draws, sample_until_settled, split_r_hat
@@ -31,10 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.multivariate_priors import (
-        NormalInverseGammaRegression,
-        NormalInverseWishart,
-    )
+    from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+    from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
     from suffice.pipeline.engines.multivariate.evidence import Evidence
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

@@ -9,8 +9,8 @@ With R disjoint data sets and independent draws :math:`\eta_r` of each mixture,
     w = \frac{Z(\eta)\, Z(\eta_0)^{R - 1}}{Z(\eta_1) \cdots Z(\eta_R)}, \quad
     \eta = \sum_r \eta_r - (R - 1) \eta_0,
 
-with Z of ``conjugate``: the weight is the evidence that the latent statistics come from one parameter. Data
-sets are merged two at a time, in a balanced tree, so that the weights are even; each draw of one meets
+with Z of ``distribution``: the weight is the evidence that the latent statistics come from one parameter.
+Data sets are merged two at a time, in a balanced tree, so that the weights are even; each draw of one meets
 ``PARTNERS`` of the other. This is importance sampling, exact as the number of draws grows, and free of
 Markov chains; how many of the draws count is stated.
 
@@ -27,19 +27,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.distributions.natural_parameters import (
-    ConjugateDistribution,
-    log_normaliser,
-    natural,
-    with_natural,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import MixtureOfConjugates
+    from suffice.pipeline.distributions.distribution import ConjugateDistribution, MixtureOfConjugates
     from suffice.typing import Floats, Rows
 
 
@@ -103,10 +97,10 @@ class PooledDistribution:
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: a conditional distribution at random, then the parameters by it."""
-        eta = self._by_particle(natural(self.conditional))
+        eta = self._by_particle(self.conditional.natural())
         cells = eta.shape[1]
         chosen = rng.integers(0, self.n_particles, (draws, cells))
-        drawn = with_natural(self.conditional, eta[chosen, np.arange(cells)].reshape(draws * cells, -1))
+        drawn = self.conditional.from_natural(eta[chosen, np.arange(cells)].reshape(draws * cells, -1))
         return {
             name: values[0].reshape(draws, cells, *values.shape[2:])
             for name, values in drawn.sample(1, rng).items()
@@ -121,15 +115,15 @@ def with_cells(
 ) -> PooledDistribution:
     """Return the distribution with some cells replaced by distributions of one cell each."""
     eta = (
-        natural(distribution.conditional)
+        distribution.conditional.natural()
         .reshape(distribution.n_particles, len(distribution.effective), -1)
         .copy()
     )
     effective = distribution.effective.copy()
     for cell, other in zip(cells, others, strict=True):
-        eta[:, cell] = natural(other.conditional)
+        eta[:, cell] = other.conditional.natural()
         effective[cell] = other.effective[0]
-    conditional = with_natural(distribution.conditional, eta.reshape(-1, eta.shape[-1]))
+    conditional = distribution.conditional.from_natural(eta.reshape(-1, eta.shape[-1]))
     return PooledDistribution(
         conditional=conditional, n_particles=distribution.n_particles, effective=effective
     )
@@ -139,7 +133,7 @@ def joined(distributions: Sequence[PooledDistribution]) -> PooledDistribution:
     """Return the distribution of the cells of all distributions, in order."""
     eta = np.concatenate(
         [
-            natural(distribution.conditional).reshape(
+            distribution.conditional.natural().reshape(
                 distribution.n_particles, len(distribution.effective), -1
             )
             for distribution in distributions
@@ -147,7 +141,7 @@ def joined(distributions: Sequence[PooledDistribution]) -> PooledDistribution:
         axis=1,
     )
     return PooledDistribution(
-        conditional=with_natural(distributions[0].conditional, eta.reshape(-1, eta.shape[-1])),
+        conditional=distributions[0].conditional.from_natural(eta.reshape(-1, eta.shape[-1])),
         n_particles=distributions[0].n_particles,
         effective=np.concatenate([distribution.effective for distribution in distributions]),
     )
@@ -170,7 +164,7 @@ def product(
     like = distributions[0].prior_distribution()
     eta, effective = _tree(distributions, like, particles, rng)
     return PooledDistribution(
-        conditional=with_natural(like, eta.reshape(-1, eta.shape[-1])),
+        conditional=like.from_natural(eta.reshape(-1, eta.shape[-1])),
         n_particles=particles,
         effective=effective,
     )
@@ -195,7 +189,7 @@ def product_of_cell(
             "with where"
         )
         raise UsageError(message)
-    conditional = with_natural(like, eta[:particles].reshape(-1, eta.shape[-1]))
+    conditional = like.from_natural(eta[:particles].reshape(-1, eta.shape[-1]))
     effective = np.minimum(effective, float(particles))
     return PooledDistribution(conditional=conditional, n_particles=particles, effective=effective)
 
@@ -242,7 +236,7 @@ def _tree(
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     """Merge data sets two by two: natural parameters (n_particles, n_cells, n_natural), how many count."""
-    start = natural(like)[0]
+    start = like.natural()[0]
     level = [_draws(distribution, particles, rng) for distribution in distributions]
     effective = np.full(level[0].shape[1], float(particles))
     while len(level) > 1:
@@ -257,7 +251,7 @@ def _tree(
 
 def _draws(distribution: MixtureOfConjugates, particles: int, rng: np.random.Generator) -> Floats:
     """Natural parameters (n_particles, n_cells, n_natural) of independent draws."""
-    eta = natural(distribution.mixture(particles, rng))
+    eta = distribution.mixture(particles, rng).natural()
     return eta.reshape(particles, -1, eta.shape[-1])
 
 
@@ -288,7 +282,7 @@ def _merge(
 
 
 def _log_z(like: ConjugateDistribution, eta: Floats) -> Floats:
-    return log_normaliser(with_natural(like, eta))
+    return like.from_natural(eta).log_normaliser()
 
 
 def _systematic(shares: Floats, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.mean_variance.distribution import MeanVarianceDistribution
 from suffice.pipeline.engines.pooled.importance_sampling import PooledDistribution
 from suffice.pipeline.families.normal import noisy_moments
