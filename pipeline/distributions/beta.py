@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class BetaDistribution(OneParameter):
         The parameter's.
     """
 
+    _natural: ClassVar = ("concentration0", "concentration1")
+
     concentration1: Floats
     concentration0: Floats
     name: str = "probability"
@@ -90,14 +92,6 @@ class BetaDistribution(OneParameter):
         size = (draws, len(self.concentration1))
         return {self.name: 1.0 - rng.beta(self.concentration0, self.concentration1, size)}
 
-    def natural(self) -> Floats:
-        """Return the natural parameters, (n_cells, 2)."""
-        return np.stack([self.concentration0, self.concentration1], axis=-1)
-
-    def from_natural(self, eta: Floats) -> Self:
-        """Return the distribution with these natural parameters."""
-        return replace(self, concentration0=eta[..., 0], concentration1=eta[..., 1])
-
     def log_normaliser(self) -> Floats:
         """Return the log of the normaliser."""
         from scipy.special import gammaln  # noqa: PLC0415 - slow to import
@@ -114,14 +108,6 @@ class BetaDistribution(OneParameter):
             cdf=lambda position: beta_cdf(own, rest, position),
             log_density=lambda position: _log_beta(own, rest, position),
             back=Line.LOGIT.parameter,
-        )
-
-    def widened(self, variance: Floats) -> Self:
-        """Weaken distributions so that their variances on the line rise by this much (n,)."""
-        width = np.sqrt(1.0 / self.concentration1 + 1.0 / self.concentration0)
-        kept = 1.0 / (1.0 + variance / width**2)
-        return replace(
-            self, concentration1=kept * self.concentration1, concentration0=kept * self.concentration0
         )
 
     def _total(self) -> Floats:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.distributions.distribution import OfCells
 from suffice.pipeline.distributions.prior import Prior, require_number, written
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Dirichlet(Prior):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirichletDistribution:
+class DirichletDistribution(OfCells):
     """Dirichlet probabilities of all categories.
 
     Attributes

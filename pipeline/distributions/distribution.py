@@ -13,6 +13,7 @@ with :math:`\eta_0` of the prior and :math:`\eta_r` of the posterior given the r
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Rows
 
 
 class Distribution(Protocol):
@@ -43,7 +44,14 @@ class Distribution(Protocol):
         """Joint draws, each shaped as the means with draws as a first axis."""
 
 
-class ConjugateDistribution(Distribution, Protocol):
+class DistributionOfCells(Distribution, Protocol):
+    """A distribution of which some cells can be taken."""
+
+    def at(self, cells: slice | Rows) -> Self:
+        """Return the distribution of some cells."""
+
+
+class ConjugateDistribution(DistributionOfCells, Protocol):
     """A distribution that updates turn into others of its kind."""
 
     def natural(self) -> Floats:
@@ -73,6 +81,17 @@ class Labelled(Protocol):
     @property
     def components(self) -> Mapping[str, tuple[str, ...]]:
         """The entries' names, by parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfCells:
+    """A distribution all arrays of which have the cells first."""
+
+    def at(self, cells: slice | Rows) -> Self:
+        """Return the distribution of some cells."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        taken = {name: column[cells] for name, column in columns.items() if isinstance(column, np.ndarray)}
+        return replace(self, **taken)
 
 
 def moment_above(least: float, freedom: Floats, numerator: Floats, denominator: Floats) -> Floats:

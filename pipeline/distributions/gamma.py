@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class GammaDistribution(OneParameter):
         The parameter's.
     """
 
+    _natural: ClassVar = ("concentration", "rate")
+
     concentration: Floats
     rate: Floats
     name: str = "rate"
@@ -88,14 +90,6 @@ class GammaDistribution(OneParameter):
         size = (draws, len(self.rate))
         return {self.name: rng.standard_gamma(self.concentration, size) / self.rate}
 
-    def natural(self) -> Floats:
-        """Return the natural parameters, (n_cells, 2)."""
-        return np.stack([self.concentration, self.rate], axis=-1)
-
-    def from_natural(self, eta: Floats) -> Self:
-        """Return the distribution of the same name with these natural parameters."""
-        return replace(self, concentration=eta[..., 0], rate=eta[..., 1])
-
     def log_normaliser(self) -> Floats:
         """Return the log of the normaliser, up to a constant."""
         return gamma_log_normaliser(self.concentration, self.rate)
@@ -110,11 +104,6 @@ class GammaDistribution(OneParameter):
             log_density=lambda position: log_gamma(concentration, position - np.log(concentration / rate)),
             back=np.exp,
         )
-
-    def widened(self, variance: Floats) -> Self:
-        """Weaken distributions so that their variances on the line rise by this much (n,)."""
-        kept = 1.0 / (1.0 + variance / (1.0 / np.sqrt(self.concentration)) ** 2)
-        return replace(self, concentration=kept * self.concentration, rate=kept * self.rate)
 
 
 def gamma_log_normaliser(concentration: Floats, rate: Floats) -> Floats:

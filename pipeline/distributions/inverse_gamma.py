@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class InverseGammaDistribution(OneParameter):
         The parameter's.
     """
 
+    _natural: ClassVar = ("concentration", "scale")
+
     concentration: Floats
     scale: Floats
     name: str = "variance"
@@ -87,14 +89,6 @@ class InverseGammaDistribution(OneParameter):
         with np.errstate(divide="ignore", over="ignore"):
             return {self.name: self.scale / gammas}
 
-    def natural(self) -> Floats:
-        """Return the natural parameters, (n_cells, 2)."""
-        return np.stack([self.concentration, self.scale], axis=-1)
-
-    def from_natural(self, eta: Floats) -> Self:
-        """Return the distribution of the same name with these natural parameters."""
-        return replace(self, concentration=eta[..., 0], scale=eta[..., 1])
-
     def log_normaliser(self) -> Floats:
         """Return the log of the normaliser, up to a constant."""
         return gamma_log_normaliser(self.concentration, self.scale)
@@ -109,8 +103,3 @@ class InverseGammaDistribution(OneParameter):
             log_density=lambda position: log_gamma(concentration, np.log(scale / concentration) - position),
             back=np.exp,
         )
-
-    def widened(self, variance: Floats) -> Self:
-        """Weaken distributions so that their variances on the line rise by this much (n,)."""
-        kept = 1.0 / (1.0 + variance / (1.0 / np.sqrt(self.concentration)) ** 2)
-        return replace(self, concentration=kept * self.concentration, scale=kept * self.scale)

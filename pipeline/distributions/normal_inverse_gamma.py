@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.pipeline.distributions.distribution import OfCells
 from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.distributions.prior import Prior
 
@@ -52,7 +53,7 @@ class NormalInverseGamma(Prior):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalInverseGammaDistribution:
+class NormalInverseGammaDistribution(OfCells):
     """Means and variances; the mean's marginal is Student's t, the variance's an inverse gamma.
 
     Attributes

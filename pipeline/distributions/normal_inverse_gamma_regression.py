@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.distributions.distribution import moment_above
+from suffice.pipeline.distributions.distribution import OfCells, moment_above
 from suffice.pipeline.distributions.entries import Entries, freeze, matrix_of, require_positive, vector_of
 from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.distributions.prior import Prior
@@ -16,8 +16,6 @@ from suffice.pipeline.statistics.moment_columns import is_linear
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.pipeline.statistics.block import Parameters
@@ -76,7 +74,7 @@ class NormalInverseGammaRegression(Prior):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionDistribution:
+class RegressionDistribution(OfCells):
     """Coefficients, the intercept where there is one, and the variance of the residuals.
 
     Coefficients have Student's t for a marginal, the variance an inverse gamma.
@@ -173,16 +171,6 @@ class RegressionDistribution:
         if not self.intercept:
             return {"coefficient": slopes, "variance": variance}
         return {"coefficient": slopes, "intercept": coefficient[..., -1], "variance": variance}
-
-    def at(self, cells: slice | NDArray[np.int64]) -> Self:
-        """Return the distribution of some cells."""
-        return replace(
-            self,
-            loc=self.loc[cells],
-            covariance=self.covariance[cells],
-            concentration=self.concentration[cells],
-            scale=self.scale[cells],
-        )
 
     def _shown(self, parameter: str, values: Floats) -> Floats:
         """Take the coefficients or the intercept of values (n_cells, k, ...)."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.distribution import moment_above
+from suffice.pipeline.distributions.distribution import OfCells, moment_above
 from suffice.pipeline.distributions.entries import Entries, freeze, matrix_of, require_positive, vector_of
 from suffice.pipeline.distributions.prior import Prior
 from suffice.pipeline.statistics.moment_columns import pair_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.typing import Floats
@@ -83,7 +81,7 @@ class NormalInverseWishart(Prior):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalInverseWishartDistribution:
+class NormalInverseWishartDistribution(OfCells):
     """Means, variances and covariances of several columns.
 
     Means have Student's t for a marginal, variances an inverse gamma; quantiles of covariances are those of
@@ -194,16 +192,6 @@ class NormalInverseWishartDistribution:
         """Degrees of freedom of every marginal, (n_cells, 1)."""
         freedom: Floats = (self.df - self.loc.shape[1] + 1.0)[:, None]
         return freedom
-
-    def at(self, cells: slice | NDArray[np.int64]) -> Self:
-        """Return the distribution of some cells."""
-        return replace(
-            self,
-            loc=self.loc[cells],
-            precision=self.precision[cells],
-            df=self.df[cells],
-            scale=self.scale[cells],
-        )
 
     def _quantiles_of_draws(self, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles of independent covariances, over blocks of cells, so that memory stays bounded."""

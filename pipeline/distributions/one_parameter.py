@@ -7,10 +7,12 @@ The distribution functions of narrow gammas and betas are those of Peizer and Pr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+
+from suffice.pipeline.distributions.distribution import OfCells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,24 +47,37 @@ class Coordinate:
     back: Callable[[Floats], Floats]
 
 
-class OneParameter(ABC):
-    """A conjugate distribution of one parameter."""
+class OneParameter(OfCells, ABC):
+    """A conjugate distribution of the parameter ``name``.
+
+    Updates add to the two fields that ``_natural`` names, where a class does not say otherwise.
+    """
 
     __slots__ = ()
     name: str
+    _natural: ClassVar[tuple[str, str]]
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters."""
         return (self.name,)
 
+    def natural(self) -> Floats:
+        """Return the natural parameters, (n_cells, 2)."""
+        return np.stack([getattr(self, name) for name in self._natural], axis=-1)
+
+    def from_natural(self, eta: Floats) -> Self:
+        """Return the distribution of the same name with these natural parameters."""
+        return replace(self, **{name: eta[..., column] for column, name in enumerate(self._natural)})
+
     @abstractmethod
     def coordinate(self) -> Coordinate:
         """Return the logarithm of rates and scales, the logit of probabilities, and means as they are."""
 
-    @abstractmethod
     def widened(self, variance: Floats) -> Self:
         """Weaken distributions so that their variances on the line rise by this much (n,)."""
+        kept = 1.0 / (1.0 + variance / self.coordinate().width ** 2)
+        return replace(self, **{name: kept * getattr(self, name) for name in self._natural})
 
 
 def coordinate_of(distribution: Distribution) -> Coordinate:

@@ -153,7 +153,7 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
-    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables  # noqa: PLC0415
+    from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
     from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
         ClassObservation,
         StarCounts,
@@ -180,7 +180,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
         )
     )
     everything = np.arange(posterior.mean.shape[1])
-    return PiecewiseTables(pieces=((posterior, everything, everything),))
+    return PiecewiseTables(pieces=((Probabilities(posterior), everything, everything),))
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
