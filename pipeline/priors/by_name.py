@@ -18,7 +18,7 @@ from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.priors.density import LEVELS, Density
-from suffice.pipeline.priors.parsing import CONJUGATE, parse_call, parse_prior
+from suffice.pipeline.priors.parsing import CONJUGATE, called_name, parse_call, parse_prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,11 +116,7 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     PriorError
         Where the text is none of them.
     """
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        call = None
-    name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+    name, call = called_name(text)
     if name in NAMES:
         return parse_density(text)
     known_names = {*CONJUGATE, *NAMES, "Independent", "Mixture"}
@@ -131,7 +127,7 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
             "them in Python"
         )
         raise PriorError(message)
-    if not isinstance(call, ast.Call) or name != "Independent":
+    if call is None or name != "Independent":
         return parse_prior(text)
     parts = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
     known = {"mean", "variance", "sd"}

@@ -87,6 +87,17 @@ def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries
     return call.func.id, tuple(_literal(node, text) for node in call.args), keywords
 
 
+def called_name(text: str) -> tuple[str, ast.Call | None]:
+    """Return the name that the text of one call calls, and the call; no name where it is something else."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return "", None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return "", None
+    return call.func.id, call
+
+
 def parse_number(node: ast.expr, text: str) -> float:
     """Return the number that a literal, with or without a sign, stands for.
 
