@@ -33,7 +33,7 @@ CONSUMER_MODULES = (
     "suffice.pipeline.calibration.calibrate",
     "suffice.pipeline.posterior.contrasts",
     "suffice.pipeline.posterior.posterior",
-    "suffice.pipeline.distributions.conjugate_priors",
+    "suffice.pipeline.priors.parsing",
     "suffice.pipeline.pooling.release",
     "suffice.pipeline.planning.smallest_epsilon",
     "suffice.storage.releases.manifest",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.declaration.fields import StatisticSpec
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.priors.mixtures import Mixture

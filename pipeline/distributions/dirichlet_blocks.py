@@ -1,21 +1,21 @@
 """Joint distributions of the probabilities of count tables: one distribution for every block of entries."""
 
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
-
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.distributions.dirichlet import DirichletDistribution
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.statistics.count_table import CountTable
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Rows
 
     Starts: TypeAlias = NDArray[np.int64]
 
@@ -28,7 +28,7 @@ def block_starts(tables: Sequence[CountTable]) -> Starts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockDirichlet:
+class BlockDirichlet(DirichletDistribution):
     """Independent Dirichlet distributions side by side.
 
     Attributes
@@ -39,38 +39,24 @@ class BlockDirichlet:
         The first entry of each distribution, ascending from 0.
     """
 
-    concentration: Floats
     starts: Starts
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return ("probability",)
-
-    def mean(self, parameter: str) -> Floats:
-        """Means."""
-        return self.concentration / self._total()
-
-    def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
-        share = self.mean(parameter)
-        deviation: Floats = np.sqrt(share * (1.0 - share) / (self._total() + 1.0))
-        return deviation
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Exact marginal quantiles, of Betas; 1 where a distribution has a single entry."""
-        from scipy.special import betaincinv  # noqa: PLC0415 - slow to import
-
-        rest = (self._total() - self.concentration)[..., None]
-        alone = rest <= 0.0
-        own = np.where(alone, 1.0, self.concentration[..., None])
-        quantiles = betaincinv(own, np.where(alone, 1.0, rest), np.asarray(q))
-        return np.where(alone, 1.0, quantiles)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
         size = (draws, *self.concentration.shape)
         return {"probability": sample_blocks(np.broadcast_to(self.concentration, size), self.starts, rng)}
+
+    def at(self, cells: slice | Rows) -> Self:
+        """Return the distribution of some cells."""
+        return replace(self, concentration=self.concentration[cells])
+
+    def log_normaliser(self) -> Floats:
+        """Return the log of the normaliser, of all distributions of a cell."""
+        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+
+        totals = np.add.reduceat(self.concentration, self.starts, axis=-1)
+        log_z: Floats = np.sum(gammaln(self.concentration), axis=-1) - np.sum(gammaln(totals), axis=-1)
+        return log_z
 
     def _total(self) -> Floats:
         return block_totals(self.concentration, self.starts)
@@ -94,83 +80,3 @@ def sample_blocks(concentration: Floats, starts: Starts, rng: np.random.Generato
         lengths = np.diff(np.append(starts, logs.shape[-1]))
         gammas = np.exp(logs - np.repeat(np.maximum.reduceat(logs, starts, axis=-1), lengths, axis=-1))
     return gammas / block_totals(gammas, starts)
-
-
-class Piece(Protocol):
-    """Some of a statistic's probabilities, independent of the others: a distribution of their own."""
-
-    @property
-    def mean(self) -> Floats:
-        """Means, (n_cells, n_entries)."""
-
-    @property
-    def sd(self) -> Floats:
-        """Standard deviations, shaped as the means."""
-
-    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Independent draws, (draws, n_cells, n_entries)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PiecewiseTables:
-    """Probabilities behind latent counts, piece by piece.
-
-    Attributes
-    ----------
-    pieces : tuple of (Piece, ndarray of int64, ndarray of int64)
-        Independent posteriors, which of their entries are taken, and where these stand.
-    apart : tuple of str
-        Tables that share margins with others which their posterior does not see.
-    """
-
-    pieces: tuple[tuple[Piece, Starts, Starts], ...]
-    apart: tuple[str, ...] = ()
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return ("probability",)
-
-    def mean(self, parameter: str) -> Floats:
-        """Means."""
-        return self._joined([piece.mean for piece, _, _ in self.pieces])
-
-    def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
-        return self._joined([piece.sd for piece, _, _ in self.pieces])
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Marginal quantiles of independent draws."""
-        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
-
-    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Independent joint draws."""
-        return {"probability": self._joined([piece.sample(draws, rng) for piece, _, _ in self.pieces])}
-
-    @property
-    def diagnostics(self) -> dict[str, Any]:
-        """The worst of all chains, where there are any, and which tables are taken apart from others."""
-        return diagnostics_of(
-            [dict(getattr(piece, "diagnostics", {})) for piece, _, _ in self.pieces], self.apart
-        )
-
-    def _joined(self, parts: Sequence[Floats]) -> Floats:
-        size = sum(len(positions) for _, _, positions in self.pieces)
-        result = np.empty((*parts[0].shape[:-1], size))
-        for part, (_, taken, positions) in zip(parts, self.pieces, strict=True):
-            result[..., positions] = part[..., taken]
-        return result
-
-
-def diagnostics_of(pieces: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[str, Any]:
-    """Return how some pieces were drawn, the worst numbers of all, and tables apart as ``not_reconciled``."""
-    found: dict[str, Any] = {}
-    for each in pieces:
-        for key, value in each.items():
-            if key == "sampler":
-                known = str(found.get(key, value))
-                found[key] = known if value in known else f"{known}; {value}"
-            else:
-                worst = max if key == "largest_r_hat" else min
-                found[key] = worst(found.get(key, value), value)
-    return {**found, **({"not_reconciled": ", ".join(apart)} if apart else {})}

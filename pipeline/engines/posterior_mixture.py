@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate import Distribution
+from suffice.pipeline.distributions.distribution import Distribution
+from suffice.pipeline.distributions.draws import Draws
 from suffice.pipeline.engines.normal.distribution import MomentsDistribution
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class DistributionWithEvidence(Distribution, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PosteriorMixture:
+class PosteriorMixture(Draws):
     """Components' posteriors, weighted; made by ``mixture_distribution``.
 
     Attributes
@@ -69,7 +70,7 @@ class PosteriorMixture:
         ]
         if len(moments) == len(self.distributions):
             return moments[0].quantiles_among(moments[1:], self.share, parameter, q)
-        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
+        return Draws.quantiles(self, parameter, q, draws, rng)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""

@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from suffice.pipeline.declaration.domains import boolean_domain
 from suffice.pipeline.declaration.fields import ColumnSpec, Nulls, NullsField
-from suffice.pipeline.distributions.conjugate_priors import Beta
+from suffice.pipeline.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -112,9 +112,10 @@ def project(statistic: NoisyStatistic) -> Floats:
 
 def plug_in(statistic: NoisyStatistic, prior: Beta) -> Distribution:
     r"""Update the prior: :math:`\mathrm{Beta}(a + n_1, b + n_0)`, of projected counts."""
-    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415 - consumers only
-
-    return DirichletDistribution(concentration=_concentration(prior) + project(statistic), shown=1)
+    false, true = project(statistic).T
+    return BetaDistribution(
+        concentration1=prior.concentration1 + true, concentration0=prior.concentration0 + false
+    )
 
 
 def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
@@ -136,7 +137,6 @@ def latent(
     statistic: NoisyStatistic, prior: Beta, n_prior: NPrior
 ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
     """Return the count of true, and that of false where it is released, as sums of one trial a record."""
-    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415
     from suffice.pipeline.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums, Observation  # noqa: PLC0415
 
@@ -160,9 +160,9 @@ def latent(
     )
 
     def update(n: Floats, true: Floats) -> Distribution:
-        own = prior.concentration1 + true
-        rest = prior.concentration0 + (n - true)
-        return DirichletDistribution(concentration=np.stack([rest, own]).T, shown=1)
+        return BetaDistribution(
+            concentration1=prior.concentration1 + true, concentration0=prior.concentration0 + (n - true)
+        )
 
     return sums, update
 
@@ -180,10 +180,6 @@ def _pairs(statistic: NoisyStatistic) -> tuple[Floats, float]:
     if statistic.plan.design is Design.MINIMAL:
         values = np.concatenate([np.zeros_like(values), values], axis=1)
     return values, statistic.plan.scale
-
-
-def _concentration(prior: Beta) -> Floats:
-    return np.array([prior.concentration0, prior.concentration1], dtype=np.float64)
 
 
 FAMILY = Family(

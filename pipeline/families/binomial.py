@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.declaration.fields import Count
-from suffice.pipeline.distributions.conjugate_priors import Beta
+from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
@@ -23,7 +23,7 @@ from suffice.pipeline.families.shared.one_sum import (
 )
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.block import Parameters

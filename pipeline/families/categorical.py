@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Boolean, ColumnSpec, DomainField
-from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
@@ -25,7 +25,7 @@ from suffice.pipeline.statistics.simulated_sums import code_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.families.shared.counted_tables import VariableSpec
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -137,11 +137,7 @@ def project(statistic: NoisyStatistic) -> Floats:
 
 def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     r"""Update the prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
-    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415 - consumers only
-
-    return DirichletDistribution(
-        concentration=_concentration(statistic, prior) + project(statistic), shown=None
-    )
+    return DirichletDistribution(concentration=_concentration(statistic, prior) + project(statistic))
 
 
 def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import Positive
-from suffice.pipeline.distributions.conjugate_priors import Gamma
+from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside

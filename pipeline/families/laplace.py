@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Bound, Positive
-from suffice.pipeline.distributions.conjugate_priors import InverseGamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
@@ -28,7 +28,7 @@ from suffice.pipeline.statistics.lattice import require_interval
 from suffice.pipeline.statistics.transforms import Shape, Transform
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside

@@ -16,7 +16,10 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
-from suffice.pipeline.distributions.multivariate_priors import NormalInverseGammaRegression
+from suffice.pipeline.distributions.normal_inverse_gamma_regression import (
+    NormalInverseGammaRegression,
+    RegressionDistribution,
+)
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -115,7 +118,6 @@ def default_prior(parameters: Parameters) -> NormalInverseGammaRegression:
 def plug_in(statistic: NoisyStatistic, prior: NormalInverseGammaRegression) -> Distribution:
     """Update the prior with projected moments; see ``RegressionDistribution.updated``."""
     from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
-    from suffice.pipeline.distributions.multivariate import RegressionDistribution  # noqa: PLC0415 - consumers only
 
     return RegressionDistribution.updated(prior, project(statistic), statistic.plan.parameters)
 

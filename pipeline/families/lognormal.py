@@ -21,7 +21,10 @@ from suffice.pipeline.declaration.fields import (
     NullsField,
     Positive,
 )
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.distributions.normal_inverse_gamma import (
+    NormalInverseGamma,
+    NormalInverseGammaDistribution,
+)
 from suffice.pipeline.families import normal
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
@@ -31,7 +34,7 @@ from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transf
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.block import Block, Parameters
@@ -101,8 +104,6 @@ def parameters(spec: LognormalSpec) -> Parameters:
 
 def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distribution:
     """Update the prior of the logarithm's mean and variance with projected sums."""
-    from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribution  # noqa: PLC0415 - consumers only
-
     return NormalInverseGammaDistribution.updated(prior, normal.project(statistic), NAMES)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.declaration.fields import Column, Count
-from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
@@ -27,7 +27,7 @@ from suffice.pipeline.statistics.simulated_sums import transition_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
@@ -103,7 +103,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     N is the number of transitions. How often each state is left has a flat prior over the states; that a
     state is entered about as often as it is left is not used.
     """
-    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables  # noqa: PLC0415
+    from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
     from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
         ClassObservation,
         StarCounts,
@@ -131,7 +131,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
         )
     )
     positions = np.arange(released[0].size)
-    return PiecewiseTables(pieces=((posterior, counts.shape[1] + positions, positions),))
+    return PiecewiseTables(pieces=((Probabilities(posterior), counts.shape[1] + positions, positions),))
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:

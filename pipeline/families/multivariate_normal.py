@@ -14,7 +14,10 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import LatticeBits, MomentWeight, StatisticSpec
-from suffice.pipeline.distributions.multivariate_priors import NormalInverseWishart
+from suffice.pipeline.distributions.normal_inverse_wishart import (
+    NormalInverseWishart,
+    NormalInverseWishartDistribution,
+)
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import Family
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -97,7 +100,6 @@ def prior_of_columns(columns: Sequence[ColumnBounds]) -> NormalInverseWishart:
 def plug_in(statistic: NoisyStatistic, prior: NormalInverseWishart) -> Distribution:
     """Update the prior with projected moments; see ``NormalInverseWishartDistribution.updated``."""
     from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
-    from suffice.pipeline.distributions.multivariate import NormalInverseWishartDistribution  # noqa: PLC0415 - consumers only
 
     names = tuple(column.name for column in statistic.plan.parameters.columns)
     return NormalInverseWishartDistribution.updated(prior, project(statistic), names)

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import AfterValidator, model_validator
 
 from suffice.pipeline.declaration.fields import StatisticSpec
-from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
@@ -30,7 +30,7 @@ from suffice.pipeline.statistics.simulated_sums import table_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.families.shared.counted_tables import VariableSpec
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -153,7 +153,7 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
-    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables  # noqa: PLC0415
+    from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
     from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
         ClassObservation,
         StarCounts,
@@ -180,7 +180,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
         )
     )
     everything = np.arange(posterior.mean.shape[1])
-    return PiecewiseTables(pieces=((posterior, everything, everything),))
+    return PiecewiseTables(pieces=((Probabilities(posterior), everything, everything),))
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:

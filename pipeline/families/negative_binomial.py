@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import Count, Positive
-from suffice.pipeline.distributions.conjugate_priors import Beta
+from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside

@@ -23,7 +23,10 @@ from suffice.pipeline.declaration.fields import (
     Nulls,
     NullsField,
 )
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.distributions.normal_inverse_gamma import (
+    NormalInverseGamma,
+    NormalInverseGammaDistribution,
+)
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity, combination
@@ -37,7 +40,7 @@ from suffice.pipeline.statistics.simulated_sums import power_sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -185,8 +188,6 @@ def project(statistic: NoisyStatistic) -> NormalSums:
 
 def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distribution:
     """Update the prior with projected sums; see ``NormalInverseGammaDistribution.updated``."""
-    from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribution  # noqa: PLC0415 - consumers only
-
     return NormalInverseGammaDistribution.updated(prior, project(statistic))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Bound, Positive
-from suffice.pipeline.distributions.conjugate_priors import Normal
+from suffice.pipeline.distributions.normal import Normal, NormalDistribution
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, bounds, one_sum_family
 from suffice.pipeline.statistics.beyond_bounds import Outside, normal_outside
 from suffice.pipeline.statistics.lattice import Quantiser, require_interval
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.block import Parameters
@@ -72,8 +72,6 @@ def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Distribution:
         \mathrm{Normal}\Bigl(\frac{v m_0 / s_0^2 + \text{total}}{v / s_0^2 + n},
             \sqrt{v / (v / s_0^2 + n)}\Bigr)
     """
-    from suffice.pipeline.distributions.scalar import NormalDistribution  # noqa: PLC0415 - consumers only
-
     variance = float(parameters.constants["variance"])
     prior_rows = variance / prior.scale / prior.scale
     rows = prior_rows + sums.n

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Positive
-from suffice.pipeline.distributions.conjugate_priors import Gamma
+from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
@@ -29,7 +29,7 @@ from suffice.pipeline.statistics.lattice import Quantiser
 from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside

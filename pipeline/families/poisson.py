@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.declaration.fields import Count
-from suffice.pipeline.distributions.conjugate_priors import Gamma
+from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, bounds, one_sum_family
 from suffice.pipeline.statistics.beyond_bounds import poisson_outside
 from suffice.pipeline.statistics.clipped_counts import clipped_poisson
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -44,8 +44,6 @@ def default_prior(parameters: Parameters) -> Gamma:
 
 def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + \text{total}, b + n)`."""
-    from suffice.pipeline.distributions.conjugate import GammaDistribution  # noqa: PLC0415 - consumers only
-
     return GammaDistribution(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
 
 

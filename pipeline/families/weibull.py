@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Positive
-from suffice.pipeline.distributions.conjugate_priors import Gamma
+from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.families.shared.one_sum import (
     LatticeSumSpec,
     SumLattice,
@@ -31,7 +31,7 @@ from suffice.pipeline.statistics.transforms import Shape, Transform, power_bound
 if TYPE_CHECKING:
     import numpy as np
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside

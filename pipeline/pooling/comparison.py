@@ -21,7 +21,7 @@ from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior

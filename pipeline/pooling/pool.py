@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
-from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.distributions.piecewise import PiecewiseTables
 from suffice.pipeline.engines.pooled.importance_sampling import products
-from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution, factors_of
+from suffice.pipeline.engines.pooled.multinomial import factors_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.release import Release
@@ -32,8 +32,8 @@ from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.distributions.conjugate import Distribution
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import Density
@@ -212,9 +212,8 @@ def _by_particles(
     distribution: Distribution = distributions[0]
     if isinstance(first.distribution, PiecewiseTables):
         positions = (positions for _, _, positions in first.distribution.pieces)
-        distribution = PooledTablesDistribution(
-            pieces=tuple(zip(distributions, positions, strict=True)), apart=first.distribution.apart
-        )
+        pieces = ((own, slice(None), where) for own, where in zip(distributions, positions, strict=True))
+        distribution = PiecewiseTables(pieces=tuple(pieces), apart=first.distribution.apart)
     return dataclasses.replace(first, groups=parts[0].groups, distribution=distribution)
 
 

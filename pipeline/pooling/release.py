@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import ScipyDistribution
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture

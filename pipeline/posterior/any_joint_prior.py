@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError, SufficeError, UsageError
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.mean_variance.distribution import MeanVarianceDistribution
 from suffice.pipeline.engines.mean_variance.grids import TooManyError
 from suffice.pipeline.engines.mean_variance.likelihood import LatentRows

@@ -23,11 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.line import Line
+from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.distributions.one_parameter import Coordinate, coordinate_of
 from suffice.pipeline.distributions.quadrature import integral_rule
-from suffice.pipeline.engines.one_sum.coordinates import Coordinate, coordinate_of
 from suffice.pipeline.engines.one_sum.merged import Components
 from suffice.pipeline.engines.one_sum.mixture_ratio import MixtureRatio
 from suffice.pipeline.engines.one_sum.nodes import batches, resolve
@@ -39,9 +42,9 @@ from suffice.pipeline.priors.record_count import Fixed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from suffice.pipeline.distributions.conjugate import Distribution
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.on_grid import Cell
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.priors.record_count import NPrior

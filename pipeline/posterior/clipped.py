@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.distributions.adaptive_blocks import divide
-from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.line import Line
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.clipped.likelihood import log_product
 from suffice.pipeline.engines.clipped.saddle_point import NoisyCounts, saddle, tilted
-from suffice.pipeline.engines.one_sum.coordinates import coordinate_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.priors.density import Density, DensityOnLine
 from suffice.pipeline.priors.mixtures import Mixture
@@ -28,8 +29,8 @@ from suffice.pipeline.priors.record_count import Fixed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.distributions.on_grid import Cell
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells, Floats

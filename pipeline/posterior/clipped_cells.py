@@ -31,9 +31,9 @@ from suffice.pipeline.priors.mixtures import Mixture
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.distributions.conjugate import Distribution
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.on_grid import GriddedDistribution
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

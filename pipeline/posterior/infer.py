@@ -6,15 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.distributions.conjugate import Labelled
-from suffice.pipeline.distributions.conjugate_priors import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    InverseGamma,
-    NormalInverseGamma,
-    Prior,
-)
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.distribution import Labelled
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.accepted import refused_prior, takes_mixtures
@@ -28,7 +25,8 @@ from suffice.pipeline.statistics.sensitivity import Design
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.mean_variance.prior import AnyJointPrior
     from suffice.pipeline.priors.density import ScipyDistribution
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

@@ -7,29 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate import (
-    DirichletDistribution,
-    GammaDistribution,
-    NormalInverseGammaDistribution,
-)
-from suffice.pipeline.distributions.conjugate_priors import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    InverseGamma,
-    Normal,
-    NormalInverseGamma,
-)
-from suffice.pipeline.distributions.natural_parameters import log_normaliser
-from suffice.pipeline.distributions.scalar import InverseGammaDistribution, NormalDistribution
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal import Normal
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.conjugate import Distribution
-    from suffice.pipeline.distributions.conjugate_priors import Prior
-    from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
+    from suffice.pipeline.distributions.distribution import ConjugateDistribution, Distribution
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.priors.mixtures import AnyDensity
     from suffice.pipeline.statistics.block import Parameters
@@ -94,47 +84,13 @@ def log_evidence(prior: Prior, distribution: Distribution) -> Floats:
     PriorError
         Where the posterior given exact sums, `distribution`, is no plain conjugate one.
     """
-    plain = (
-        DirichletDistribution
-        | GammaDistribution
-        | InverseGammaDistribution
-        | NormalDistribution
-        | NormalInverseGammaDistribution
-    )
-    start = _distribution_of(prior, distribution)
-    if start is None or not isinstance(distribution, plain):
+    start: ConjugateDistribution | None = None
+    match prior:
+        case Beta() | Gamma() | InverseGamma() | Normal() | NormalInverseGamma():
+            start = prior.distribution()
+        case Dirichlet() if type(distribution) is DirichletDistribution:
+            start = prior.distribution(distribution.concentration.shape[1])
+    if start is None or not isinstance(distribution, type(start)):
         message = "this family takes no mixture of priors yet: give one of its components"
         raise PriorError(message)
-    return log_normaliser(distribution) - log_normaliser(start)
-
-
-def _distribution_of(prior: Prior, like: Distribution) -> ConjugateDistribution | None:  # noqa: PLR0911 - one for each kind
-    """A prior as the distribution of one cell."""
-    match prior:
-        case Beta():
-            both = np.array([[prior.concentration0, prior.concentration1]], dtype=np.float64)
-            return DirichletDistribution(concentration=both, shown=None)
-        case Dirichlet() if isinstance(like, DirichletDistribution):
-            shape = (1, like.concentration.shape[1])
-            every = np.broadcast_to(np.array(prior.concentration, dtype=np.float64), shape)
-            return DirichletDistribution(concentration=every, shown=None)
-        case Gamma():
-            return GammaDistribution(concentration=_one(prior.concentration), rate=_one(prior.rate))
-        case InverseGamma():
-            return InverseGammaDistribution(
-                concentration=_one(prior.concentration), scale=_one(prior.scale), name="variance"
-            )
-        case Normal():
-            return NormalDistribution(loc=_one(prior.loc), scale=_one(prior.scale))
-        case NormalInverseGamma():
-            return NormalInverseGammaDistribution(
-                loc=_one(prior.loc),
-                precision=_one(prior.precision),
-                concentration=_one(prior.concentration),
-                scale=_one(prior.scale),
-            )
-    return None
-
-
-def _one(value: float) -> Floats:
-    return np.array([value], dtype=np.float64)
+    return distribution.log_normaliser() - start.log_normaliser()

@@ -19,8 +19,8 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.adaptive_blocks import divide_line
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.distributions.quadrature import integral_rule
-from suffice.pipeline.engines.one_sum.coordinates import coordinate_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.any_prior import LINES, NARROWEST, Reference, alike, likelihood, references_of
 from suffice.pipeline.priors.density import Density, DensityOnLine
@@ -29,9 +29,9 @@ from suffice.pipeline.priors.mixtures import Mixture
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from suffice.pipeline.distributions.conjugate_priors import Prior
     from suffice.pipeline.distributions.line import Line
     from suffice.pipeline.distributions.on_grid import Cell
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.clipping_report import Clipping
     from suffice.pipeline.posterior.predictive import Model
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture

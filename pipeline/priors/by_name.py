@@ -13,21 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import (
-    CONJUGATE_NAMES,
-    Beta,
-    Gamma,
-    InverseGamma,
-    Normal,
-    Prior,
-    parse_call,
-    parse_prior,
-)
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.priors.density import LEVELS, Density
+from suffice.pipeline.priors.parsing import CONJUGATE, called_name, parse_call, parse_prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.priors.joint_density import Independent
 
 
@@ -35,43 +31,24 @@ def _truncated_normal(stats: Any, loc: float, scale: float, low: float, high: fl
     return stats.truncnorm((low - loc) / scale, (high - loc) / scale, loc, scale)
 
 
-# By name: the numbers that it takes, which of them have to be above 0, and the distribution of scipy.stats.
-_NAMED: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[..., Any]]] = {
-    "Beta": (
-        ("concentration1", "concentration0"),
-        ("concentration1", "concentration0"),
-        lambda stats, a, b: stats.beta(a, b),
-    ),
-    "Cauchy": (("loc", "scale"), ("scale",), lambda stats, loc, scale: stats.cauchy(loc, scale)),
-    "Exponential": (("rate",), ("rate",), lambda stats, rate: stats.expon(scale=1.0 / rate)),
-    "Gamma": (
-        ("concentration", "rate"),
-        ("concentration", "rate"),
-        lambda stats, a, rate: stats.gamma(a, scale=1.0 / rate),
-    ),
-    "HalfCauchy": (("scale",), ("scale",), lambda stats, scale: stats.halfcauchy(scale=scale)),
-    "HalfNormal": (("scale",), ("scale",), lambda stats, scale: stats.halfnorm(scale=scale)),
-    "InverseGamma": (
-        ("concentration", "scale"),
-        ("concentration", "scale"),
-        lambda stats, a, scale: stats.invgamma(a, scale=scale),
-    ),
-    "Laplace": (("loc", "scale"), ("scale",), lambda stats, loc, scale: stats.laplace(loc, scale)),
-    "LogNormal": (
-        ("loc", "scale"),
-        ("scale",),
-        lambda stats, loc, scale: stats.lognorm(scale, scale=math.exp(loc)),
-    ),
-    "Normal": (("loc", "scale"), ("scale",), lambda stats, loc, scale: stats.norm(loc, scale)),
-    "StudentT": (
-        ("df", "loc", "scale"),
-        ("df", "scale"),
-        lambda stats, df, loc, scale: stats.t(df, loc, scale),
-    ),
-    "TruncatedNormal": (("loc", "scale", "low", "high"), ("scale",), _truncated_normal),
-    "Uniform": (("low", "high"), (), lambda stats, low, high: stats.uniform(low, high - low)),
+# By name: the numbers that it takes, and the distribution of scipy.stats.
+_NAMED: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
+    "Beta": (("concentration1", "concentration0"), lambda stats, a, b: stats.beta(a, b)),
+    "Cauchy": (("loc", "scale"), lambda stats, loc, scale: stats.cauchy(loc, scale)),
+    "Exponential": (("rate",), lambda stats, rate: stats.expon(scale=1.0 / rate)),
+    "Gamma": (("concentration", "rate"), lambda stats, a, rate: stats.gamma(a, scale=1.0 / rate)),
+    "HalfCauchy": (("scale",), lambda stats, scale: stats.halfcauchy(scale=scale)),
+    "HalfNormal": (("scale",), lambda stats, scale: stats.halfnorm(scale=scale)),
+    "InverseGamma": (("concentration", "scale"), lambda stats, a, scale: stats.invgamma(a, scale=scale)),
+    "Laplace": (("loc", "scale"), lambda stats, loc, scale: stats.laplace(loc, scale)),
+    "LogNormal": (("loc", "scale"), lambda stats, loc, scale: stats.lognorm(scale, scale=math.exp(loc))),
+    "Normal": (("loc", "scale"), lambda stats, loc, scale: stats.norm(loc, scale)),
+    "StudentT": (("df", "loc", "scale"), lambda stats, df, loc, scale: stats.t(df, loc, scale)),
+    "TruncatedNormal": (("loc", "scale", "low", "high"), _truncated_normal),
+    "Uniform": (("low", "high"), lambda stats, low, high: stats.uniform(low, high - low)),
 }
-CONJUGATE = ("Beta", "Gamma", "InverseGamma", "Normal")
+_OF_ANY_SIGN = ("loc", "low", "high")
+"""What need not be above 0."""
 NAMES = tuple(name for name in _NAMED if name not in CONJUGATE)
 """What has no conjugate prior of its own name."""
 
@@ -109,15 +86,16 @@ def parse_density(text: str) -> Density:
     from scipy import stats  # noqa: PLC0415 - slow to import
 
     name, arguments, keywords = parse_call(text, known=tuple(_NAMED))
-    names, positive, distribution = _NAMED[name]
+    names, distribution = _NAMED[name]
     given: dict[str, Any] = dict(zip(names, arguments, strict=False)) | keywords
     if len(given) != len(arguments) + len(keywords) or set(given) != set(names):
         message = f"prior {text!r}: {name} takes exactly ({', '.join(names)})"
         raise PriorError(message)
     for key, value in given.items():
         is_number = isinstance(value, int | float) and math.isfinite(value)
-        if not is_number or (key in positive and value <= 0.0):
-            rule = "a finite number above 0" if key in positive else "a finite number"
+        positive = key not in _OF_ANY_SIGN
+        if not is_number or (positive and value <= 0.0):
+            rule = "a finite number above 0" if positive else "a finite number"
             message = f"{name}: {key} must be {rule}, not {value!r}"
             raise PriorError(message)
     if "low" in given and not given["low"] < given["high"]:
@@ -138,14 +116,10 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     PriorError
         Where the text is none of them.
     """
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        call = None
-    name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+    name, call = called_name(text)
     if name in NAMES:
         return parse_density(text)
-    known_names = {*CONJUGATE_NAMES, *NAMES, "Independent", "Mixture"}
+    known_names = {*CONJUGATE, *NAMES, "Independent", "Mixture"}
     if name and name not in known_names:
         message = (
             f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))} with its "
@@ -153,7 +127,7 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
             "them in Python"
         )
         raise PriorError(message)
-    if not isinstance(call, ast.Call) or name != "Independent":
+    if call is None or name != "Independent":
         return parse_prior(text)
     parts = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
     known = {"mean", "variance", "sd"}

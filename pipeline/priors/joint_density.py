@@ -13,7 +13,7 @@ from suffice.pipeline.priors.density import Density, called, ends_of, prior_erro
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.priors.density import ScipyDistribution
     from suffice.typing import Floats
 

@@ -13,13 +13,16 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import Prior, parse_number, parse_prior
 from suffice.pipeline.priors.by_name import NAMES, parse_one_component
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
+from suffice.pipeline.priors.parsing import called_name, parse_number, parse_prior
+
+if TYPE_CHECKING:
+    from suffice.pipeline.distributions.prior import Prior
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -79,12 +82,8 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
     PriorError
         Where the text is neither.
     """
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        call = None
-    is_mixture = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Mixture"
-    if not isinstance(call, ast.Call) or not is_mixture:
+    name, call = called_name(text)
+    if call is None or name != "Mixture":
         return parse_one_component(text)
     parts: list[float | Prior] = []
     for node in call.args:

@@ -14,18 +14,14 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.pipeline.calibration.calibrate import calibrate
     from suffice.pipeline.calibration.result import Calibration
-    from suffice.pipeline.distributions.conjugate_priors import (
-        Beta,
-        Dirichlet,
-        Gamma,
-        InverseGamma,
-        Normal,
-        NormalInverseGamma,
-    )
-    from suffice.pipeline.distributions.multivariate_priors import (
-        NormalInverseGammaRegression,
-        NormalInverseWishart,
-    )
+    from suffice.pipeline.distributions.beta import Beta
+    from suffice.pipeline.distributions.dirichlet import Dirichlet
+    from suffice.pipeline.distributions.gamma import Gamma
+    from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+    from suffice.pipeline.distributions.normal import Normal
+    from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+    from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+    from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
     from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.pooling.comparison import compare
     from suffice.pipeline.pooling.pool import pool
@@ -96,14 +92,20 @@ _HOMES = {
     "release": ("suffice.releasing", "run_release"),
     "smallest_epsilon": ("suffice.pipeline.planning.smallest_epsilon", "smallest_epsilon"),
     "open_release": ("suffice.storage.releases.release_store", "open_release"),
-    **{
-        prior: ("suffice.pipeline.distributions.conjugate_priors", prior)
-        for prior in ("Beta", "Dirichlet", "Gamma", "InverseGamma", "Normal", "NormalInverseGamma")
-    },
-    **{
-        prior: ("suffice.pipeline.distributions.multivariate_priors", prior)
-        for prior in ("NormalInverseGammaRegression", "NormalInverseWishart")
-    },
+    "Beta": ("suffice.pipeline.distributions.beta", "Beta"),
+    "Dirichlet": ("suffice.pipeline.distributions.dirichlet", "Dirichlet"),
+    "Gamma": ("suffice.pipeline.distributions.gamma", "Gamma"),
+    "InverseGamma": ("suffice.pipeline.distributions.inverse_gamma", "InverseGamma"),
+    "Normal": ("suffice.pipeline.distributions.normal", "Normal"),
+    "NormalInverseGamma": ("suffice.pipeline.distributions.normal_inverse_gamma", "NormalInverseGamma"),
+    "NormalInverseGammaRegression": (
+        "suffice.pipeline.distributions.normal_inverse_gamma_regression",
+        "NormalInverseGammaRegression",
+    ),
+    "NormalInverseWishart": (
+        "suffice.pipeline.distributions.normal_inverse_wishart",
+        "NormalInverseWishart",
+    ),
     **{prior: ("suffice.pipeline.priors.record_count", prior) for prior in ("Reciprocal", "Uniform")},
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.families import FAMILIES as FAMILIES_BY_NAME
 from suffice.pipeline.pooling.pool import observed_again, pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior

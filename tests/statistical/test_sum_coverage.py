@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal, Prior
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.typing import Floats
 
     Draw: TypeAlias = Callable[[Floats, Floats, np.random.Generator], NDArray[np.float64 | np.int64]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from suffice.pipeline.distributions.multivariate_priors import NormalInverseWishart
+from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.spec.plan import compile_plan

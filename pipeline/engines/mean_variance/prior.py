@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
 from suffice.pipeline.distributions.line import Line
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.mean_variance.panels import (
     PANELS,
     Panels,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.dirichlet_draws import sample_dirichlet
+from suffice.pipeline.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.engines.multinomial import sampling
 from suffice.pipeline.engines.multinomial.block_draws import count_sampler
 from suffice.pipeline.engines.multinomial.convolution import MAX_GRID, CountSums

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
 from suffice.pipeline.distributions.moment_projection import Moments, estimate
-from suffice.pipeline.distributions.multivariate import (
-    NormalInverseWishartDistribution,
-    RegressionDistribution,
-)
+from suffice.pipeline.distributions.normal_inverse_gamma_regression import RegressionDistribution
+from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishartDistribution
 from suffice.pipeline.distributions.scaling import Scaling
 from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.engines.multivariate.hmc import effective_draws, sample_until_settled, split_r_hat
@@ -27,14 +25,12 @@ from suffice.pipeline.statistics.moment_columns import is_linear, least_rows, mo
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.multivariate_priors import (
-        NormalInverseGammaRegression,
-        NormalInverseWishart,
-    )
+    from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+    from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
     from suffice.pipeline.engines.multivariate.evidence import Evidence
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -50,74 +46,9 @@ _CHAINS, _CHAINS_OF_MANY = 64, 16
 """Chains of a cell: where cells are few, more chains cost little."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatentMomentsDistribution:
-    """A mixture of conjugate distributions over latent moments that MCMC drew.
-
-    Means and standard deviations are those of the mixture; draws take a latent state and draw from its
-    distribution.
-
-    Attributes
-    ----------
-    distribution : ConjugateDistribution
-        Over all states and cells, the states of a cell ``n_cells`` apart.
-    n_states, n_cells : int
-    diagnostics : dict of str to int, float or str
-        What the chains were, the largest R-hat, and the fewest effective draws over parameters and cells.
-    """
-
-    distribution: ConjugateDistribution
-    n_states: int
-    n_cells: int
-    diagnostics: Mapping[str, Any]
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return self.distribution.parameters
-
-    @property
-    def components(self) -> Mapping[str, tuple[str, ...]]:
-        """What each parameter is of."""
-        return self.distribution.components
-
-    def mean(self, parameter: str) -> Floats:
-        """Means."""
-        average: Floats = self._by_state(self.distribution.mean(parameter)).mean(axis=0)
-        return average
-
-    def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
-        means, sds = (
-            self._by_state(self.distribution.mean(parameter)),
-            self._by_state(self.distribution.sd(parameter)),
-        )
-        sd: Floats = np.sqrt(np.mean(sds**2, axis=0) + means.var(axis=0))
-        return sd
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Marginal quantiles of draws."""
-        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
-
-    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Joint draws; no latent state comes back before all have been taken."""
-        rounds = [rng.permutation(self.n_states) for _ in range(-(-draws // self.n_states))]
-        chosen = np.concatenate(rounds)[:draws]
-        parts: dict[str, list[Floats]] = {parameter: [] for parameter in self.parameters}
-        for start in range(0, draws, self.n_states):
-            states = chosen[start : start + self.n_states]
-            taken = np.arange(self.n_cells) + states[:, None] * self.n_cells
-            for parameter, drawn in self.distribution.at(taken.ravel()).sample(1, rng).items():
-                parts[parameter].append(drawn[0].reshape(len(states), self.n_cells, *drawn.shape[2:]))
-        return {parameter: np.concatenate(drawn) for parameter, drawn in parts.items()}
-
-    def _by_state(self, values: Floats) -> Floats:
-        return values.reshape(self.n_states, self.n_cells, *values.shape[1:])
-
-
 def normal_posterior(
     statistics: Sequence[NoisyStatistic], prior: NormalInverseWishart, n_priors: Sequence[NPrior]
-) -> LatentMomentsDistribution:
+) -> ConjugateMixture:
     """Return the posterior of means, variances and covariances given noisy moments of some data sets.
 
     Raises
@@ -144,7 +75,7 @@ def regression_posterior(
     prior: NormalInverseGammaRegression,
     n_priors: Sequence[NPrior],
     predictors: NormalInverseWishart,
-) -> LatentMomentsDistribution:
+) -> ConjugateMixture:
     """Return the posterior of a regression given noisy moments; the rows' predictors are modelled as normal.
 
     Parameters
@@ -207,7 +138,7 @@ def _posterior(
     n_priors: Sequence[NPrior],
     prior: str,
     update: Callable[[Moments], ConjugateDistribution],
-) -> LatentMomentsDistribution:
+) -> ConjugateMixture:
     sums = [estimate(statistic) for statistic in statistics]
     size, n_cells = sums[0].total.shape[1], len(sums[0].n)
     target = SharedTarget(
@@ -241,8 +172,8 @@ def _posterior(
     drawn = distribution.sample(1, rng)
     each = [values[0].reshape(iterations, n_chains, n_cells, -1) for values in drawn.values()]
     parameters = np.concatenate(each, axis=3)
-    return LatentMomentsDistribution(
-        distribution=distribution,
+    return ConjugateMixture(
+        conditional=distribution,
         n_states=iterations * n_chains,
         n_cells=n_cells,
         diagnostics={
@@ -252,6 +183,7 @@ def _posterior(
             "largest_r_hat": round(float(split_r_hat(parameters).max()), 4),
             "fewest_effective_draws": math.floor(effective_draws(parameters).min()),
         },
+        in_turn=True,
     )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
+from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.engines.multinomial.class_counts import ClassObservation, StarCounts, star_posterior
 from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
@@ -29,10 +29,10 @@ from suffice.pipeline.engines.network.posterior import NoisyTables, network_post
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.distributions.dirichlet_blocks import Piece
+    from suffice.pipeline.distributions.piecewise import Piece
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.statistics.count_table import CountTable
-    from suffice.typing import Floats, Rows
+    from suffice.typing import Floats
 
 
 MOST_ENTRIES = 128
@@ -79,7 +79,7 @@ def network_distribution(
 
 def joint_pieces(
     released: Sequence[CountTable], data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]
-) -> list[tuple[Piece, Rows, Rows]]:
+) -> list[Piece]:
     """Return posteriors of parts that are taken together, given data sets that share the probabilities.
 
     Each is a posterior, which of its entries are taken, and where these stand.
@@ -94,7 +94,7 @@ def joint_pieces(
         counts, scale = each.observations[0]
         known_n = float(low) if low == high else None
         projected.append(project_tables(released, counts, known_n=known_n, scale=scale))
-    pieces: list[tuple[Piece, Rows, Rows]] = []
+    pieces: list[Piece] = []
     for part in joint:
         own = np.concatenate([np.arange(starts[position], starts[position + 1]) for position in part])
         drawn = network_posterior(
@@ -103,13 +103,13 @@ def joint_pieces(
             [possible[:, own] for possible in projected],
             [concentrations[position] for position in part],
         )
-        pieces.append((drawn, np.arange(len(own)), own))
+        pieces.append((Probabilities(drawn), np.arange(len(own)), own))
     return pieces
 
 
 def family_pieces(
     released: Sequence[CountTable], noisy: NoisyTables, concentrations: Sequence[Floats]
-) -> list[tuple[Piece, Rows, Rows]]:
+) -> list[Piece]:
     """Return posteriors of the other families of nodes, one by one, as ``joint_pieces`` does."""
     return [
         _family_piece(released, noisy, concentrations, root, nodes)
@@ -168,7 +168,7 @@ def _family_piece(
     concentrations: Sequence[Floats],
     root: int | None,
     nodes: Sequence[int],
-) -> tuple[Piece, Rows, Rows]:
+) -> Piece:
     """Return the posterior of one family, which of its entries are taken, and where these stand."""
     starts = np.cumsum([0, *(table.size for table in released)])
     if root is not None and not nodes:
@@ -182,7 +182,7 @@ def _family_piece(
             further=tuple((observation[root], own_scale) for observation, own_scale in further),
         )
         everything = np.arange(released[root].size)
-        return count_posterior(alone), everything, starts[root] + everything
+        return Probabilities(count_posterior(alone)), everything, starts[root] + everything
     names = [variable.name for variable in released[nodes[0]].variables[:-1]]
     positions = [
         np.arange(table.size).reshape(1, *table.shape) + start
@@ -214,7 +214,7 @@ def _family_piece(
     own = [] if root is None else [starts[root] + np.arange(n_classes)]
     of_nodes = [by_class(released[node], positions[node], names).ravel() for node in nodes]
     taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
-    return posterior, taken, np.concatenate([*own, *of_nodes])
+    return Probabilities(posterior), taken, np.concatenate([*own, *of_nodes])
 
 
 def families(released: Sequence[CountTable]) -> list[tuple[int | None, list[int]]]:

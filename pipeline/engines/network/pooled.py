@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
+from suffice.pipeline.distributions.piecewise import PiecewiseTables
 from suffice.pipeline.engines.network.decomposition import family_pieces, joint_pieces, not_reconciled
 from suffice.pipeline.engines.network.posterior import generator_of
 from suffice.pipeline.engines.pooled.importance_sampling import products
-from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution, TableFactor
+from suffice.pipeline.engines.pooled.multinomial import table_factors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def pooled_network_distribution(
     released: Sequence[CountTable], data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]
-) -> PooledTablesDistribution:
+) -> PiecewiseTables:
     """Return the posterior of probabilities that data sets share, in the order of the tables' entries.
 
     Parameters
@@ -42,25 +42,19 @@ def pooled_network_distribution(
     UsageError
         Where the data hardly agree on the probabilities of a family of nodes that is taken by itself.
     """
-    pieces: list[tuple[Any, Rows]] = [
-        (PiecewiseTables(pieces=((drawn, taken, taken),)), positions)
-        for drawn, taken, positions in joint_pieces(released, data_sets, concentrations)
-    ]
+    pieces = joint_pieces(released, data_sets, concentrations)
     cells = len(data_sets[0].observations[0][0][0])
     alone = family_pieces(released, data_sets[0].take(slice(1)), concentrations)
     if alone:
 
         def factors(rows: Rows) -> list[tuple[Any, ...]]:
             found = [family_pieces(released, each.take(rows), concentrations) for each in data_sets]
-            return [
-                tuple(TableFactor(piece, taken) for piece, taken, _ in own)
-                for own in zip(*found, strict=True)
-            ]
+            return list(zip(*map(table_factors, found), strict=True))
 
         width = sum(table.size for table in released)
         distributions = products(factors, cells, width, generator_of(data_sets, concentrations))
         pieces += [
-            (distribution, positions)
+            (distribution, slice(None), positions)
             for distribution, (_, _, positions) in zip(distributions, alone, strict=True)
         ]
-    return PooledTablesDistribution(pieces=tuple(pieces), apart=not_reconciled(released))
+    return PiecewiseTables(pieces=tuple(pieces), apart=not_reconciled(released))

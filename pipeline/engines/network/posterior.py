@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.distributions.conjugate_mixture import states_in_turn
 from suffice.pipeline.distributions.dirichlet_blocks import block_starts, block_totals, sample_blocks
 from suffice.pipeline.engines.multivariate.hmc import effective_draws, split_r_hat
 from suffice.pipeline.engines.network.chains import Chains
@@ -72,8 +73,7 @@ class NetworkPosterior:
 
     def sample(self, draws: int, rng: np.random.Generator) -> Floats:
         """Draws, (draws, n_cells, n_entries); no latent state comes back before all have been taken."""
-        rounds = [rng.permutation(len(self.counts)) for _ in range(-(-draws // len(self.counts)))]
-        chosen = self.counts[np.concatenate(rounds)[:draws]]
+        chosen = self.counts[states_in_turn(len(self.counts), draws, rng)]
         return sample_blocks(self.concentration + chosen, self.starts, rng)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.distributions.conjugate import NormalInverseGammaDistribution
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

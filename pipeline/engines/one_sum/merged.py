@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from suffice.pipeline.distributions.one_parameter import coordinate_of, widened
 from suffice.pipeline.distributions.quantiles import find_quantile
-from suffice.pipeline.engines.one_sum.coordinates import coordinate_of, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.one_sum.nodes import Nodes
     from suffice.typing import Cells, Floats
 
@@ -144,7 +144,7 @@ class Components:
         cells: int,
     ) -> Floats:
         """Averages (n_cells,) of a function on the line, by Gauss-Hermite quadrature in each component."""
-        coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
+        coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
         nodes = _HERMITE_NODES[:, None]
         point = coordinate.centre + coordinate.width * nodes
         # What is nearly normal becomes exactly what it is, and has a mass of 1.
@@ -177,7 +177,7 @@ class Components:
         guesses: Sequence[tuple[Floats, Floats]] | None = None,
     ) -> list[Floats]:
         """Quantiles on the line, (n_cells,) by level; guesses are those of ``find_quantile``."""
-        coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
+        coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
         first = np.searchsorted(self.cell, np.arange(cells))
         low = np.minimum.reduceat(coordinate.centre - _REACH * coordinate.width, first)
         high = np.maximum.reduceat(coordinate.centre + _REACH * coordinate.width, first)
@@ -189,7 +189,7 @@ class Components:
             """The distribution functions of some cells."""
             some = self if len(chosen) == cells else self.take(chosen)
             own, weight = some.cell, some.weight
-            cdf = coordinate_of(widened(update(some.n, some.total), some.scatter)).cdf
+            cdf = widened(update(some.n, some.total), some.scatter).coordinate().cdf
             start = np.searchsorted(own, np.arange(len(chosen)))
             return lambda point: np.add.reduceat(weight * cdf(point[own]), start)
 
@@ -204,7 +204,7 @@ class Components:
         """How far quantiles at these positions move while the level's normal deviate moves by 1."""
         from scipy.special import ndtri  # noqa: PLC0415 - slow to import
 
-        coordinate = coordinate_of(widened(update(self.n, self.total), self.scatter))
+        coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
         log_density = coordinate.log_density(point[self.cell])
         density = np.bincount(self.cell, self.weight * np.exp(log_density), len(point))
         normal = np.exp(-0.5 * ndtri(level) ** 2) / np.sqrt(2.0 * np.pi)

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.pipeline.distributions.adaptive_blocks import SLICE
-from suffice.pipeline.distributions.conjugate import DirichletDistribution, GammaDistribution
-from suffice.pipeline.distributions.scalar import InverseGammaDistribution, NormalDistribution
-from suffice.pipeline.engines.one_sum.coordinates import coordinate_of
+from suffice.pipeline.distributions.beta import BetaDistribution
+from suffice.pipeline.distributions.gamma import GammaDistribution
+from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.distributions.normal import NormalDistribution
+from suffice.pipeline.distributions.one_parameter import coordinate_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.typing import Floats
 
 
@@ -83,8 +85,8 @@ def _numbers(distribution: Distribution, at: Floats) -> Floats:
         return np.stack([distribution.concentration, distribution.rate * np.exp(at)])
     if isinstance(distribution, InverseGammaDistribution):
         return np.stack([distribution.concentration, distribution.scale * np.exp(-at)])
-    if isinstance(distribution, DirichletDistribution):
-        return distribution.concentration.T[::-1]
+    if isinstance(distribution, BetaDistribution):
+        return np.stack([distribution.concentration1, distribution.concentration0])
     raise TypeError(type(distribution).__name__)
 
 

@@ -16,8 +16,7 @@ from suffice.pipeline.engines.one_sum.sampling import tiles_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.distributions.conjugate import Distribution
-    from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
+    from suffice.pipeline.distributions.distribution import ConjugateDistribution, Distribution
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.typing import Cells, Floats
 

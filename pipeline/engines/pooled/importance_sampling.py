@@ -9,8 +9,8 @@ With R disjoint data sets and independent draws :math:`\eta_r` of each mixture,
     w = \frac{Z(\eta)\, Z(\eta_0)^{R - 1}}{Z(\eta_1) \cdots Z(\eta_R)}, \quad
     \eta = \sum_r \eta_r - (R - 1) \eta_0,
 
-with Z of ``conjugate``: the weight is the evidence that the latent statistics come from one parameter. Data
-sets are merged two at a time, in a balanced tree, so that the weights are even; each draw of one meets
+with Z of ``distribution``: the weight is the evidence that the latent statistics come from one parameter.
+Data sets are merged two at a time, in a balanced tree, so that the weights are even; each draw of one meets
 ``PARTNERS`` of the other. This is importance sampling, exact as the number of draws grows, and free of
 Markov chains; how many of the draws count is stated.
 
@@ -21,25 +21,19 @@ Lindsten et al. Divide-and-conquer with sequential Monte Carlo. JCGS 26, 2017.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.distributions.natural_parameters import (
-    ConjugateDistribution,
-    log_normaliser,
-    natural,
-    with_natural,
-)
+from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import MixtureOfConjugates
+    from suffice.pipeline.distributions.distribution import ConjugateDistribution, MixtureOfConjugates
     from suffice.typing import Floats, Rows
 
 
@@ -56,106 +50,9 @@ NUMBERS = 1024
 """Components of all cells that are multiplied at a time, for the same reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PooledDistribution:
-    """An equally weighted mixture of conjugate distributions in every cell; made by ``product``.
-
-    Attributes
-    ----------
-    conditional : ConjugateDistribution
-        Of every draw of the latent statistics, draw by draw and then cell by cell.
-    n_particles : int
-        Draws a cell.
-    effective : ndarray of shape (n_cells,), float64
-        The least effective number of draws of any merge; at most ``n_particles``.
-    """
-
-    conditional: ConjugateDistribution
-    n_particles: int
-    effective: Floats
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return self.conditional.parameters
-
-    @property
-    def diagnostics(self) -> dict[str, Any]:
-        """What the numbers rest on: the sampler, draws a cell, how many of them count in the worst cell."""
-        fewest = float(np.min(self.effective))
-        return {"sampler": "importance", "draws": self.n_particles, "fewest_effective_draws": fewest}
-
-    def mean(self, parameter: str) -> Floats:
-        """Means, averaged over the conditional distributions' own."""
-        mean: Floats = np.mean(self._by_particle(self.conditional.mean(parameter)), axis=0)
-        return mean
-
-    def sd(self, parameter: str) -> Floats:
-        """Standard deviations, from the conditional distributions' own."""
-        within = self._by_particle(self.conditional.sd(parameter)) ** 2
-        between = np.var(self._by_particle(self.conditional.mean(parameter)), axis=0)
-        sd: Floats = np.sqrt(np.mean(within, axis=0) + between)
-        return sd
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Marginal quantiles of draws."""
-        return np.moveaxis(np.quantile(self.sample(draws, rng)[parameter], q, axis=0), 0, -1)
-
-    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Joint draws: a conditional distribution at random, then the parameters by it."""
-        eta = self._by_particle(natural(self.conditional))
-        cells = eta.shape[1]
-        chosen = rng.integers(0, self.n_particles, (draws, cells))
-        drawn = with_natural(self.conditional, eta[chosen, np.arange(cells)].reshape(draws * cells, -1))
-        return {
-            name: values[0].reshape(draws, cells, *values.shape[2:])
-            for name, values in drawn.sample(1, rng).items()
-        }
-
-    def _by_particle(self, values: Floats) -> Floats:
-        return values.reshape(self.n_particles, -1, *values.shape[1:])
-
-
-def with_cells(
-    distribution: PooledDistribution, cells: Sequence[int], others: Sequence[PooledDistribution]
-) -> PooledDistribution:
-    """Return the distribution with some cells replaced by distributions of one cell each."""
-    eta = (
-        natural(distribution.conditional)
-        .reshape(distribution.n_particles, len(distribution.effective), -1)
-        .copy()
-    )
-    effective = distribution.effective.copy()
-    for cell, other in zip(cells, others, strict=True):
-        eta[:, cell] = natural(other.conditional)
-        effective[cell] = other.effective[0]
-    conditional = with_natural(distribution.conditional, eta.reshape(-1, eta.shape[-1]))
-    return PooledDistribution(
-        conditional=conditional, n_particles=distribution.n_particles, effective=effective
-    )
-
-
-def joined(distributions: Sequence[PooledDistribution]) -> PooledDistribution:
-    """Return the distribution of the cells of all distributions, in order."""
-    eta = np.concatenate(
-        [
-            natural(distribution.conditional).reshape(
-                distribution.n_particles, len(distribution.effective), -1
-            )
-            for distribution in distributions
-        ],
-        axis=1,
-    )
-    return PooledDistribution(
-        conditional=with_natural(distributions[0].conditional, eta.reshape(-1, eta.shape[-1])),
-        n_particles=distributions[0].n_particles,
-        effective=np.concatenate([distribution.effective for distribution in distributions]),
-    )
-
-
 def product(
     distributions: Sequence[MixtureOfConjugates], rng: np.random.Generator, particles: int = PARTICLES
-) -> PooledDistribution:
+) -> ConjugateMixture:
     """Multiply posteriors, of the same cells and under one prior, of parameters that they share.
 
     Parameters
@@ -168,36 +65,7 @@ def product(
         Draws a cell.
     """
     like = distributions[0].prior_distribution()
-    eta, effective = _tree(distributions, like, particles, rng)
-    return PooledDistribution(
-        conditional=with_natural(like, eta.reshape(-1, eta.shape[-1])),
-        n_particles=particles,
-        effective=effective,
-    )
-
-
-def product_of_cell(
-    distributions: Sequence[MixtureOfConjugates], rng: np.random.Generator, particles: int = PARTICLES
-) -> PooledDistribution:
-    """Multiply posteriors of a single cell in which few draws agree: with ``MORE`` of them, then thinned.
-
-    Raises
-    ------
-    UsageError
-        Where so few draws count even so that the result would rest on chance.
-    """
-    like = distributions[0].prior_distribution()
-    eta, effective = _tree(distributions, like, MORE * particles, rng)
-    if float(np.min(effective)) < FEWEST_EFFECTIVE:
-        message = (
-            f"of {MORE * particles} draws only {np.min(effective):.0f} count in some cell: the pooled data "
-            "hardly agree on one parameter, or say too little of it: give a stronger prior, or keep cells "
-            "with where"
-        )
-        raise UsageError(message)
-    conditional = with_natural(like, eta[:particles].reshape(-1, eta.shape[-1]))
-    effective = np.minimum(effective, float(particles))
-    return PooledDistribution(conditional=conditional, n_particles=particles, effective=effective)
+    return _mixture(like, *_tree(distributions, like, particles, rng))
 
 
 def products(
@@ -205,8 +73,10 @@ def products(
     cells: int,
     width: int,
     rng: np.random.Generator,
-) -> list[PooledDistribution]:
+) -> list[ConjugateMixture]:
     """Multiply posteriors of independent groups of parameters, over many cells.
+
+    Where few draws agree in a cell, it has ``MORE`` of them, then thinned.
 
     Parameters
     ----------
@@ -220,19 +90,55 @@ def products(
     Raises
     ------
     UsageError
-        As ``product_of_cell``.
+        Where so few draws count even so that the result would rest on chance.
     """
     step = min(CELLS, max(1, NUMBERS // width))
-    distributions: list[list[PooledDistribution]] = []
+    found: list[list[tuple[ConjugateDistribution, Floats, Floats]]] = []
     for start in range(0, cells, step):
         rows = np.arange(start, min(start + step, cells))
-        distributions.append([])
+        found.append([])
         for position, own in enumerate(factors(rows)):
-            part = product(own, rng)
-            poor = np.flatnonzero(part.effective < ENOUGH_EFFECTIVE).tolist()
-            further = [product_of_cell(factors(rows[[cell]])[position], rng) for cell in poor]
-            distributions[-1].append(with_cells(part, poor, further))
-    return [joined(own) for own in zip(*distributions, strict=True)]
+            like = own[0].prior_distribution()
+            eta, effective = _tree(own, like, PARTICLES, rng)
+            for cell in np.flatnonzero(effective < ENOUGH_EFFECTIVE).tolist():
+                alone = _of_cell(factors(rows[[cell]])[position], rng)
+                eta[:, [cell]], effective[[cell]] = alone
+            found[-1].append((like, eta, effective))
+    joined = []
+    for group in zip(*found, strict=True):
+        likes, etas, counts = zip(*group, strict=True)
+        joined.append(_mixture(likes[0], np.concatenate(etas, axis=1), np.concatenate(counts)))
+    return joined
+
+
+def _of_cell(distributions: Sequence[MixtureOfConjugates], rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Multiply posteriors of a single cell in which few draws agree: as ``_tree``."""
+    like = distributions[0].prior_distribution()
+    eta, effective = _tree(distributions, like, MORE * PARTICLES, rng)
+    if float(np.min(effective)) < FEWEST_EFFECTIVE:
+        message = (
+            f"of {MORE * PARTICLES} draws only {np.min(effective):.0f} count in some cell: the pooled data "
+            "hardly agree on one parameter, or say too little of it: give a stronger prior, or keep cells "
+            "with where"
+        )
+        raise UsageError(message)
+    return eta[:PARTICLES], np.minimum(effective, float(PARTICLES))
+
+
+def _mixture(like: ConjugateDistribution, eta: Floats, effective: Floats) -> ConjugateMixture:
+    """Return the mixture with these natural parameters (n_particles, n_cells, n_natural)."""
+    particles, cells, size = eta.shape
+    return ConjugateMixture(
+        conditional=like.from_natural(eta.reshape(-1, size)),
+        n_states=particles,
+        n_cells=cells,
+        diagnostics={
+            "sampler": "importance",
+            "draws": particles,
+            "fewest_effective_draws": float(np.min(effective)),
+        },
+        in_turn=False,
+    )
 
 
 def _tree(
@@ -242,7 +148,7 @@ def _tree(
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     """Merge data sets two by two: natural parameters (n_particles, n_cells, n_natural), how many count."""
-    start = natural(like)[0]
+    start = like.natural()[0]
     level = [_draws(distribution, particles, rng) for distribution in distributions]
     effective = np.full(level[0].shape[1], float(particles))
     while len(level) > 1:
@@ -257,7 +163,7 @@ def _tree(
 
 def _draws(distribution: MixtureOfConjugates, particles: int, rng: np.random.Generator) -> Floats:
     """Natural parameters (n_particles, n_cells, n_natural) of independent draws."""
-    eta = natural(distribution.mixture(particles, rng))
+    eta = distribution.mixture(particles, rng).natural()
     return eta.reshape(particles, -1, eta.shape[-1])
 
 
@@ -288,7 +194,7 @@ def _merge(
 
 
 def _log_z(like: ConjugateDistribution, eta: Floats) -> Floats:
-    return log_normaliser(with_natural(like, eta))
+    return like.from_natural(eta).log_normaliser()
 
 
 def _systematic(shares: Floats, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.declaration.fields import StatisticSpec
-    from suffice.pipeline.distributions.conjugate import Distribution
-    from suffice.pipeline.distributions.conjugate_priors import Prior
+    from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

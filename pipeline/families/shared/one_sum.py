@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from suffice.pipeline.declaration.fields import ColumnSpec, LatticeBits, Nulls, NullsField
+from suffice.pipeline.distributions.beta import BetaDistribution
+from suffice.pipeline.distributions.gamma import GammaDistribution
+from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser
@@ -27,8 +30,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.conjugate import Distribution
-    from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal
+    from suffice.pipeline.distributions.beta import Beta
+    from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.distributions.gamma import Gamma
+    from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+    from suffice.pipeline.distributions.normal import Normal
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums, Observation
     from suffice.pipeline.priors.record_count import NPrior
@@ -304,10 +310,9 @@ def success_log_likelihood(probability: Floats, successes: Floats, failures: Flo
 
 def beta_distribution(prior: Beta, successes: Floats, failures: Floats) -> Distribution:
     """Return the distribution of a probability after these, possibly fractional, successes and failures."""
-    from suffice.pipeline.distributions.conjugate import DirichletDistribution  # noqa: PLC0415 - consumers only
-
-    concentration = np.stack([prior.concentration0 + failures, prior.concentration1 + successes]).T
-    return DirichletDistribution(concentration=concentration, shown=1)
+    return BetaDistribution(
+        concentration1=prior.concentration1 + successes, concentration0=prior.concentration0 + failures
+    )
 
 
 def failures_before(successes: float, probability: Floats, rng: np.random.Generator) -> Floats:
@@ -318,8 +323,6 @@ def failures_before(successes: float, probability: Floats, rng: np.random.Genera
 
 def gamma_distribution(prior: Gamma, sums: OneSum, *, shape: float = 1.0, name: str = "rate") -> Distribution:
     r"""Return the distribution of a rate: :math:`\mathrm{Gamma}(a + k n, b + \text{total})`."""
-    from suffice.pipeline.distributions.conjugate import GammaDistribution  # noqa: PLC0415 - consumers only
-
     return GammaDistribution(
         concentration=prior.concentration + shape * sums.n, rate=prior.rate + sums.total, name=name
     )
@@ -334,8 +337,6 @@ def gamma_marginal(concentration: float, rate: float, *, shape: float = 1.0, sha
 
 def inverse_gamma_distribution(prior: InverseGamma, sums: OneSum, *, share: float, name: str) -> Distribution:
     r"""Return the distribution of a scale: :math:`\mathrm{InverseGamma}(a + w n, s + w \, \text{total})`."""
-    from suffice.pipeline.distributions.scalar import InverseGammaDistribution  # noqa: PLC0415 - consumers only
-
     return InverseGammaDistribution(
         concentration=prior.concentration + share * sums.n, scale=prior.scale + share * sums.total, name=name
     )

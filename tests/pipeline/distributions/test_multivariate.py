@@ -9,15 +9,14 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma, parse_prior
 from suffice.pipeline.distributions.moment_projection import estimate
-from suffice.pipeline.distributions.multivariate_priors import (
-    NormalInverseGammaRegression,
-    NormalInverseWishart,
-)
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.infer import default_prior, plug_in_posterior
 from suffice.pipeline.posterior.posterior import summarise
+from suffice.pipeline.priors.parsing import parse_prior
 from suffice.pipeline.spec.plan import compile_plan
 from support.several import ENTRIES, X, released, rows_of, spec_of
 

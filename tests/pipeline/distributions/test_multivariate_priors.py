@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import parse_prior
-from suffice.pipeline.distributions.multivariate_priors import (
-    NormalInverseGammaRegression,
-    NormalInverseWishart,
-)
+from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.posterior.infer import plug_in_posterior
+from suffice.pipeline.priors.parsing import parse_prior
 from support.several import ENTRIES, released, rows_of
 
 

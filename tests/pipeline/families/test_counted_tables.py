@@ -12,7 +12,7 @@ from scipy import stats
 
 from suffice.cli import output
 from suffice.errors import PriorError, SpecError
-from suffice.pipeline.distributions.conjugate_priors import Dirichlet
+from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.engines.network import decomposition
 from suffice.pipeline.families import FAMILIES, bayesian_network, naive_bayes
 from suffice.pipeline.posterior.infer import plug_in_posterior

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +13,11 @@ from scipy import stats
 from suffice.errors import SpecError
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.distributions.conjugate_priors import (
-    Beta,
-    Gamma,
-    InverseGamma,
-    Normal,
-    NormalInverseGamma,
-    Prior,
-)
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal import Normal
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.one_sum import OneSum, project
 from suffice.pipeline.posterior.infer import default_prior, plug_in_posterior, posterior_of
@@ -31,6 +28,7 @@ from support.noisy import noisy_statistic, statistic_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
@@ -286,7 +284,7 @@ def test_sums_are_made_possible_and_default_priors_are_public(family: str) -> No
     prior = default_prior(statistic)
     expected = CASES[family].default
     assert type(prior) is type(expected)
-    for name in type(expected).__slots__:
+    for name in (field.name for field in fields(expected)):
         assert getattr(prior, name) == pytest.approx(getattr(expected, name), rel=1e-9)
     empty, given = plug_in_posterior(statistic), CASES[family].prior
     assert np.isfinite(empty.credible_interval(CASES[family].parameter)).all()

@@ -22,7 +22,7 @@ from suffice.pipeline.statistics.count_table import CountTable, Variable
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from suffice.pipeline.engines.pooled.multinomial import PooledTablesDistribution
+    from suffice.pipeline.distributions.piecewise import PiecewiseTables
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
@@ -61,7 +61,7 @@ def _short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posterior, "_LEAST_THIN", 1)
 
 
-def distribution(releases: list[Tables], noise: float = 1.0) -> PooledTablesDistribution:
+def distribution(releases: list[Tables], noise: float = 1.0) -> PiecewiseTables:
     """One cell, many times over, with so many times its noise believed."""
     data_sets = []
     for tables, scale, n_prior in releases:
@@ -110,7 +110,7 @@ def enumerated(releases: list[Tables]) -> Floats:
     return expected
 
 
-def distance(found: PooledTablesDistribution, expected: Floats) -> float:
+def distance(found: PiecewiseTables, expected: Floats) -> float:
     """The largest t statistic of means and mean squares over the repeated cells."""
     mean, sd = found.mean("probability"), found.sd("probability")
     moments = np.concatenate([mean, sd**2 + mean**2], axis=1)

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.engines.pooled.importance_sampling import PooledDistribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior
@@ -215,5 +215,5 @@ def test_priors_that_are_no_conjugate_ones_pool_as_well() -> None:
 def test_conjugate_priors_with_their_mass_at_an_end_fall_back_on_labelled_draws() -> None:
     parts = [noisy(BERNOULLI, [9, 3], "1"), noisy(BERNOULLI, [4, 8], "1")]
     posterior = joint(parts, "Beta(0.1, 0.1)")
-    assert isinstance(posterior.distribution, PooledDistribution)
+    assert isinstance(posterior.distribution, ConjugateMixture)
     assert posterior.diagnostics["sampler"] == "importance"

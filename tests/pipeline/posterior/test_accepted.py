@@ -9,7 +9,9 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import Beta, Dirichlet, Gamma
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.accepted import accepted_priors

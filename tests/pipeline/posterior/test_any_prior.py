@@ -11,7 +11,10 @@ from scipy import stats
 
 import suffice
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal, Prior
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
@@ -20,6 +23,7 @@ from support.noisy import noisy_statistic, statistic_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats

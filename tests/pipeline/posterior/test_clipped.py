@@ -11,7 +11,8 @@ from scipy import stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.calibration.calibrate import simulate
-from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior import clipped_cells
 from suffice.pipeline.posterior.clipped import clipped_distribution

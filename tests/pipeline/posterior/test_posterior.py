@@ -9,7 +9,10 @@ import pytest
 from scipy import stats
 
 from suffice.errors import MissingExtraError, PriorError, UsageError
-from suffice.pipeline.distributions.conjugate_priors import Beta, Dirichlet, Gamma, NormalInverseGamma
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import project as project_normal

@@ -12,24 +12,22 @@ from scipy.special import betaln, gammaln
 from scipy.stats import nbinom
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    InverseGamma,
-    Normal,
-    NormalInverseGamma,
-    Prior,
-    parse_prior,
-)
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal import Normal
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.matching import log_evidence as exact_evidence
 from suffice.pipeline.priors.mixtures import Mixture, parse_mixture
+from suffice.pipeline.priors.parsing import parse_prior
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 ENTRIES: dict[str, dict[str, Any]] = {
@@ -208,7 +206,7 @@ def log_evidence_of(prior: Prior, distribution: Any) -> float:
     position: Any = 2.0
     match prior:
         case Beta():
-            counts = [[prior.concentration0, prior.concentration1], distribution.concentration[0]]
+            counts = [[prior.concentration0, prior.concentration1], distribution.natural()[0]]
             distributions, position = [stats.dirichlet(count) for count in counts], np.array([0.6, 0.4])
         case Dirichlet():
             counts = [list(np.broadcast_to(prior.concentration, 3)), distribution.concentration[0]]

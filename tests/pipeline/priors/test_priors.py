@@ -9,22 +9,20 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    InverseGamma,
-    Normal,
-    NormalInverseGamma,
-    Prior,
-    parse_prior,
-)
+from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal import Normal
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.priors.mixtures import parse_mixture
+from suffice.pipeline.priors.parsing import parse_prior
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.storage.releases.release_store import open_release
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.pooling.release import Release
 
 PRIORS: list[Prior] = [

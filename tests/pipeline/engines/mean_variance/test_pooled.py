@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.mean_variance.distribution import MeanVarianceDistribution
-from suffice.pipeline.engines.pooled.importance_sampling import PooledDistribution
 from suffice.pipeline.families.normal import noisy_moments
 from suffice.pipeline.pooling.pool import MOST_BY_QUADRATURE, observed_again, pooled
 from suffice.pipeline.pooling.roll_up import roll_up
@@ -163,7 +163,7 @@ def test_cells_that_are_rolled_up_take_any_prior() -> None:
 def test_a_conjugate_prior_with_its_mass_at_an_end_is_sampled_and_says_so() -> None:
     parts = of_rows(AGREE, public=True)
     weak = joint(parts, NormalInverseGamma(0, 1e-4, 0.05, 0.05))
-    assert isinstance(weak.distribution, PooledDistribution)
+    assert isinstance(weak.distribution, ConjugateMixture)
     assert weak.diagnostics["sampler"] == "importance"
     assert joint(parts, CONJUGATE).diagnostics == {}
     # A mixture is not: what is wrong with it is said, and not what importance sampling does not take.

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform

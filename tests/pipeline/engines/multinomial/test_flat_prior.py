@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.distributions.dirichlet_draws import sample_dirichlet
+from suffice.pipeline.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.engines.multinomial.block_draws import guide_to, look_up
 from suffice.pipeline.engines.multinomial.flat_prior import Rule, TiltMixture, resolve
 from suffice.pipeline.engines.multinomial.flat_rows import truncated_geometric_moments

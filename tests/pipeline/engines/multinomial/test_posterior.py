@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.distributions.dirichlet_draws import sample_dirichlet
+from suffice.pipeline.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.engines.multinomial import convolution, posterior, sampling
 from suffice.pipeline.engines.multinomial.block_draws import count_sampler
 from suffice.pipeline.engines.multinomial.noise_weights import (

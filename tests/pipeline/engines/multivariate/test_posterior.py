@@ -10,10 +10,8 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.multivariate_priors import (
-    NormalInverseGammaRegression,
-    NormalInverseWishart,
-)
+from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior, posterior_of

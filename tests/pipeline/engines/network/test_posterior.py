@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
+from suffice.pipeline.distributions.piecewise import Probabilities
 from suffice.pipeline.engines.network import decomposition, posterior
 from suffice.pipeline.engines.network.chains import Chains
 from suffice.pipeline.engines.network.connected import junction_tree, parts
@@ -22,7 +23,7 @@ from suffice.pipeline.statistics.count_table import CountTable, Variable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.distributions.dirichlet_blocks import PiecewiseTables
+    from suffice.pipeline.distributions.piecewise import PiecewiseTables
     from suffice.typing import Floats, Rows
 
     Nodes: TypeAlias = dict[str, tuple[str, ...]]
@@ -243,12 +244,13 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
         scale=2.0,
         n_prior=Uniform(0, 4000),
     ).pieces
-    assert isinstance(piece, posterior.NetworkPosterior)
+    assert isinstance(piece, Probabilities)
+    assert isinstance(piece.posterior, posterior.NetworkPosterior)
     assert sweeps == [24, 48, 96]
     assert not judgements
     assert piece.diagnostics["largest_r_hat"] == 1.0
     # Of three tables each, 20 rows more or fewer cost 10 nats; a cell in another's place would be 180 off.
-    assert np.abs(piece.counts[..., :2].sum(axis=-1) - cells).max() < 20
+    assert np.abs(piece.posterior.counts[..., :2].sum(axis=-1) - cells).max() < 20
 
 
 @pytest.mark.timeout(1800)

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.distributions.conjugate import DirichletDistribution, GammaDistribution
-from suffice.pipeline.distributions.scalar import InverseGammaDistribution, NormalDistribution
-from suffice.pipeline.engines.one_sum.coordinates import coordinate_of
+from suffice.pipeline.distributions.beta import BetaDistribution
+from suffice.pipeline.distributions.gamma import GammaDistribution
+from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.distributions.normal import NormalDistribution
+from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.one_sum.mixture_ratio import MixtureRatio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.distributions.conjugate import Distribution
+    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.typing import Floats
 
 
@@ -24,7 +26,7 @@ def inverse_gamma(concentration: Floats, scale: Floats) -> Distribution:
 
 
 def beta(own: Floats, rest: Floats) -> Distribution:
-    return DirichletDistribution(concentration=np.stack([rest, own]).T, shown=1)
+    return BetaDistribution(concentration1=own, concentration0=rest)
 
 
 def normal(strength: Floats, sums: Floats) -> Distribution:
@@ -48,10 +50,10 @@ def test_ratios_are_those_of_the_densities(
     ratio = MixtureRatio.of(prior, distributions, log_weight)
     own = coordinate_of(distributions)
     middle, width = float(np.mean(own.centre)), float(np.max(own.width))
-    workspace = middle + width * np.linspace(-12.0, 12.0, 101)
-    parts = own.log_density(workspace[:, None]) + log_weight
-    expected = np.logaddexp.reduce(parts, axis=1) - coordinate_of(prior).log_density(workspace[:, None])[:, 0]
-    assert ratio(workspace) == pytest.approx(expected, abs=1e-6)
+    position = middle + width * np.linspace(-12.0, 12.0, 101)
+    parts = own.log_density(position[:, None]) + log_weight
+    expected = np.logaddexp.reduce(parts, axis=1) - coordinate_of(prior).log_density(position[:, None])[:, 0]
+    assert ratio(position) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("distribution", [gamma, inverse_gamma, beta, normal])

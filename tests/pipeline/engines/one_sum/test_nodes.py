@@ -12,9 +12,12 @@ import pytest
 from scipy import stats
 from scipy.special import betainc, betaln, gammainc, gammaln, logit
 
-from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal, Prior
+from suffice.pipeline.distributions.beta import Beta, beta_cdf
+from suffice.pipeline.distributions.gamma import Gamma, gamma_cdf
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal import Normal
+from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.one_sum import sampling
-from suffice.pipeline.engines.one_sum.coordinates import beta_cdf, coordinate_of, gamma_cdf
 from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.engines.one_sum.sampling import tiles_of
 from suffice.pipeline.posterior.infer import posterior_of
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats

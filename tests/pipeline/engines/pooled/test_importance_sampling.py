@@ -11,13 +11,11 @@ from scipy import stats
 from scipy.special import betainc, gammaln
 
 from suffice.errors import UsageError
-from suffice.pipeline.distributions.conjugate import (
-    DirichletDistribution,
-    GammaDistribution,
-    NormalInverseGammaDistribution,
-)
-from suffice.pipeline.distributions.natural_parameters import log_normaliser, natural, with_natural
-from suffice.pipeline.distributions.scalar import InverseGammaDistribution, NormalDistribution
+from suffice.pipeline.distributions.beta import BetaDistribution
+from suffice.pipeline.distributions.gamma import GammaDistribution
+from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.distributions.normal import NormalDistribution
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 from suffice.pipeline.engines.pooled.importance_sampling import FEWEST_EFFECTIVE, product
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
@@ -25,7 +23,7 @@ from suffice.pipeline.priors.record_count import NPrior, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.natural_parameters import ConjugateDistribution
+    from suffice.pipeline.distributions.distribution import ConjugateDistribution
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
@@ -131,8 +129,8 @@ def test_weights_left_out_are_found_out() -> None:
     mean, sd = exact.moments()
     rng = np.random.default_rng()
     distributions = distributions_of(parts, "Beta(1, 1)", n_prior)
-    eta = sum(natural(distribution.mixture(2**13, rng)) for distribution in distributions) - 1.0
-    naive = DirichletDistribution(concentration=np.asarray(eta), shown=1).mean("probability").mean()
+    eta = sum(distribution.mixture(2**13, rng).natural() for distribution in distributions) - 1.0
+    naive = distributions[0].prior_distribution().from_natural(np.asarray(eta)).mean("probability").mean()
     right = product(distributions, rng).mean("probability")[0]
     reach = FAR * np.sqrt(1 / 2000)
     assert abs(right - mean[1]) < reach * sd[1]
@@ -159,7 +157,7 @@ def test_many_cells_are_pooled_in_batches(monkeypatch: pytest.MonkeyPatch) -> No
 
 DISTRIBUTIONS: list[tuple[ConjugateDistribution, Any]] = [
     (
-        DirichletDistribution(concentration=np.array([[2.0, 3.5]]), shown=1),
+        BetaDistribution(concentration1=np.array([3.5]), concentration0=np.array([2.0])),
         lambda x: stats.beta(3.5, 2.0).logpdf(x),
     ),
     (
@@ -181,7 +179,7 @@ DISTRIBUTIONS: list[tuple[ConjugateDistribution, Any]] = [
 def sufficient(distribution: ConjugateDistribution, x: Floats) -> Floats:
     """T(theta) of the natural parameters, beside what does not depend on them."""
     match distribution:
-        case DirichletDistribution():
+        case BetaDistribution():
             return np.stack([np.log1p(-x), np.log(x)])
         case GammaDistribution():
             return np.stack([np.log(x), -x])
@@ -196,15 +194,13 @@ def test_normalisers_belong_to_their_natural_parameters(
     distribution: ConjugateDistribution, log_density: Any
 ) -> None:
     x = np.array([0.2, 0.5, 0.8])
-    eta = natural(distribution)
-    assert natural(with_natural(distribution, eta)) == pytest.approx(eta)
+    eta = distribution.natural()
+    assert distribution.from_natural(eta).natural() == pytest.approx(eta)
     # Moving along eta changes the log density by T(theta) times the step, less the change of log Z.
     for direction in np.eye(eta.shape[1]) * 1e-4:
-        up, down = with_natural(distribution, eta + direction), with_natural(distribution, eta - direction)
-        slope = (log_normaliser(up) - log_normaliser(down)) / 2e-4
-        grid = (
-            np.linspace(1e-9, 1 - 1e-9, 400_001) if isinstance(distribution, DirichletDistribution) else None
-        )
+        up, down = distribution.from_natural(eta + direction), distribution.from_natural(eta - direction)
+        slope = (up.log_normaliser() - down.log_normaliser()) / 2e-4
+        grid = np.linspace(1e-9, 1 - 1e-9, 400_001) if isinstance(distribution, BetaDistribution) else None
         if grid is None:
             grid = (
                 np.linspace(-3, 4, 700_001)
@@ -227,8 +223,8 @@ def test_a_normal_inverse_gamma_adds_up_like_its_update() -> None:
         for values in (first, second, first + second, np.zeros((1, 3)))
     ]
     assert all(isinstance(distribution, NormalInverseGammaDistribution) for distribution in distributions)
-    one, other, both, prior = (natural(distribution) for distribution in distributions)
+    one, other, both, prior = (distribution.natural() for distribution in distributions)
     assert one + other - prior == pytest.approx(both)
-    further = with_natural(distributions[2], both)
+    further = distributions[2].from_natural(both)
     assert further.mean("mean") == pytest.approx(distributions[2].mean("mean"))
     assert further.sd("variance") == pytest.approx(distributions[2].sd("variance"))

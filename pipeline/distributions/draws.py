@@ -1,0 +1,28 @@
+"""Distributions that answer by their draws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.typing import Floats
+
+
+class Draws(ABC):
+    """A distribution whose quantiles are those of its draws."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws."""
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles of draws."""
+        drawn = np.moveaxis(self.sample(draws, rng)[parameter], 0, -1)
+        return np.moveaxis(np.quantile(drawn, q, axis=-1, overwrite_input=True), 0, -1)
