@@ -46,7 +46,7 @@ def pooled_network_distribution(
         (PiecewiseTables(pieces=((drawn, taken, taken),)), positions)
         for drawn, taken, positions in joint_pieces(released, data_sets, concentrations)
     ]
-    cells = len(data_sets[0].observations[0][0][0])
+    cells = data_sets[0].tables[0].n_cells
     alone = family_pieces(released, data_sets[0].take(slice(1)), concentrations)
     if alone:
 
