@@ -79,7 +79,7 @@ class StarCounts:
 
     @property
     def scales(self) -> Floats:
-        """B of the noise of every release, (n_releases,)."""
+        """The scale b of the noise of every release, (n_releases,)."""
         return self.features[0].scale_by_release[:, 0]
 
     @property

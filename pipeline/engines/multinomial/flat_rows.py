@@ -48,7 +48,7 @@ class GeometricRows:
     @classmethod
     def of(cls, counts: NoisyCounts) -> Self:
         """Cut the rows of all cells at their kinks."""
-        values = np.ascontiguousarray(np.moveaxis(counts.totals.by_release, 1, 2))
+        values = np.moveaxis(counts.totals.by_release, 1, 2).copy()
         rates = counts.rates
         order = np.argsort(values, axis=2)
         kinks = np.maximum(np.floor(np.take_along_axis(values, order, axis=2)), -1.0)

@@ -153,13 +153,13 @@ class CountWeights:
             -_first_true(lambda count: reaches(-count), -self.n, -rightmost),
         )
 
-    def ends(self) -> Floats:
+    def kinks_within(self) -> Floats:
         """Counts (n_rows, n_kinks), ascending, at which the slope of the noise's distribution may jump."""
         return np.sort(np.clip(self.kinks, 0.0, self.n).T, axis=1)
 
     def blocks(self, low: Floats, high: Floats, step: Floats) -> Floats:
         """Edges (n_rows, n_blocks + 1) of blocks up to ``step`` long that tile low..high and end at kinks."""
-        kinks = self.ends()
+        kinks = self.kinks_within()
         anchor = np.where((kinks > low[:, None]) & (kinks <= high[:, None]), kinks, low[:, None])[:, 0]
         start = anchor - np.ceil((anchor - low) / step) * step
         number = int(np.max(np.ceil((high + 1.0 - start) / step)))
@@ -207,7 +207,7 @@ class CountWeights:
 
     def _peaks(self) -> Floats:
         """Counts among which every local maximum is, (n_rows, n_peaks)."""
-        ends = np.concatenate([np.zeros_like(self.n)[:, None], self.ends(), self.n[:, None]], axis=1)
+        ends = np.concatenate([np.zeros_like(self.n)[:, None], self.kinks_within(), self.n[:, None]], axis=1)
         if np.all(self.concentration == 1.0) and np.all(self.rest_concentration == 1.0):
             return ends
         low, high = self._concave_range()

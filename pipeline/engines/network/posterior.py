@@ -95,7 +95,7 @@ class NoisyTables:
 
     @property
     def scales(self) -> list[float]:
-        """B of the noise of every release, the release's own first."""
+        """The scale b of the noise of every release, in their order."""
         return [float(scale) for scale in self.tables[0].scale_by_release[:, 0]]
 
     def part(self, positions: Sequence[int]) -> NoisyTables:
