@@ -128,19 +128,11 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the posterior given the tables of each part: exact where that is one family, else by MCMC."""
     from suffice.pipeline.engines.network.decomposition import network_distribution  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.network.posterior import NoisyTables  # noqa: PLC0415
 
     released = statistic.plan.parameters.tables
-    return network_distribution(
-        released,
-        counted_tables.tables_of(statistic),
-        counted_tables.concentrations(prior, released),
-        scale=statistic.plan.scale,
-        n_prior=n_prior,
-        further=[
-            (counted_tables.tables_of(observation), observation.plan.scale)
-            for observation in statistic.further
-        ],
-    )
+    noisy = NoisyTables(tables=counted_tables.noisy_tables(statistic), n_prior=n_prior)
+    return network_distribution(released, noisy, counted_tables.concentrations(prior, released))
 
 
 def disjoint(
@@ -152,13 +144,7 @@ def disjoint(
 
     released = statistics[0].plan.parameters.tables
     data_sets = [
-        NoisyTables(
-            observations=tuple(
-                (counted_tables.tables_of(observation), observation.plan.scale)
-                for observation in (statistic, *statistic.further)
-            ),
-            n_prior=n_prior,
-        )
+        NoisyTables(tables=counted_tables.noisy_tables(statistic), n_prior=n_prior)
         for statistic, n_prior in zip(statistics, n_priors, strict=True)
     ]
     return pooled_network_distribution(released, data_sets, counted_tables.concentrations(prior, released))

@@ -17,6 +17,7 @@ from suffice.pipeline.declaration.domains import boolean_domain
 from suffice.pipeline.declaration.fields import ColumnSpec, Nulls, NullsField
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
 from suffice.pipeline.statistics.sensitivity import Design, minimal_sum
@@ -138,25 +139,17 @@ def latent(
 ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
     """Return the count of true, and that of false where it is released, as sums of one trial a record."""
     from suffice.pipeline.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums, Observation  # noqa: PLC0415
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415
 
-    is_minimal = statistic.plan.design is Design.MINIMAL
-    own, *further = (
-        Observation(first=counts[:, 1], second=None if is_minimal else counts[:, 0], scale=scale)
-        for counts, scale in map(_pairs, statistic.observations)
-    )
+    rows = [[0.0, 1.0]] if statistic.plan.design is Design.MINIMAL else [[1.0, -1.0], [0.0, 1.0]]
     sums = NoisySums(
-        first=own.first,
-        second=own.second,
-        reach=1.0,
+        totals=NoisyTotals.of(statistic, np.array(rows)),
         step=1.0,
         lower=0.0,
-        scale=own.scale,
         marginal=BetaBinomial(
             concentration1=prior.concentration1, concentration0=prior.concentration0, trials=1.0
         ),
         n_prior=n_prior,
-        further=tuple(further),
     )
 
     def update(n: Floats, true: Floats) -> Distribution:
@@ -172,14 +165,6 @@ def simulate(
 ) -> SimulatedSums:
     """Draw counts of false and true."""
     return code_counts(sizes, np.stack([1.0 - truth, truth], axis=1), rng)
-
-
-def _pairs(statistic: NoisyStatistic) -> tuple[Floats, float]:
-    """Noisy counts of false and true, (n_cells, 2), and their scale; false is 0 where it is not released."""
-    values = statistic.values.astype(np.float64)
-    if statistic.plan.design is Design.MINIMAL:
-        values = np.concatenate([np.zeros_like(values), values], axis=1)
-    return values, statistic.plan.scale
 
 
 FAMILY = Family(

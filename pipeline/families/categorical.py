@@ -17,6 +17,7 @@ from suffice.pipeline.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
 from suffice.pipeline.statistics.sensitivity import Design, minimal_counts
@@ -154,17 +155,8 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts  # noqa: PLC0415
     from suffice.pipeline.engines.multinomial.posterior import count_posterior  # noqa: PLC0415 - consumers only
 
-    first, *further = (
-        (observation.values.astype(np.float64), observation.plan.scale)
-        for observation in statistic.observations
-    )
     counts = NoisyCounts.of(
-        first[0],
-        observed=np.ones(len(statistic.plan.components), dtype=bool),
-        scale=first[1],
-        concentration=_concentration(statistic, prior),
-        n_prior=n_prior,
-        further=tuple(further),
+        NoisyTotals.of(statistic), concentration=_concentration(statistic, prior), n_prior=n_prior
     )
     return CountsDistribution(posterior=count_posterior(counts))
 

@@ -104,34 +104,21 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     state is entered about as often as it is left is not used.
     """
     from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
-    from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
-        ClassObservation,
-        StarCounts,
-        star_posterior,
-    )
+    from suffice.pipeline.engines.multinomial.class_counts import StarCounts, star_posterior  # noqa: PLC0415
 
     released = statistic.plan.parameters.tables
-    (counts,) = counted_tables.tables_of(statistic)
+    states, _ = released[0].shape
     posterior = star_posterior(
         StarCounts(
             classes=None,
-            features=(counts,),
-            scale=statistic.plan.scale,
-            class_concentration=np.ones(counts.shape[1]),
+            features=tuple(counted_tables.noisy_tables(statistic)),
+            class_concentration=np.ones(states),
             feature_concentrations=tuple(counted_tables.concentrations(prior, released)),
             n_prior=n_prior,
-            further=tuple(
-                ClassObservation(
-                    classes=None,
-                    features=tuple(counted_tables.tables_of(observation)),
-                    scale=observation.plan.scale,
-                )
-                for observation in statistic.further
-            ),
         )
     )
     positions = np.arange(released[0].size)
-    return PiecewiseTables(pieces=((Probabilities(posterior), counts.shape[1] + positions, positions),))
+    return PiecewiseTables(pieces=((Probabilities(posterior), states + positions, positions),))
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:

@@ -154,29 +154,16 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
     from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
-    from suffice.pipeline.engines.multinomial.class_counts import (  # noqa: PLC0415
-        ClassObservation,
-        StarCounts,
-        star_posterior,
-    )
+    from suffice.pipeline.engines.multinomial.class_counts import StarCounts, star_posterior  # noqa: PLC0415
 
     of_class, *of_features = counted_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))
     posterior = star_posterior(
         StarCounts(
             classes=None,
-            features=tuple(counted_tables.tables_of(statistic)),
-            scale=statistic.plan.scale,
+            features=tuple(counted_tables.noisy_tables(statistic)),
             class_concentration=of_class[0],
             feature_concentrations=tuple(of_features),
             n_prior=n_prior,
-            further=tuple(
-                ClassObservation(
-                    classes=None,
-                    features=tuple(counted_tables.tables_of(observation)),
-                    scale=observation.plan.scale,
-                )
-                for observation in statistic.further
-            ),
         )
     )
     everything = np.arange(posterior.mean.shape[1])

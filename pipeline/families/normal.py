@@ -28,6 +28,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGammaDistribution,
 )
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity, combination
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
@@ -210,20 +211,22 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     minimal = statistic.plan.design is Design.MINIMAL
     coefficients = np.array(MOMENTS if minimal else BERNSTEIN)
     coefficients[:, 0] += coefficients[:, 2] / (12.0 * steps**2)
-    values, rate = [], []
+    values, scales = [], []
     for observation in statistic.observations:
         weight = observation.plan.moment_weight or DEFAULT_WEIGHT
         units = (int(steps**2 / weight), steps**2) if minimal else (4 * steps**2,) * 3
         values.append(
             [[value / unit for value, unit in zip(row, units, strict=True)] for row in observation.values]
         )
-        rate += [unit / observation.plan.scale for unit in units]
+        scales += [observation.plan.scale / unit for unit in units]
     centre, half_range = interval(statistic.plan.parameters)
     return NoisyMoments(
-        values=np.concatenate(values, axis=1, dtype=np.float64),
-        coefficients=np.tile(coefficients, (len(statistic.observations), 1)),
-        rate=np.array(rate),
-        observations=len(statistic.observations),
+        totals=NoisyTotals(
+            values=np.concatenate(values, axis=1, dtype=np.float64),
+            scale=np.array(scales),
+            coefficients=np.tile(coefficients, (len(values), 1)),
+            releases=len(values),
+        ),
         loc=(prior.loc - centre) / half_range,
         precision=float(prior.precision),
         concentration=float(prior.concentration),

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 import jax.numpy as jnp
 import numpy as np
 
-from suffice.pipeline.engines.multivariate.posterior import components_of, require_rows
-from suffice.pipeline.families.normal import default_prior, noisy_moments
+from suffice.pipeline.engines.multivariate.posterior import noisy_moments, require_rows
+from suffice.pipeline.families import normal
 from suffice.pipeline.numpyro_likelihoods.windows import NATS, require_terms, window_of_n
 from suffice.pipeline.statistics.moment_columns import is_linear, least_rows
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noise import NoisyTotals
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
@@ -32,10 +33,9 @@ class Observed:
 
     Attributes
     ----------
-    components : ndarray of shape (n_components, n_moments), float64
-        From N times (1, m, m m^T + E by rows of its upper triangle) to components, in noise scales.
-    observed : ndarray of shape (n_cells, n_components), float64
-        The released values, in noise scales.
+    scaled : NoisyTotals
+        The released values in units of the noise, as linear functions of N times (1, m, m m^T + E by rows of
+        its upper triangle).
     linear : bool
         Whether there are means; without, rows are normal about 0 and E is their mean product.
     n, log_pi : ndarray of shape (n_cells, n_numbers), float64
@@ -48,8 +48,7 @@ class Observed:
         About how far the noise leaves them uncertain.
     """
 
-    components: Floats
-    observed: Floats
+    scaled: NoisyTotals
     linear: bool
     n: Floats
     log_pi: Floats
@@ -65,18 +64,19 @@ class Observed:
         plan = statistic.plan
         one = plan.family in ONE_COLUMN
         if one:
-            noisy = noisy_moments(statistic, default_prior(plan.parameters), prior)
-            components, observed = noisy.coefficients * noisy.rate[:, None], noisy.values * noisy.rate
+            scaled = normal.noisy_moments(
+                statistic, normal.default_prior(plan.parameters), prior
+            ).totals.in_scales()
             size, linear, least = 1, True, 0
         else:
-            components, observed = components_of(statistic)
+            scaled = noisy_moments(statistic).in_scales()
             size, linear = len(plan.parameters.columns), is_linear(plan.parameters)
             least = least_rows(plan.parameters)
             require_rows(prior, size, least)
         known_n = statistic.known_n if plan.design is Design.MINIMAL else None
-        moments, noise, reach = _estimates(components, observed, known_n)
+        moments, noise, reach = _estimates(scaled, known_n)
         n, log_pi = window_of_n(moments[:, 0], reach, prior, least)
-        require_terms(n.size * (components.shape[0] + size**2 * (size + 1)))
+        require_terms(n.size * (len(scaled.scale) + size**2 * (size + 1)))
         rows = np.clip(moments[:, :1], max(least, 2, prior.support[0]), max(2, prior.support[1]))
         mean = np.clip(moments[:, 1 : 1 + size] / rows, -1.0, 1.0)
         second, second_noise = (
@@ -93,8 +93,7 @@ class Observed:
         values = np.where(values > floor, values, np.minimum(floor, 1.0))
         root = np.linalg.cholesky((vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2))
         return cls(
-            components=components,
-            observed=observed,
+            scaled=scaled,
             linear=linear,
             n=n,
             log_pi=log_pi,
@@ -126,20 +125,21 @@ class Observed:
         rows, columns = np.triu_indices(self.size)
         second = spread + mean[:, :, None] * mean[:, None, :]
         moments = jnp.concatenate([jnp.ones((len(mean), 1)), mean, second[:, rows, columns]], axis=1)
-        per_row = moments @ self.components.T
+        per_row = moments @ self.scaled.coefficients.T
         log_noise = jnp.zeros(self.n.shape)
-        for component in range(self.components.shape[0]):
+        for component in range(len(self.scaled.scale)):
             expected = self.n * per_row[:, component, None]
-            log_noise -= jnp.abs(self.observed[:, component, None] - expected)
+            log_noise -= jnp.abs(self.scaled.values[:, component, None] - expected)
         return log_noise
 
 
-def _estimates(components: Floats, observed: Floats, known_n: int | None) -> tuple[Floats, Floats, int]:
+def _estimates(scaled: NoisyTotals, known_n: int | None) -> tuple[Floats, Floats, int]:
     """Return unbiased moments (n_cells, n_moments), the standard deviations of their noise, and N's reach.
 
     Beyond its reach about its estimate N is ruled out by the noise: the components' distances add up to at
     least N's over its largest weight.
     """
+    components, observed = scaled.coefficients, scaled.values
     used = np.flatnonzero(np.any(components != 0.0, axis=0))
     moments, noise = np.zeros((len(observed), components.shape[1])), np.zeros(components.shape[1])
     reach = 0

@@ -20,7 +20,7 @@ from suffice.pipeline.distributions.line import Line
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.clipped.likelihood import log_product
-from suffice.pipeline.engines.clipped.saddle_point import NoisyCounts, saddle, tilted
+from suffice.pipeline.engines.clipped.saddle_point import ClippedSums, saddle, tilted
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.priors.density import Density, DensityOnLine
 from suffice.pipeline.priors.mixtures import Mixture
@@ -103,12 +103,12 @@ def clipped_distribution(
     )
 
 
-def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior) -> NoisyCounts:
+def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior) -> ClippedSums:
     """Return the raw noisy sums and their distribution."""
     plan = statistic.plan
     values = statistic.values.astype(np.float64)
     low, high = n_prior.support
-    return NoisyCounts(
+    return ClippedSums(
         first=values[:, 0],
         second=values[:, 1] if values.shape[1] > 1 else None,
         reach=int(plan.parameters.upper or 0),
@@ -167,7 +167,7 @@ def _nothing_observed(statistic: NoisyStatistic, prior: Prior) -> Any:
 def _cells(
     statistic: NoisyStatistic,
     prior: PriorOnLine,
-    counts: Sequence[NoisyCounts],
+    counts: Sequence[ClippedSums],
     n_priors: Sequence[NPrior],
     line: Line,
 ) -> Iterator[Cell]:
@@ -189,14 +189,14 @@ def _cells(
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
             own = [part.take(np.array([cell])) for part in batch]
 
-            def log_density(position: Floats, own: Sequence[NoisyCounts] = own) -> Floats:
+            def log_density(position: Floats, own: Sequence[ClippedSums] = own) -> Floats:
                 return _log_density(own, n_priors, chances(position), prior.log_density(position))
 
             yield left[first:last], right[first:last], log_density
 
 
 def _log_density(
-    own: Sequence[NoisyCounts], n_priors: Sequence[NPrior], chance: Floats, log_prior: Floats
+    own: Sequence[ClippedSums], n_priors: Sequence[NPrior], chance: Floats, log_prior: Floats
 ) -> Floats:
     """The log of the prior and all likelihoods of one cell, (n_rows,), but for a constant."""
     if len(own) == 1:
@@ -217,7 +217,7 @@ def _log_density(
 
 
 def _panels(
-    counts: Sequence[NoisyCounts], prior: PriorOnLine, chances: Callable[[Floats], Floats]
+    counts: Sequence[ClippedSums], prior: PriorOnLine, chances: Callable[[Floats], Floats]
 ) -> tuple[Cells, Floats, Floats]:
     """Panels beyond which nothing matters, ascending cell by cell: the cell, left and right."""
     cells = np.arange(len(counts[0].first))
@@ -250,7 +250,7 @@ def _panels(
 
 
 def _fit(
-    counts: NoisyCounts, prior: PriorOnLine, chances: Callable[[Floats], Floats]
+    counts: ClippedSums, prior: PriorOnLine, chances: Callable[[Floats], Floats]
 ) -> tuple[Floats, Floats]:
     """Positions at which records have the mean that was released, and about how well these are known."""
     n = np.full(len(counts.first), counts.low)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 from scipy.special import betainc, gammaln
 
 from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
+from suffice.pipeline.released.noise import NoisyTotals
 
 if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
@@ -41,13 +43,20 @@ def noisy_counts(
     n_prior: NPrior,
     observed: list[bool] | None = None,
 ) -> NoisyCounts:
+    totals = NoisyTotals.of_counts([np.array(noisy, dtype=np.float64)], [scale])
+    if observed is not None:
+        totals = dataclasses.replace(totals, scale=np.where(observed, totals.scale, np.inf))
     return NoisyCounts.of(
-        np.array(noisy, dtype=np.float64),
-        observed=np.array(observed if observed is not None else [True] * len(concentration)),
-        scale=scale,
+        totals,
         concentration=np.array(concentration, dtype=np.float64),
         n_prior=n_prior,
     )
+
+
+def observed_again(counts: NoisyCounts, *further: tuple[Floats, float]) -> NoisyCounts:
+    """The same counts with further noisy values of them, each behind noise of a scale."""
+    values, scales = zip((counts.totals.values, float(counts.totals.scale[0])), *further, strict=True)
+    return dataclasses.replace(counts, totals=NoisyTotals.of_counts(values, scales))
 
 
 class Enumeration:
@@ -55,23 +64,22 @@ class Enumeration:
 
     def __init__(self, counts: NoisyCounts, cell: int) -> None:
         low, high = counts.n_prior.support
-        noisy, alpha = counts.noisy[cell], counts.concentration
-        largest = min(high, int(max(0.0, float(np.max(noisy)))) + int(45 * counts.scale) + 10)
+        noisy, alpha = counts.totals.by_release[cell], counts.concentration
+        scales = counts.totals.scale_by_release
+        largest = min(high, int(max(0.0, float(np.max(noisy[0])))) + int(45 * np.min(scales[0])) + 10)
         grid = np.stack(np.meshgrid(*[np.arange(largest + 1.0)] * len(alpha), indexing="ij"), axis=-1)
         vectors = grid.reshape(-1, len(alpha))
         n = vectors.sum(axis=1)
         inside = (n >= low) & (n <= high)
         self.vectors, self.n, self.alpha = vectors[inside], n[inside], alpha
-        rate = counts.observed / counts.scale
         log_weight = (
             counts.n_prior.log_prob(self.n)
             + gammaln(self.n + 1)
             - gammaln(self.n + alpha.sum())
             + np.sum(gammaln(self.vectors + alpha) - gammaln(self.vectors + 1), axis=1)
-            - np.sum(rate * np.abs(noisy - self.vectors), axis=1)
         )
-        for other, scale in counts.further:
-            log_weight -= np.sum(counts.observed / scale * np.abs(other[cell] - self.vectors), axis=1)
+        for own, scale in zip(noisy, scales, strict=True):
+            log_weight -= np.sum(np.abs(own - self.vectors) / scale, axis=1)
         weight = np.exp(log_weight - log_weight.max())
         self.probability = weight / weight.sum()
 

@@ -51,7 +51,7 @@ def released(
 
 def likelihood(statistic: NoisyStatistic, n_prior: NPrior, mean: Floats, log_variance: Floats) -> Floats:
     """Sums over N of integrals over rows' means and deviations, dense, at every pair of half ranges."""
-    noisy = noisy_moments(statistic, NormalInverseGamma(0, 1, 3, 50), n_prior)
+    noisy = noisy_moments(statistic, NormalInverseGamma(0, 1, 3, 50), n_prior).totals
     x, v = (grid.ravel()[:, None, None] for grid in np.meshgrid(mean, np.exp(log_variance), indexing="ij"))
     u = np.linspace(-5.0, 5.0, 31)
     result = np.zeros((len(x), 1, 1))

@@ -27,7 +27,7 @@ from suffice.pipeline.engines.clipped.saddle_point import range_of_n, saddle, ti
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.engines.clipped.saddle_point import NoisyCounts, Saddle
+    from suffice.pipeline.engines.clipped.saddle_point import ClippedSums, Saddle
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.typing import Floats
 
@@ -52,12 +52,12 @@ _MOST_ELEMENTS = 1 << 16
 _SMALL_PRODUCT, _BLOCK = 50_000, 8
 
 
-def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior: Floats) -> Floats:
+def log_product(counts: ClippedSums, n_prior: NPrior, chance: Floats, log_prior: Floats) -> Floats:
     """Return the log of the prior and the chance of a cell's noisy sums, (n_rows,), but for a constant.
 
     Parameters
     ----------
-    counts : NoisyCounts
+    counts : ClippedSums
         Of one cell.
     n_prior : NPrior
         Of the number of records.
@@ -98,7 +98,7 @@ def log_product(counts: NoisyCounts, n_prior: NPrior, chance: Floats, log_prior:
     return total + log_prior
 
 
-def _rule_of_n(counts: NoisyCounts, at: Saddle, first: Floats, last: Floats) -> tuple[Floats, Floats]:
+def _rule_of_n(counts: ClippedSums, at: Saddle, first: Floats, last: Floats) -> tuple[Floats, Floats]:
     """Numbers of records that stand for all that matter under any row, ascending, and their weights."""
     low, high = np.floor(np.min(first)), np.ceil(np.max(last))
     if low == high or counts.second is None:
@@ -149,7 +149,7 @@ class Grid:
     log_power: Complexes
 
     @classmethod
-    def of(cls, counts: NoisyCounts, at: Saddle, distribution: Floats, n: Floats) -> Self:
+    def of(cls, counts: ClippedSums, at: Saddle, distribution: Floats, n: Floats) -> Self:
         """Find positions and frequencies; `distribution` is that of a tilted record, (n_rows, R + 1)."""
         before = _margin(distribution[:, ::-1], counts.reach - at.mean, float(n[-1]))
         after = _margin(distribution, at.mean, float(n[-1]))
@@ -169,7 +169,7 @@ class Grid:
             log_power=log_power,
         )
 
-    def log_chance(self, counts: NoisyCounts) -> Floats:
+    def log_chance(self, counts: ClippedSums) -> Floats:
         """Log chances given N, (n_rows, n_n)."""
         at, n = self.at, self.n
         tilt, base = at.tilt[:, None], n * at.log_moment[:, None] - at.log_weight[:, None]
@@ -196,7 +196,7 @@ class Grid:
         log_chance: Floats = at.log_weight[:, None] + np.log(np.maximum(total, 1e-300) / self.period)
         return log_chance
 
-    def _waves(self, counts: NoisyCounts, part: slice, heights: Floats, inside: NDArray[np.bool_]) -> Floats:
+    def _waves(self, counts: ClippedSums, part: slice, heights: Floats, inside: NDArray[np.bool_]) -> Floats:
         """What frequencies above 0 add, (n_rows, n_n): geometric series between start, kinks and end."""
         frequency, tilt = self.frequency, self.at.tilt[part, None]
         turn = -1j * frequency

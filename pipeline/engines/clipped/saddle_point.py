@@ -31,7 +31,7 @@ _MOST_ROUNDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyCounts:
+class ClippedSums:
     """Noisy sums of clipped records, and the noise's distribution.
 
     Attributes
@@ -118,7 +118,7 @@ def tilted(probability: Floats, tilt: Floats) -> tuple[Floats, Floats, Floats, F
     return chance, np.log(total) + shift, mean, variance
 
 
-def saddle(counts: NoisyCounts, probability: Floats) -> Saddle:
+def saddle(counts: ClippedSums, probability: Floats) -> Saddle:
     """Find the saddle points of rows, one for every cell of `counts`; probability is (n_rows, R + 1)."""
     if counts.second is None:
         n = np.full(len(counts.first), counts.low)
@@ -129,14 +129,14 @@ def saddle(counts: NoisyCounts, probability: Floats) -> Saddle:
     return _saddle_at(counts, probability, n, tilt)
 
 
-def _saddle_at(counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats) -> Saddle:
+def _saddle_at(counts: ClippedSums, probability: Floats, n: Floats, tilt: Floats) -> Saddle:
     _, log_moment, mean, variance = tilted(probability, tilt)
     low, high = counts.kinks(n)
     log_weight = n * log_moment - (high - low) / counts.scale - tilt * np.where(tilt > 0.0, low, high)
     return Saddle(tilt=tilt, n=n, log_weight=log_weight, mean=mean, variance=variance, log_moment=log_moment)
 
 
-def _tilt_given(counts: NoisyCounts, probability: Floats, n: Floats) -> Floats:
+def _tilt_given(counts: ClippedSums, probability: Floats, n: Floats) -> Floats:
     """Tilts that bring the mean of the sum between the kinks, or as near as the noise's slope allows."""
     low, high = counts.kinks(n)
     tilt = np.zeros(len(n))
@@ -173,7 +173,7 @@ def _tilt_given(counts: NoisyCounts, probability: Floats, n: Floats) -> Floats:
     return tilt
 
 
-def _other_n(counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats) -> tuple[Floats, Floats]:
+def _other_n(counts: ClippedSums, probability: Floats, n: Floats, tilt: Floats) -> tuple[Floats, Floats]:
     """Move to another N where data and distribution are so far apart that rather N is wrong: rare."""
     assert counts.second is not None  # noqa: S101 - for the type checker
     n, tilt = n.copy(), tilt.copy()
@@ -202,7 +202,7 @@ def _other_n(counts: NoisyCounts, probability: Floats, n: Floats, tilt: Floats) 
     return n, tilt
 
 
-def range_of_n(counts: NoisyCounts, at: Saddle, nats: Floats) -> tuple[Floats, Floats]:
+def range_of_n(counts: ClippedSums, at: Saddle, nats: Floats) -> tuple[Floats, Floats]:
     """Ends of the N beyond which a row's weight has fallen by so many nats, but for the prior of N."""
     if counts.second is None:
         return at.n, at.n

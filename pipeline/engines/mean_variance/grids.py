@@ -57,7 +57,8 @@ class Grid:
     def of(cls, noisy: NoisyMoments, low: float, high: float, depth: float, room: float) -> Self:
         """Lay out a grid that covers so many nats of the noise; where there is no room, ``TooManyError``."""
         n = (low + high) / 2.0
-        rows = np.abs(noisy.coefficients * noisy.rate[:, None])
+        totals = noisy.totals
+        rows = np.abs(totals.in_scales().coefficients)
         of_total, of_squares = 1.0 / np.sum(rows, axis=0)[1:]
         _, total, squares = noisy.estimates()[0]
         # All numbers of rows share the grid.
@@ -92,7 +93,9 @@ class Grid:
             raise TooManyError
         for number in numbers:
             log_noise = np.full(second.shape, float(noisy.n_prior.log_prob(np.array([number]))[0]))
-            for (a, b, c), rate, value in zip(noisy.coefficients, noisy.rate, noisy.values[0], strict=True):
+            for (a, b, c), rate, value in zip(
+                totals.coefficients, totals.rate, totals.values[0], strict=True
+            ):
                 log_noise -= rate * np.abs(value - number * (a + b * mean + c * second))
             highest = np.maximum(top, log_noise)
             mass = mass * np.exp(top - highest) + np.exp(log_noise - highest)
@@ -159,7 +162,7 @@ def _within(low: float, high: float, apart: float) -> tuple[Floats, float]:
 def numbers_of_rows(noisy: NoisyMoments, depth: float) -> Iterator[tuple[float, float]]:
     """Numbers of rows that the noise may leave, above 0: one by one, or a few where it hardly tells them."""
     least, most = (float(end) for end in noisy.n_prior.support)
-    scale = 1.0 / max(float(np.sum(np.abs(noisy.coefficients[:, 0]) * noisy.rate)), 1e-300)
+    scale = 1.0 / max(float(np.abs(noisy.totals.coefficients[:, 0]) @ noisy.totals.rate), 1e-300)
     n = float(noisy.estimates()[0, 0])
     reach = (depth + _missed(noisy)) * scale
     low, last = max(least, 1.0, math.floor(n - reach)), min(most, max(math.ceil(n + reach), 1.0))
@@ -183,7 +186,7 @@ def _missed(noisy: NoisyMoments) -> float:
         for own in (mean, 0.0, mean / 2.0):
             second = max(squares, rows * own**2)
             sums = np.array([rows, rows * own if rows else 0.0, second if rows else 0.0])
-            found.append(float(noisy.rate @ np.abs(noisy.values[0] - noisy.coefficients @ sums)))
+            found.append(float(noisy.totals.distance(sums)[0]))
     return min(found)
 
 

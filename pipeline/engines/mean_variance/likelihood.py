@@ -72,7 +72,7 @@ class LatentRows:
         least, _ = noisy.n_prior.support
         empty = -np.inf
         if least == 0:
-            empty = float(noisy.n_prior.log_prob(np.zeros(1))[0] - noisy.rate @ np.abs(noisy.values[0]))
+            empty = float(noisy.n_prior.log_prob(np.zeros(1))[0] - noisy.totals.distance(np.zeros(3))[0])
         top = max([empty, *(float(np.max(grid.log_noise)) for grid in grids)])
         slices = [grid.slice(top, depth) for grid in grids]
         return cls(slices=[one for one in slices if one is not None], log_empty=empty - top, depth=depth)

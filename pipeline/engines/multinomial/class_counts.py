@@ -32,6 +32,7 @@ from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.engines.multinomial.class_tables import StarTables
 from suffice.pipeline.engines.multinomial.convolution import MAX_GRID, UNRESOLVED
 from suffice.pipeline.engines.multinomial.noise_weights import NATS
+from suffice.pipeline.released.noise import NoisyTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,78 +49,69 @@ _LEAST_LOG_CHANCE = -300.0 * np.log(10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassObservation:
-    """Noisy values of one release; symbols as in ``StarCounts``."""
-
-    classes: Floats | None
-    features: tuple[Floats, ...]
-    scale: float
-
-    def take(self, cells: Rows) -> ClassObservation:
-        """The given cells, in the given order."""
-        return replace(
-            self,
-            classes=None if self.classes is None else self.classes[cells],
-            features=tuple(feature[cells] for feature in self.features),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StarCounts:
     """Noisy counts of classes and of features by class, and the distribution that they came from.
 
     Attributes
     ----------
-    classes : ndarray of shape (n_cells, n_classes), float64, or None
-        Raw noisy class counts, where they were released beside the features.
-    features : tuple of ndarray of shape (n_cells, n_classes, n_categories), float64
-        Raw noisy counts; at least one feature.
-    scale : float, > 0
-        b of the discrete Laplace noise, in counts.
+    classes : NoisyTotals or None
+        Class counts, where they were released beside the features.
+    features : tuple of NoisyTotals
+        Counts of every feature by class; at least one feature.
     class_concentration : ndarray of shape (n_classes,), float64
         Of the classes' Dirichlet prior.
     feature_concentrations : tuple of ndarray of shape (n_classes, n_categories), float64
         Of each feature's Dirichlet prior, by class.
     n_prior : NPrior
         The prior of N.
-    further : tuple of ClassObservation
-        What other releases say of the very same counts.
     """
 
-    classes: Floats | None
-    features: tuple[Floats, ...]
-    scale: float
+    classes: NoisyTotals | None
+    features: tuple[NoisyTotals, ...]
     class_concentration: Floats
     feature_concentrations: tuple[Floats, ...]
     n_prior: NPrior
-    further: tuple[ClassObservation, ...] = ()
-
-    @property
-    def observations(self) -> tuple[ClassObservation, ...]:
-        """What every release says, this one first."""
-        return (
-            ClassObservation(classes=self.classes, features=self.features, scale=self.scale),
-            *self.further,
-        )
 
     @property
     def n_cells(self) -> int:
         """Number of cells."""
-        return len(self.features[0])
+        return self.features[0].n_cells
+
+    @property
+    def scales(self) -> Floats:
+        """The scale b of the noise of every release, (n_releases,)."""
+        return self.features[0].scale_by_release[:, 0]
+
+    @property
+    def released(self) -> tuple[NoisyTotals, ...]:
+        """The features' counts, then those of classes, if any."""
+        return self.features if self.classes is None else (*self.features, self.classes)
 
     def take(self, cells: Rows) -> Self:
         """The given cells, in the given order."""
-        own, *further = (observed.take(cells) for observed in self.observations)
-        return replace(self, classes=own.classes, features=own.features, further=tuple(further))
+        classes = None if self.classes is None else self.classes.take(cells)
+        return replace(self, classes=classes, features=tuple(each.take(cells) for each in self.features))
+
+    def by_class(self, feature: int) -> Floats:
+        """Noisy counts of a feature, (n_cells, n_releases, n_classes, n_categories)."""
+        totals = self.features[feature]
+        shape = self.feature_concentrations[feature].shape
+        return totals.values.reshape(totals.n_cells, totals.releases, *shape)
+
+    def tables(self, feature: int, classes: Rows) -> NoisyTotals:
+        """Noisy counts of a feature in some classes, each of a row of its own, cell by cell."""
+        counts = np.moveaxis(self.by_class(feature)[:, :, classes], 1, 0)
+        return NoisyTotals.of_counts([each.reshape(-1, each.shape[-1]) for each in counts], self.scales)
 
     def first_centre(self) -> Floats:
         """Class counts (n_cells, n_classes) to begin with: means of the margins by inverse variance."""
         margins = []
-        for observed in self.observations:
-            precision = (self.scale / observed.scale) ** 2
-            margins += [(feature.sum(axis=2), precision / feature.shape[2]) for feature in observed.features]
-            if observed.classes is not None:
-                margins.append((observed.classes, precision))
+        for release, precision in enumerate((self.scales[0] / self.scales) ** 2):
+            for feature in range(len(self.features)):
+                counts = self.by_class(feature)[:, release]
+                margins.append((counts.sum(axis=2), precision / counts.shape[2]))
+            if self.classes is not None:
+                margins.append((self.classes.by_release[:, release], precision))
         total = sum(weight for _, weight in margins)
         mean: Floats = np.sum([margin * (weight / total) for margin, weight in margins], axis=0)
         return self.inner(mean)
@@ -130,7 +122,7 @@ class StarCounts:
         total = np.sum(centre, axis=1)
         possible = np.clip(total, least, most)
         near = np.where((total == possible)[:, None], centre, project_simplex(centre, possible[:, None]))
-        margin = min(self.scale, most / 2.0)
+        margin = min(float(self.scales[0]), most / 2.0)
         return np.clip(near, margin, most - margin)
 
     def is_out_of_reach(self) -> NDArray[np.bool_]:
@@ -141,13 +133,12 @@ class StarCounts:
         """
         least, most = map(float, self.n_prior.support)
         log_chance = np.zeros(self.n_cells)
-        for observed in self.observations:
-            for noisy in (*observed.features, *([] if observed.classes is None else [observed.classes])):
-                values = noisy.reshape(self.n_cells, -1)
-                positive = np.sum(np.maximum(values, 0.0), axis=1)
-                distance = positive - np.sum(values, axis=1)
-                distance += np.maximum(least - positive, 0.0) + np.maximum(positive - most, 0.0)
-                log_chance += log_chance_of(distance, values.shape[1], observed.scale)
+        for totals in self.released:
+            positive = np.sum(np.maximum(totals.by_release, 0.0), axis=2)
+            distance = positive - np.sum(totals.by_release, axis=2)
+            distance += np.maximum(least - positive, 0.0) + np.maximum(positive - most, 0.0)
+            entries = totals.by_release.shape[2]
+            log_chance += np.sum(log_chance_of(distance, entries, self.scales), axis=1)
         return np.asarray(log_chance < _LEAST_LOG_CHANCE)
 
     def parts(self) -> Iterator[tuple[int, Rows, Floats]]:
@@ -158,7 +149,7 @@ class StarCounts:
                 yield feature, np.flatnonzero(of_class.ravel() == number), shared
 
 
-def log_chance_of(distance: Floats, entries: int, scale: float) -> Floats:
+def log_chance_of(distance: Floats, entries: int, scale: Floats | float) -> Floats:
     r"""Log of a bound of the chance that the noise of so many entries is so large, or larger, in total.
 
     Chernoff's: with :math:`q = e^{-1 / b}`, for every r in q..1,
@@ -251,8 +242,8 @@ def star_posterior(star: StarCounts) -> StarPosterior:
 
 def _batches(star: StarCounts) -> Iterator[Rows]:
     """Consecutive cells that fit into memory together."""
-    width = min(2.0 * NATS * star.scale + 64.0, float(MAX_GRID))
-    entries = sum(each.shape[1] * each.shape[2] for each in star.features)
+    width = min(2.0 * NATS * float(star.scales[0]) + 64.0, float(MAX_GRID))
+    entries = sum(each.size for each in star.feature_concentrations)
     size = max(1, int(_BATCH_NUMBERS / (width * entries)))
     for start in range(0, star.n_cells, size):
         yield np.arange(start, min(start + size, star.n_cells))

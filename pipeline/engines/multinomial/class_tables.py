@@ -24,6 +24,7 @@ from suffice.pipeline.engines.multinomial.noisy_counts import (
 )
 from suffice.pipeline.engines.multinomial.splitting import Splitter
 from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.released.noise import NoisyTotals, log_laplace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,22 +68,13 @@ class Part:
     @classmethod
     def of(cls, star: StarCounts, feature: int, classes: Rows, shared: Floats, centre: Floats) -> Self:
         """Convolve the rows of every cell and class, at the tilt with the mean of their sum at its centre."""
-        noisy, *further = (
-            observation.features[feature][:, classes].reshape(-1, len(shared))
-            for observation in star.observations
-        )
         counts = NoisyCounts.of(
-            noisy,
-            observed=np.ones(len(shared), dtype=bool),
-            scale=star.scale,
+            star.tables(feature, classes),
             concentration=shared,
             n_prior=Uniform(0, star.n_prior.support[1]),
-            further=tuple(
-                (counts, observation.scale) for counts, observation in zip(further, star.further, strict=True)
-            ),
         )
         target = centre[:, classes].ravel()
-        sums = CountSums.of(counts, search_tilt(counts, np.zeros(len(noisy)), target, target))
+        sums = CountSums.of(counts, search_tilt(counts, np.zeros(len(target)), target, target))
         density = sums.density_of(sums.transforms.prod(axis=1))
         density = np.where(density > RELIABLE * np.max(density, axis=1, keepdims=True), density, 0.0)
         grid = sums.grid(np.sum(sums.base, axis=1), np.sum(sums.mean, axis=1))
@@ -117,7 +109,7 @@ class Part:
         index, known = self.index(m)
         with np.errstate(divide="ignore"):
             log_density = np.log(np.take_along_axis(self.density, index, axis=1))
-        tilt = self.sums.weights.tilt[:: self.sums.counts.noisy.shape[1], None]
+        tilt = self.sums.weights.tilt[:: self.sums.counts.shape[1], None]
         rising = log_rising_on_grid(self.sums.counts.concentration, self.sums.step, m)
         return np.where(known, log_density + tilt * m - rising, -np.inf)
 
@@ -177,16 +169,15 @@ class StarTables:
             ],
             axis=1,
         )
-        for observation in star.observations:
-            if observation.classes is not None:
-                log_weight = log_weight - np.abs(observation.classes[:, :, None] - m) / observation.scale
+        if star.classes is not None:
+            kinks = np.moveaxis(star.classes.by_release, 1, 0)[:, :, :, None]
+            log_weight += log_laplace(m, kinks, 1.0 / star.scales)
         for part in parts:
             evidence = part.log_evidence(m[:, part.classes].reshape(-1, points))
             log_weight[:, part.classes] += evidence.reshape(len(centre), -1, points)
         log_weight = np.where(m <= last[:, :, None], log_weight, -np.inf)
-        finest = min(observation.scale for observation in star.observations)
         unresolved = ~np.all(np.any(np.isfinite(log_weight), axis=2), axis=1)
-        coarse = (step > 1.0) & (step > finest / _FEWEST_STEPS)
+        coarse = (step > 1.0) & (step > np.min(star.scales) / _FEWEST_STEPS)
         if np.any((coarse | unresolved) & star.is_out_of_reach()):
             raise PriorError(OUT_OF_REACH)
         if np.any(unresolved):
@@ -226,8 +217,8 @@ class StarTables:
         """Means and standard deviations of all probabilities, (n_cells, n_entries)."""
         cells = self.star.n_cells
         mean, sd = self.top.moments(self.of_n)
-        means = [np.empty(each.shape) for each in self.star.features]
-        sds = [np.empty(each.shape) for each in self.star.features]
+        shapes = [(cells, *each.shape) for each in self.star.feature_concentrations]
+        means, sds = [np.empty(shape) for shape in shapes], [np.empty(shape) for shape in shapes]
         for part in self.parts:
             m = self.m[:, part.classes].reshape(len(part.n), -1)
             posterior = self.marginal[:, part.classes].reshape(m.shape)
@@ -250,7 +241,7 @@ class StarTables:
         chosen = _choose(self.of_n.probability, cells, rng)
         m = of_classes.counts(cells, self.of_n.n[cells, chosen], rng)
         given = [self.star.class_concentration + m]
-        tables = [np.empty((len(cells), *each.shape[1:])) for each in self.star.features]
+        tables = [np.empty((len(cells), *each.shape)) for each in self.star.feature_concentrations]
         for part in self.parts:
             split = Splitter.of(part.sums)
             for position, of_class in enumerate(part.classes):
@@ -267,9 +258,7 @@ def _class_sums(star: StarCounts, centre: Floats, m: Floats, log_weight: Floats,
     from scipy.fft import next_fast_len, rfft  # noqa: PLC0415 - slow to import
 
     counts = NoisyCounts.of(
-        centre,
-        observed=np.ones(m.shape[1], dtype=bool),
-        scale=star.scale,
+        NoisyTotals.of_counts([centre], star.scales[:1]),
         concentration=star.class_concentration,
         n_prior=star.n_prior,
     )

@@ -82,7 +82,7 @@ class CountSums:
         """Build the tables of every cell at its tilt."""
         from scipy.fft import next_fast_len, rfft  # noqa: PLC0415 - slow to import
 
-        shape = counts.noisy.shape
+        shape = counts.shape
         weights = rows_of(counts, tilt)
         low, high = weights.window()
         span = _span_of_sum(weights, low, high, shape)
@@ -162,7 +162,7 @@ class CountSums:
     def link(self, n: Floats) -> Floats:
         """Log link at every grid point; at an end of the support a point counts by its covered share."""
         low, high = self.counts.support.T[:, :, None]
-        tilt = self.weights.tilt[:: self.counts.noisy.shape[1], None]
+        tilt = self.weights.tilt[:: self.counts.shape[1], None]
         inside = np.clip(n, low, high)
         step = self.step[:, None]
         covered = _hat_integral((high + 0.5 - n) / step) - _hat_integral((low - 0.5 - n) / step)
@@ -183,7 +183,7 @@ class CountSums:
 
         n, posterior = of_n.n, of_n.probability
         link = np.divide(posterior, of_n.density, out=np.zeros_like(posterior), where=posterior > 0.0)
-        cells, categories = self.counts.noisy.shape
+        cells, categories = self.counts.shape
         shape = (cells, categories)
         mean_n = np.sum(n * posterior, axis=1)[:, None]
         mean, sd = np.empty(shape), np.empty(shape)
@@ -235,7 +235,7 @@ class CountSums:
 
     def _moment_table(self, k: int, centre: Floats, power: int) -> Floats:
         """The rows' moments about a centre, split between grid points like their masses."""
-        rows = np.arange(len(centre)) * self.counts.noisy.shape[1] + k
+        rows = np.arange(len(centre)) * self.counts.shape[1] + k
         moment = (self.nodes[rows] - centre[:, None]) ** power * self.mass[rows]
         table = on_grid(self.nodes[rows], moment, self.base[:, k], self.step)
         return np.pad(table, ((0, 0), (0, max(0, self.tables.shape[2] - table.shape[1]))))

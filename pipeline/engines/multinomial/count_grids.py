@@ -65,13 +65,11 @@ def _log_sum_on_grid(concentration: tuple[float, ...], step: float) -> Floats:
             none, end = np.zeros(1), np.array([GRADED * step])
             weights = CountWeights(
                 concentration=np.array([alpha]),
-                value=none,
-                rate=none,
                 tilt=none,
                 n=end,
                 rest_concentration=np.ones(1),
-                rest_value=none,
-                rest_rate=none,
+                kinks=np.array([none, end]),
+                rates=np.zeros(2),
             )
             edges = weights.blocks(none, end, np.array([max(1.0, step / 4.0)]))
             nodes, mass, log_sum = masses(weights, edges)

@@ -175,7 +175,7 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
 
     so nothing cancels even where N is 1e12.
     """
-    cells, categories = counts.noisy.shape
+    cells, categories = counts.shape
     rule, all_rows = Rule.of(counts), GeometricRows.of(counts)
     slack = 0.15 * (counts.total_concentration + 2.0)
     first, number = np.empty(cells, np.int64), np.empty(cells, np.int64)
@@ -183,7 +183,7 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
         first[batch], number[batch] = rule.range(all_rows.take(batch), slack)
     mean, sd = np.empty((cells, categories)), np.empty((cells, categories))
     log_evidence, inside = np.empty(cells), np.empty(cells, dtype=bool)
-    rate = sum(1.0 / scale for scale in (counts.scale, *(scale for _, scale in counts.further)))
+    rate = float(np.sum(counts.rates))
     for batch in _batches(number, categories):
         tilts, log_density = rule.at(first[batch], int(np.max(number[batch])))
         distinct, of_category, times = all_rows.take(batch).distinct()

@@ -48,9 +48,8 @@ class GeometricRows:
     @classmethod
     def of(cls, counts: NoisyCounts) -> Self:
         """Cut the rows of all cells at their kinks."""
-        observations = ((counts.noisy, counts.scale), *counts.further)
-        values = np.stack([noisy for noisy, _ in observations], axis=2)
-        rates = np.array([1.0 / scale for _, scale in observations])
+        values = np.moveaxis(counts.totals.by_release, 1, 2).copy()
+        rates = counts.rates
         order = np.argsort(values, axis=2)
         kinks = np.maximum(np.floor(np.take_along_axis(values, order, axis=2)), -1.0)
         before = np.full((*kinks.shape[:2], 1), -1.0)

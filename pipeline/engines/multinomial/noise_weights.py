@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline.released.noise import log_laplace
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -102,38 +104,25 @@ def stirling_tail(x: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """A further noisy value of every row's count, and of its remainder; symbols as in ``CountWeights``."""
-
-    value: Floats
-    rate: Floats
-    rest_value: Floats
-    rest_rate: Floats
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CountWeights:
     """Rows of log weights as in the module's formula.
 
     Attributes
     ----------
-    concentration, value, rate, tilt, n : ndarray of shape (n_rows,), float64
-        a, y, rho, theta and n; integers where the formula has integers.
-    rest_concentration, rest_value, rest_rate : ndarray of shape (n_rows,), float64
-        a', y' and rho'.
-    further : tuple of Observation
-        What other releases say of the same counts: one more pair of noise terms each.
+    concentration, tilt, n, rest_concentration : ndarray of shape (n_rows,), float64
+        a, theta, n and a'; integers where the formula has integers.
+    kinks : ndarray of shape (n_kinks, n_rows), float64
+        y of every release, and n - y' where the remainder was released or n where there is none.
+    rates : ndarray of shape (n_kinks,), float64
+        rho and rho'; 0 where nothing was released.
     """
 
     concentration: Floats
-    value: Floats
-    rate: Floats
     tilt: Floats
     n: Floats
     rest_concentration: Floats
-    rest_value: Floats
-    rest_rate: Floats
-    further: tuple[Observation, ...] = ()
+    kinks: Floats
+    rates: Floats
 
     def log_weight(self, count: Floats) -> Floats:
         """Log weights at counts (n_rows, n_counts) inside of 0..n; not only at integers."""
@@ -164,21 +153,13 @@ class CountWeights:
             -_first_true(lambda count: reaches(-count), -self.n, -rightmost),
         )
 
-    def kinks(self) -> Floats:
-        """Counts (n_rows, n_kinks) at which the slope of the noise's distribution jumps, clipped to 0..n."""
-        kinks = np.stack(
-            [
-                kink
-                for observed in self._observations()
-                for kink in (observed.value, self.n - observed.rest_value)
-            ],
-            axis=1,
-        )
-        return np.sort(np.clip(kinks, 0.0, self.n[:, None]), axis=1)
+    def kinks_within(self) -> Floats:
+        """Counts (n_rows, n_kinks), ascending, at which the slope of the noise's distribution may jump."""
+        return np.sort(np.clip(self.kinks, 0.0, self.n).T, axis=1)
 
     def blocks(self, low: Floats, high: Floats, step: Floats) -> Floats:
         """Edges (n_rows, n_blocks + 1) of blocks up to ``step`` long that tile low..high and end at kinks."""
-        kinks = self.kinks()
+        kinks = self.kinks_within()
         anchor = np.where((kinks > low[:, None]) & (kinks <= high[:, None]), kinks, low[:, None])[:, 0]
         start = anchor - np.ceil((anchor - low) / step) * step
         number = int(np.max(np.ceil((high + 1.0 - start) / step)))
@@ -226,8 +207,7 @@ class CountWeights:
 
     def _peaks(self) -> Floats:
         """Counts among which every local maximum is, (n_rows, n_peaks)."""
-        kinks = self.kinks()
-        ends = np.concatenate([np.zeros_like(self.n)[:, None], kinks, self.n[:, None]], axis=1)
+        ends = np.concatenate([np.zeros_like(self.n)[:, None], self.kinks_within(), self.n[:, None]], axis=1)
         if np.all(self.concentration == 1.0) and np.all(self.rest_concentration == 1.0):
             return ends
         low, high = self._concave_range()
@@ -250,9 +230,6 @@ class CountWeights:
         )
         return low, high
 
-    def _observations(self) -> tuple[CountWeights | Observation, ...]:
-        return (self, *self.further)
-
     def _own(self, count: Floats) -> Floats:
         return log_rising(self.concentration[:, None], count)
 
@@ -262,13 +239,9 @@ class CountWeights:
         return log_rising(self.rest_concentration[:, None], self.n[:, None] - count)
 
     def _linear(self, count: Floats) -> Floats:
-        linear = -self.tilt[:, None] * count
-        for observed in self._observations():
-            linear -= observed.rate[:, None] * np.abs(count - observed.value[:, None])
-            if np.any(observed.rest_rate):
-                linear -= observed.rest_rate[:, None] * np.abs(
-                    self.n[:, None] - count - observed.rest_value[:, None]
-                )
+        released = np.flatnonzero(self.rates)
+        linear = log_laplace(count, self.kinks[released, :, None], self.rates[released])
+        linear -= self.tilt[:, None] * count
         return linear
 
 
@@ -276,22 +249,11 @@ def take_rows(weights: CountWeights, rows: Rows, tilt: Floats | None = None) -> 
     """The given rows, in the given order, with another tilt where one is given."""
     return CountWeights(
         concentration=weights.concentration[rows],
-        value=weights.value[rows],
-        rate=weights.rate[rows],
         tilt=weights.tilt[rows] if tilt is None else tilt,
         n=weights.n[rows],
         rest_concentration=weights.rest_concentration[rows],
-        rest_value=weights.rest_value[rows],
-        rest_rate=weights.rest_rate[rows],
-        further=tuple(
-            Observation(
-                value=observed.value[rows],
-                rate=observed.rate[rows],
-                rest_value=observed.rest_value[rows],
-                rest_rate=observed.rest_rate[rows],
-            )
-            for observed in weights.further
-        ),
+        kinks=weights.kinks[:, rows],
+        rates=weights.rates,
     )
 
 

@@ -19,7 +19,6 @@ import numpy as np
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.engines.multinomial.noise_weights import (
     CountWeights,
-    Observation,
     block_step,
     log_rising,
     quadrature,
@@ -27,7 +26,8 @@ from suffice.pipeline.engines.multinomial.noise_weights import (
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal
 
 if TYPE_CHECKING:
-    from suffice.typing import Cells, Floats, Mask
+    from suffice.pipeline.released.noise import NoisyTotals
+    from suffice.typing import Cells, Floats
 
 
 _COARSE_BLOCKS = 96
@@ -41,32 +41,24 @@ class NoisyCounts:
 
     Attributes
     ----------
-    noisy : ndarray of shape (n_cells, n_categories), float64
-        The raw noisy counts: negative and impossible ones are normal. Unobserved columns are ignored.
-    observed : ndarray of shape (n_categories,), bool
-        Which categories were released: all of them, unless there are two and N is known.
-    scale : float, > 0
-        b of the discrete Laplace noise, in counts.
+    totals : NoisyTotals
+        The counts of every category. Of infinite scale are those that were not released: one of two, at
+        most, and where N is known.
     concentration : ndarray of shape (n_categories,), float64
         alpha of the Dirichlet prior, in 1e-6..1e9.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
     support : ndarray of shape (n_cells, 2), float64
         First and last N of every cell: the prior's, or a part of it.
-    further : tuple of (ndarray of shape (n_cells, n_categories), float)
-        Noisy values of the very same counts in other releases, and the scale of their noise.
     """
 
-    noisy: Floats
-    observed: Mask
-    scale: float
+    totals: NoisyTotals
     concentration: Floats
     n_prior: NPrior
     support: Floats
-    further: tuple[tuple[Floats, float], ...] = ()
 
     def __post_init__(self) -> None:
-        if not np.all(self.observed) and not self.is_pair:
+        if not np.all(self.totals.rate) and not self.is_pair:
             message = "a count that was not released needs exactly two categories and a known N"
             raise UsageError(message)
         if np.max(self.concentration) > 1e9 or np.min(self.concentration) < 1e-6:
@@ -74,35 +66,26 @@ class NoisyCounts:
             raise PriorError(message)
 
     @classmethod
-    def of(
-        cls,
-        noisy: Floats,
-        *,
-        observed: Mask,
-        scale: float,
-        concentration: Floats,
-        n_prior: NPrior,
-        further: tuple[tuple[Floats, float], ...] = (),
-    ) -> Self:
+    def of(cls, totals: NoisyTotals, *, concentration: Floats, n_prior: NPrior) -> Self:
         """Noisy counts of which N may be anything that its prior allows."""
-        return cls(
-            noisy=noisy,
-            observed=observed,
-            scale=scale,
-            concentration=concentration,
-            n_prior=n_prior,
-            support=np.tile(np.array(n_prior.support, dtype=np.float64), (len(noisy), 1)),
-            further=further,
-        )
+        support = np.tile(np.array(n_prior.support, dtype=np.float64), (totals.n_cells, 1))
+        return cls(totals=totals, concentration=concentration, n_prior=n_prior, support=support)
 
     def take(self, cells: Cells, support: Floats | None = None) -> Self:
         """The given cells, in the given order, with another support where one is given."""
-        return replace(
-            self,
-            noisy=self.noisy[cells],
-            support=self.support[cells] if support is None else support,
-            further=tuple((noisy[cells], scale) for noisy, scale in self.further),
-        )
+        support = self.support[cells] if support is None else support
+        return replace(self, totals=self.totals.take(cells), support=support)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of cells and of categories."""
+        return self.totals.n_cells, len(self.concentration)
+
+    @property
+    def rates(self) -> Floats:
+        """One over the scale of every release, (n_releases,)."""
+        rates: Floats = 1.0 / np.min(self.totals.scale_by_release, axis=1)
+        return rates
 
     @property
     def is_pair(self) -> bool:
@@ -117,55 +100,33 @@ class NoisyCounts:
 
 def rows_of(counts: NoisyCounts, tilt: Floats) -> CountWeights:
     """One row for every cell and category, cell by cell, tilted by tilt (n_cells,)."""
-    cells, categories = counts.noisy.shape
-    size = cells * categories
-    none = np.zeros(size)
+    cells, categories = counts.shape
+    n = np.repeat(counts.support[:, 1], categories)
+    values = np.moveaxis(counts.totals.by_release, 1, 0).reshape(-1, cells * categories)
     return CountWeights(
         concentration=np.tile(counts.concentration, cells),
-        value=counts.noisy.ravel(),
-        rate=np.full(size, 1.0 / counts.scale),
         tilt=np.repeat(tilt, categories),
-        n=np.repeat(counts.support[:, 1], categories),
-        rest_concentration=np.ones(size),
-        rest_value=none,
-        rest_rate=none,
-        further=tuple(
-            Observation(value=noisy.ravel(), rate=np.full(size, 1.0 / scale), rest_value=none, rest_rate=none)
-            for noisy, scale in counts.further
-        ),
+        n=n,
+        rest_concentration=np.ones(cells * categories),
+        kinks=np.concatenate([values, n[None]]),
+        rates=np.append(counts.rates, 0.0),
     )
 
 
 def pair_rows(counts: NoisyCounts) -> CountWeights:
     """One row a cell: the first of two counts that sum to a known N."""
-    cells = len(counts.noisy)
-    first, *further = (
-        _pair_observation(counts, noisy, scale)
-        for noisy, scale in ((counts.noisy, counts.scale), *counts.further)
-    )
+    cells, _ = counts.shape
+    n = np.full(cells, float(counts.n_prior.support[0]))
+    rates = counts.totals.rate
+    values = np.where(rates > 0.0, counts.totals.values, 0.0).T
+    values[1::2] = n - values[1::2]
     return CountWeights(
         concentration=np.full(cells, counts.concentration[0]),
-        value=first.value,
-        rate=first.rate,
         tilt=np.zeros(cells),
-        n=np.full(cells, float(counts.n_prior.support[0])),
+        n=n,
         rest_concentration=np.full(cells, counts.concentration[1]),
-        rest_value=first.rest_value,
-        rest_rate=first.rest_rate,
-        further=tuple(further),
-    )
-
-
-def _pair_observation(counts: NoisyCounts, noisy: Floats, scale: float) -> Observation:
-    """What one release says of both counts of a pair."""
-    rate = np.where(counts.observed, 1.0 / scale, 0.0)
-    value = np.where(counts.observed, noisy, 0.0)
-    cells = len(noisy)
-    return Observation(
-        value=value[:, 0],
-        rate=np.full(cells, rate[0]),
-        rest_value=value[:, 1],
-        rest_rate=np.full(cells, rate[1]),
+        kinks=values,
+        rates=rates,
     )
 
 
@@ -188,7 +149,7 @@ def log_factor_of_n(counts: NoisyCounts, n: Floats) -> Floats:
 def balanced_tilt(counts: NoisyCounts) -> Floats:
     """Tilts (n_cells,) at which the rows' means sum to an N where log g has the opposite slope."""
     low, high = counts.support.T
-    guess = np.clip(np.sum(np.maximum(counts.noisy, 0.0), axis=1), low, high)
+    guess = np.clip(np.sum(np.maximum(counts.totals.by_release[:, 0], 0.0), axis=1), low, high)
     return search_tilt(counts, np.where(low == high, 0.0, fall_of_factor(counts, guess)), low, high)
 
 
@@ -204,8 +165,7 @@ def search_tilt(counts: NoisyCounts, start: Floats, low: Floats, high: Floats) -
     A fixed point iteration (Newton at the bounds), kept inside of a bracket that bisection shrinks.
     """
     tilt = start.copy()
-    rates = sum(1.0 / scale for _, scale in ((counts.noisy, counts.scale), *counts.further))
-    reach = 2.0 * rates + 60.0 + np.log(counts.total_concentration + 1.0)
+    reach = 2.0 * np.sum(counts.rates) + 60.0 + np.log(counts.total_concentration + 1.0)
     bottom, top = np.full_like(tilt, -reach), np.full_like(tilt, reach)
     active = np.arange(len(tilt))
     for step in range(200):

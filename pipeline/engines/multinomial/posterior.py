@@ -153,7 +153,7 @@ class CountPosterior:
         if len(drawn) == 1:
             return drawn[0]
         # As every part: cells and draws of one category lie together in memory.
-        joined = np.empty((drawn[0].shape[2], len(self.counts.noisy), draws)).transpose(2, 1, 0)
+        joined = np.empty((drawn[0].shape[2], self.counts.totals.n_cells, draws)).transpose(2, 1, 0)
         for (cells, _), each in zip(self.parts, drawn, strict=True):
             joined[:, cells] = each
         return joined
@@ -181,7 +181,7 @@ class CountPosterior:
         """What the parts say, cell by cell."""
         if len(parts) == 1:
             return parts[0]
-        joined = np.empty((len(self.counts.noisy), *parts[0].shape[1:]))
+        joined = np.empty((self.counts.totals.n_cells, *parts[0].shape[1:]))
         for (cells, _), part in zip(self.parts, parts, strict=True):
             joined[cells] = part
         return joined
@@ -197,7 +197,7 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
         noise is small.
     """
     parts: list[tuple[Cells, PiecePosterior | TiltMixture]] = []
-    left = np.arange(len(counts.noisy))
+    left = np.arange(counts.totals.n_cells)
     if has_tilts(counts):
         mixture, inside = resolve(counts)
         resolved, left = np.flatnonzero(inside), np.flatnonzero(~inside)
@@ -211,8 +211,8 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
 
 def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
     """Resolve the posterior of N in every cell, in as many pieces as that takes; see ``count_posterior``."""
-    best = np.full(len(counts.noisy), -np.inf)
-    todo, support = np.arange(len(counts.noisy)), counts.support
+    best = np.full(counts.totals.n_cells, -np.inf)
+    todo, support = np.arange(counts.totals.n_cells), counts.support
     found: list[tuple[Cells | Floats, ...]] = []
     for _round in range(_MOST_ROUNDS):
         part = counts.take(todo, support)
@@ -257,15 +257,15 @@ def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> Pi
     order = np.argsort(columns[0], kind="stable")
     support, tilt, log_evidence, mean, sd = (column[order] for column in columns[1:])
     cell = columns[0][order].astype(np.int64)
-    cells = len(counts.noisy)
+    cells = counts.totals.n_cells
     top = np.full(cells, -np.inf)
     np.maximum.at(top, cell, log_evidence)
     share = np.exp(log_evidence - top[cell])
     evidence = np.bincount(cell, share, cells)
     share /= evidence[cell]
-    overall = np.zeros(counts.noisy.shape)
+    overall = np.zeros(counts.shape)
     np.add.at(overall, cell, share[:, None] * mean)
-    variance = np.zeros(counts.noisy.shape)
+    variance = np.zeros(counts.shape)
     np.add.at(variance, cell, share[:, None] * (sd**2 + (mean - overall[cell]) ** 2))
     return PiecePosterior(
         pieces=counts.take(cell, support),
@@ -280,7 +280,7 @@ def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> Pi
 
 def _batches(counts: NoisyCounts, tilt: Floats) -> Iterator[Cells]:
     """Consecutive cells that fit into memory together."""
-    cells, categories = counts.noisy.shape
+    cells, categories = counts.shape
     weights = pair_rows(counts) if counts.is_pair else rows_of(counts, tilt)
     low, high = weights.window()
     points = np.minimum(np.sum((high - low + 1.0).reshape(cells, -1), axis=1), MAX_GRID)
@@ -300,8 +300,8 @@ def _pair_blocks(weights: CountWeights) -> Floats:
 
 def _pair_posterior(counts: NoisyCounts) -> PiecePosterior:
     """Two counts with a known sum: one table a cell."""
-    cells = len(counts.noisy)
-    mean, sd, log_evidence = np.empty(counts.noisy.shape), np.empty(counts.noisy.shape), np.empty(cells)
+    cells = counts.totals.n_cells
+    mean, sd, log_evidence = np.empty(counts.shape), np.empty(counts.shape), np.empty(cells)
     for batch in _batches(counts, np.zeros(cells)):
         weights = pair_rows(counts.take(batch))
         nodes, mass, log_sum = masses(weights, _pair_blocks(weights))

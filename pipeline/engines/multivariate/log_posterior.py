@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.multivariate.evidence import Evidence
+    from suffice.pipeline.released.noise import NoisyTotals
     from suffice.typing import Floats
 
     Indices: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -119,18 +120,15 @@ class Target:
     evidence : tuple of Evidence
         Whose sum is the log evidence.
     latent_n : LatentN
-    components : ndarray of shape (n_components, n_moments), float64
-        From moments, in half ranges, to components in noise scales.
-    observed : ndarray of shape (n_cells, n_components), float64
-        The released values, in noise scales.
+    scaled : NoisyTotals
+        What was released of the moments, which are in half ranges, in units of the noise.
     """
 
     size: int
     linear: bool
     evidence: tuple[Evidence, ...]
     latent_n: LatentN
-    components: Floats
-    observed: Floats
+    scaled: NoisyTotals
 
     @property
     def n_coordinates(self) -> int:
@@ -140,7 +138,7 @@ class Target:
 
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
-        return replace(self, observed=self.observed[cells])
+        return replace(self, scaled=self.scaled.take(cells))
 
     def state(self, x: Floats) -> State:
         """Return the moments at coordinates (n_coordinates, b)."""
@@ -230,12 +228,13 @@ class Target:
 
     def _noise(self, state: State) -> tuple[Floats, Gradient]:
         """Return the log density of the noise, and the slopes that guide a chain."""
-        above, (n_cells, n_components) = _above(self.size), self.observed.shape
+        above, (n_cells, n_components) = _above(self.size), self.scaled.values.shape
+        components = self.scaled.coefficients
         moments = np.concatenate([np.ones_like(state.mean[:1]), state.mean, state.second[above]])
         moments *= state.n
-        expected = (self.components @ moments).reshape(n_components, n_cells, -1)
-        distance = (self.observed.T[:, :, None] - expected).reshape(n_components, -1)
-        by = self.components.T @ np.tanh(distance / ROUNDING)
+        expected = (components @ moments).reshape(n_components, n_cells, -1)
+        distance = (self.scaled.values.T[:, :, None] - expected).reshape(n_components, -1)
+        by = components.T @ np.tanh(distance / ROUNDING)
         products = np.zeros_like(state.second)
         products[above] = by[1 + self.size :]
         symmetric = (products + np.swapaxes(products, 0, 1)) / 2.0

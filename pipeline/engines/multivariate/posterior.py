@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,6 +22,7 @@ from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.engines.multivariate.pooled import SharedTarget
 from suffice.pipeline.engines.multivariate.starts import starts
 from suffice.pipeline.priors.record_count import Reciprocal
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.moment_columns import is_linear, least_rows, moment_map
 from suffice.pipeline.statistics.sensitivity import Design
 
@@ -188,27 +190,23 @@ def _posterior(
 
 
 def _target(statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int) -> Target:
-    components, observed = components_of(statistic)
     return Target(
         size=size,
         linear=is_linear(statistic.plan.parameters),
         evidence=evidence,
         latent_n=_latent_n(n_prior, size, least_rows(statistic.plan.parameters)),
-        components=components,
-        observed=observed,
+        scaled=noisy_moments(statistic).in_scales(),
     )
 
 
-def components_of(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
-    """Return the map from moments in half ranges to components, and the released values, in noise scales.
-
-    Components of several releases of the same moments follow one another.
-    """
-    matrices, observed = zip(*map(_components_of_observation, statistic.observations), strict=True)
-    return np.concatenate(matrices), np.concatenate(observed, axis=1)
+def noisy_moments(statistic: NoisyStatistic) -> NoisyTotals:
+    """Return the released components as linear functions of moments in half ranges."""
+    coefficients = np.concatenate([_coefficients(each) for each in statistic.observations])
+    return replace(NoisyTotals.of(statistic), coefficients=coefficients)
 
 
-def _components_of_observation(statistic: NoisyStatistic) -> tuple[Floats, Floats]:
+def _coefficients(statistic: NoisyStatistic) -> Floats:
+    """The map from moments in half ranges to the components of one release."""
     plan = statistic.plan
     parameters = plan.parameters
     steps = 1 << (parameters.lattice_bits or 0)
@@ -220,8 +218,8 @@ def _components_of_observation(statistic: NoisyStatistic) -> tuple[Floats, Float
     powers[0] = 0.0
     # Rounding to the lattice adds a twelfth of a squared step to every square, on average (Sheppard).
     matrix[:, 0] += matrix[:, _squares(len(names))].sum(axis=1) / 12.0
-    observed = (statistic.values / plan.scale).astype(np.float64)
-    return matrix * float(steps) ** powers / plan.scale, observed
+    coefficients: Floats = matrix * float(steps) ** powers
+    return coefficients
 
 
 def _squares(size: int) -> NDArray[np.int64]:

@@ -49,7 +49,9 @@ def starts(
         room = min(1.0, (latent_n.highest - latent_n.lowest) / 4.0)
         n = np.clip(sums.n, latent_n.lowest + room, latent_n.highest - room)
     # Noise leaves less than it adds: a spread of a tenth of the half range is mixed in where it is large.
-    noise_of_products = math.sqrt(2.0) / np.abs(target.components[:, 1 + size :]).max(axis=0).min() / n
+    noise_of_products = (
+        math.sqrt(2.0) / np.abs(target.scaled.coefficients[:, 1 + size :]).max(axis=0).min() / n
+    )
     doubt = np.minimum(1.0, noise_of_products)
     average, spread = _possible(sums, n, noise_of_products, linear=target.linear)
     spread = spread + (_LEAST_SPREAD + 0.1 * doubt) * np.eye(size)[:, :, None]

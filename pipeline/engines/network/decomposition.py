@@ -20,7 +20,7 @@ import numpy as np
 
 from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities
 from suffice.pipeline.distributions.simplex import project_simplex
-from suffice.pipeline.engines.multinomial.class_counts import ClassObservation, StarCounts, star_posterior
+from suffice.pipeline.engines.multinomial.class_counts import StarCounts, star_posterior
 from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
 from suffice.pipeline.engines.multinomial.posterior import count_posterior
 from suffice.pipeline.engines.network.connected import parts
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.distributions.piecewise import Piece
-    from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.statistics.count_table import CountTable
     from suffice.typing import Floats
 
@@ -44,13 +43,7 @@ _CLOSE = 1e-6
 
 
 def network_distribution(
-    released: Sequence[CountTable],
-    counts: Sequence[Floats],
-    concentrations: Sequence[Floats],
-    *,
-    scale: float,
-    n_prior: NPrior,
-    further: Sequence[tuple[Sequence[Floats], float]] = (),
+    released: Sequence[CountTable], noisy: NoisyTables, concentrations: Sequence[Floats]
 ) -> PiecewiseTables:
     """Return the posterior of all probabilities, in the order of the tables' entries.
 
@@ -58,18 +51,11 @@ def network_distribution(
     ----------
     released : sequence of CountTable
         The tables of (parents, node).
-    counts : sequence of ndarray of shape (n_cells, *table.shape), float64
-        Raw noisy counts.
+    noisy : NoisyTables
+        Their noisy counts.
     concentrations : sequence of ndarray of shape (n_rows, n_categories), float64
         The prior of each node given each combination of its parents.
-    scale : float, > 0
-        b of the noise.
-    n_prior : NPrior
-        The prior of N.
-    further : sequence of (sequence of ndarray, float)
-        Noisy counts of the very same tables in other releases, and the scale of their noise.
     """
-    noisy = NoisyTables(observations=((counts, scale), *further), n_prior=n_prior)
     pieces = [
         *joint_pieces(released, [noisy], concentrations),
         *family_pieces(released, noisy, concentrations),
@@ -91,9 +77,12 @@ def joint_pieces(
     projected = []
     for each in data_sets:
         low, high = each.n_prior.support
-        counts, scale = each.observations[0]
+        counts = [
+            totals.by_release[:, 0].reshape(-1, *table.shape)
+            for totals, table in zip(each.tables, released, strict=True)
+        ]
         known_n = float(low) if low == high else None
-        projected.append(project_tables(released, counts, known_n=known_n, scale=scale))
+        projected.append(project_tables(released, counts, known_n=known_n, scale=each.scales[0]))
     pieces: list[Piece] = []
     for part in joint:
         own = np.concatenate([np.arange(starts[position], starts[position + 1]) for position in part])
@@ -172,14 +161,8 @@ def _family_piece(
     """Return the posterior of one family, which of its entries are taken, and where these stand."""
     starts = np.cumsum([0, *(table.size for table in released)])
     if root is not None and not nodes:
-        (counts, scale), *further = noisy.observations
         alone = NoisyCounts.of(
-            counts[root],
-            observed=np.ones(released[root].size, dtype=bool),
-            scale=scale,
-            concentration=concentrations[root][0],
-            n_prior=noisy.n_prior,
-            further=tuple((observation[root], own_scale) for observation, own_scale in further),
+            noisy.tables[root], concentration=concentrations[root][0], n_prior=noisy.n_prior
         )
         everything = np.arange(released[root].size)
         return Probabilities(count_posterior(alone)), everything, starts[root] + everything
@@ -189,30 +172,23 @@ def _family_piece(
         for table, start in zip(released, starts, strict=False)
     ]
     n_classes = released[nodes[0]].size // released[nodes[0]].shape[-1]
-    first, *others = (
-        ClassObservation(
-            classes=None if root is None else counts[root],
-            features=tuple(by_class(released[node], counts[node], names) for node in nodes),
-            scale=scale,
-        )
-        for counts, scale in noisy.observations
-    )
+    of_nodes = [by_class(released[node], positions[node], names).ravel() for node in nodes]
     posterior = star_posterior(
         StarCounts(
-            classes=first.classes,
-            features=first.features,
-            scale=first.scale,
+            classes=None if root is None else noisy.tables[root],
+            features=tuple(
+                noisy.tables[node].part(order - starts[node])
+                for node, order in zip(nodes, of_nodes, strict=True)
+            ),
             class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
             feature_concentrations=tuple(
                 by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[0]
                 for node in nodes
             ),
             n_prior=noisy.n_prior,
-            further=tuple(others),
         )
     )
     own = [] if root is None else [starts[root] + np.arange(n_classes)]
-    of_nodes = [by_class(released[node], positions[node], names).ravel() for node in nodes]
     taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
     return Probabilities(posterior), taken, np.concatenate([*own, *of_nodes])
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.dirichlet_blocks import Starts
     from suffice.pipeline.engines.network.connected import Scope
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noise import NoisyTotals
     from suffice.pipeline.statistics.count_table import CountTable
     from suffice.typing import Floats, Rows
 
@@ -83,28 +84,27 @@ class NoisyTables:
 
     Attributes
     ----------
-    observations : tuple of (sequence of ndarray of shape (n_cells, *table.shape), float)
-        Raw noisy counts, table by table, and b of their noise; the first is the release's own.
+    tables : sequence of NoisyTotals
+        The counts of every table.
     n_prior : NPrior
         The prior of N.
     """
 
-    observations: tuple[tuple[Sequence[Floats], float], ...]
+    tables: Sequence[NoisyTotals]
     n_prior: NPrior
+
+    @property
+    def scales(self) -> list[float]:
+        """The scale b of the noise of every release, in their order."""
+        return [float(scale) for scale in self.tables[0].scale_by_release[:, 0]]
 
     def part(self, positions: Sequence[int]) -> NoisyTables:
         """The tables at some positions."""
-        observations = tuple(
-            ([tables[position] for position in positions], scale) for tables, scale in self.observations
-        )
-        return replace(self, observations=observations)
+        return replace(self, tables=[self.tables[position] for position in positions])
 
     def take(self, cells: slice | Rows) -> NoisyTables:
         """Some cells."""
-        observations = tuple(
-            ([table[cells] for table in tables], scale) for tables, scale in self.observations
-        )
-        return replace(self, observations=observations)
+        return replace(self, tables=[table.take(cells) for table in self.tables])
 
 
 def network_posterior(
@@ -218,8 +218,14 @@ def _chains(
     start = []
     for each, possible in zip(data_sets, projected, strict=True):
         repeated = by_scope(np.split(np.repeat(possible, n_chains, axis=0), ends, axis=1))
-        start.append(first_tables(network, repeated, each.n_prior, each.observations[0][1], rng))
-    noisy = [[(by_scope(tables), scale) for tables, scale in each.observations] for each in data_sets]
+        start.append(first_tables(network, repeated, each.n_prior, each.scales[0], rng))
+    noisy = [
+        [
+            (by_scope([table.by_release[:, release] for table in each.tables]), scale)
+            for release, scale in enumerate(each.scales)
+        ]
+        for each in data_sets
+    ]
     return Chains(network, noisy, start, rng)
 
 
@@ -233,9 +239,14 @@ def _moments(concentration: Floats, starts: Starts) -> tuple[Floats, Floats]:
 
 def generator_of(data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]) -> np.random.Generator:
     """Return a generator that releases and priors determine: who asks again gets the same chains."""
-    stated = [([scale for _, scale in each.observations], str(each.n_prior)) for each in data_sets]
+    stated = [(each.scales, str(each.n_prior)) for each in data_sets]
     digest = hashlib.sha256(repr(stated).encode())
-    noisy = (table for each in data_sets for tables, _ in each.observations for table in tables)
+    noisy = (
+        table.by_release[:, release]
+        for each in data_sets
+        for release in range(len(each.scales))
+        for table in each.tables
+    )
     for values in (*noisy, *concentrations):
         digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
     return np.random.default_rng(int.from_bytes(digest.digest()[:16], "big"))

@@ -35,7 +35,7 @@ _FAR = 5.0
 
 def cover(weights: MomentWeights, share: float = SHARE) -> tuple[Boxes, Floats]:
     """Boxes of all cells, cell by cell, and the log of a bound of the mass on each."""
-    cells = len(weights.noisy.values)
+    cells = weights.noisy.totals.n_cells
     boxes = first_boxes(weights)
     measures, middles, side = _measured(weights, boxes)
     resolved, peak = np.full((2, cells), -np.inf)
@@ -76,7 +76,7 @@ def cover(weights: MomentWeights, share: float = SHARE) -> tuple[Boxes, Floats]:
 def first_boxes(weights: MomentWeights) -> Boxes:
     """N = 0, N = 1 and N >= 2 of every cell, as far as the prior of N and the noise allow them."""
     noisy, rows = weights.noisy, weights.rows
-    cells = np.arange(len(noisy.values))
+    cells = np.arange(noisy.totals.n_cells)
     ones = np.ones(len(cells))
     least, most = (float(end) for end in noisy.n_prior.support)
     reach = _reach(weights)
@@ -109,7 +109,7 @@ def first_boxes(weights: MomentWeights) -> Boxes:
 def _reach(weights: MomentWeights) -> Floats:
     """How many nats of noise can be made up for by the prior, and e^-45 on top: (n_cells,)."""
     noisy = weights.noisy
-    cells = np.arange(len(noisy.values))
+    cells = np.arange(noisy.totals.n_cells)
     least, most = (float(end) for end in noisy.n_prior.support)
     estimate = weights.estimates
     best = np.full(len(cells), -np.inf)
@@ -120,7 +120,7 @@ def _reach(weights: MomentWeights) -> Floats:
         around_prior = np.full(len(cells), np.log(noisy.scale / (noisy.concentration + 1.0)))
         for mean in (average, np.full(len(cells), noisy.loc)):
             spread = np.maximum(estimate[:, 2] / safe - mean**2, 1e-6)
-            for log_e in (np.log(spread), around_prior, np.log(0.1 / (safe * np.max(noisy.rate)))):
+            for log_e in (np.log(spread), around_prior, np.log(0.1 / (safe * np.max(noisy.totals.rate)))):
                 point = np.where(n <= 1.0, LOG_ZERO, log_e)
                 best = np.maximum(best, weights.log_weight(cells, n, np.where(n == 0.0, 0.0, mean), point))
     least_n, most_n = max(least, 2.0), max(most, 2.0)
@@ -183,7 +183,7 @@ def _middles(weights: MomentWeights, boxes: Boxes) -> Floats:
     """Where to cut each side: in the middle of a scale that is fine about what was observed."""
     noisy = weights.noisy
     estimate = np.take(weights.estimates, boxes.cell, axis=0)
-    noise = 1.0 / np.min(noisy.rate)
+    noise = np.max(noisy.totals.scale)
     n = np.floor(_warped_middle(boxes.low[:, 0], boxes.high[:, 0], estimate[:, 0], noise))
     safe = np.maximum(n, 1.0)
     average = np.clip(estimate[:, 1] / safe, -2.0, 2.0)

@@ -53,7 +53,7 @@ class Nodes:
 
 def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
     """Nodes whose weights sum to 1 in every cell; ``log_evidence`` is the log of their sum before."""
-    cells = len(weights.noisy.values)
+    cells = weights.noisy.totals.n_cells
     middle, half = (boxes.low + boxes.high) / 2.0, (boxes.high - boxes.low) / 2.0
     # Two points: exact for cubic polynomials over the integers of a side, and over an interval.
     half[:, 0] = np.sqrt(np.maximum((2.0 * half[:, 0] + 1.0) ** 2 - 1.0, 0.0) / 12.0)

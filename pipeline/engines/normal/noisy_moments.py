@@ -19,6 +19,7 @@ from suffice.errors import PriorError
 
 if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noise import NoisyTotals
     from suffice.typing import Cells, Floats
 
 
@@ -34,30 +35,20 @@ class NoisyMoments:
 
     Attributes
     ----------
-    values : ndarray of shape (n_cells, n_components), float64
-        The raw noisy components, in records: impossible ones are normal. Those of several releases of the
-        same sums follow one another.
-    coefficients : ndarray of shape (n_components, 3), float64
-        A, B and C of every component.
-    rate : ndarray of shape (n_components,), float64
-        One over the scale of every component's noise, per record.
+    totals : NoisyTotals
+        In records; coefficients are A, B and C.
     loc, precision, concentration, scale : float
         Of the normal inverse gamma prior of the mean and the variance of z.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
-    observations : int
-        The number of releases, each with the same number of components.
     """
 
-    values: Floats
-    coefficients: Floats
-    rate: Floats
+    totals: NoisyTotals
     loc: float
     precision: float
     concentration: float
     scale: float
     n_prior: NPrior
-    observations: int = 1
 
     def __post_init__(self) -> None:
         for name in ("precision", "concentration", "scale"):
@@ -75,7 +66,7 @@ class NoisyMoments:
 
     def take(self, cells: Cells) -> Self:
         """The given cells, in the given order."""
-        return replace(self, values=self.values[cells])
+        return replace(self, totals=self.totals.take(cells))
 
     @property
     def least_concentration(self) -> float:
@@ -89,17 +80,18 @@ class NoisyMoments:
         :math:`\sum_j |x_j| \ge |\sum_j \pm x_j|`, each of those bounds the log density of its noise as well,
         and one of them is it wherever no component changes sign.
         """
-        rows = self.coefficients * self.rate[:, None]
-        observed = self.values * self.rate
-        own = len(rows) // self.observations
+        scaled = self.totals.in_scales()
+        rows, observed = scaled.coefficients, scaled.values
+        own = len(rows) // scaled.releases
         signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=own - 1)])
-        signs = np.kron(np.eye(self.observations), signs)
+        signs = np.kron(np.eye(scaled.releases), signs)
         return np.concatenate([rows, signs @ rows]), np.concatenate([observed, observed @ signs.T], axis=1)
 
     def estimates(self) -> Floats:
         """Unbiased N, t and q, (n_cells, 3): of several releases their mean by inverse variance."""
-        rows, observed = self.coefficients * self.rate[:, None], self.values * self.rate
-        if len(rows) == 3 * self.observations:
+        scaled = self.totals.in_scales()
+        rows, observed = scaled.coefficients, scaled.values
+        if len(rows) == 3 * scaled.releases:
             return np.asarray(np.linalg.lstsq(rows, observed.T, rcond=None)[0].T, dtype=np.float64)
         n = float(self.n_prior.support[0])
         sums = np.linalg.lstsq(rows[:, 1:], (observed - n * rows[:, 0]).T, rcond=None)[0].T

@@ -64,7 +64,7 @@ class MomentPosterior:
 
     def quantiles(self, parameter: int, q: Sequence[float]) -> Floats:
         """Quantiles of the mean (0) or the variance (1), (n_cells, len(q)), from the integrals."""
-        return self.marginal(parameter).quantiles(q, len(self.noisy.values))
+        return self.marginal(parameter).quantiles(q, self.noisy.totals.n_cells)
 
     def marginal(self, parameter: int) -> Mixture:
         """The distribution of the mean (0) or the variance (1) of every cell."""
@@ -73,7 +73,7 @@ class MomentPosterior:
     @cached_property
     def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[Mixture, Mixture]]:
         """Means, standard deviations, log evidence and marginal distributions: draws need none of them."""
-        shape = (len(self.noisy.values), 2)
+        shape = (self.noisy.totals.n_cells, 2)
         mean, sd, log_evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
         means, variances, starts = [], [], []
         for cells in _batches(self.noisy):
@@ -81,7 +81,7 @@ class MomentPosterior:
             nodes = integrate(weights, cover(weights, self.share)[0])
             mean[cells, 0], sd[cells, 0] = mean_moments(nodes, len(cells))
             mean[cells, 1], sd[cells, 1] = variance_moments(nodes, len(cells))
-            log_evidence[cells] = nodes.log_evidence + np.sum(np.log(self.noisy.rate / 2.0))
+            log_evidence[cells] = nodes.log_evidence + np.sum(np.log(self.noisy.totals.rate / 2.0))
             means.append(Mixture.of_mean(nodes, len(cells)))
             variances.append(Mixture.of_variance(nodes, len(cells)))
             starts.append(int(cells[0]))
@@ -94,7 +94,7 @@ class MomentPosterior:
 
     def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
         """Conjugate distributions given independent draws of the latent sums: arrays (draws, n_cells)."""
-        parts = np.empty((4, draws, len(self.noisy.values)))
+        parts = np.empty((4, draws, self.noisy.totals.n_cells))
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
             sums = sample_sums(weights, *cover(weights, self.share), draws, rng).swapaxes(0, 1)
@@ -105,7 +105,7 @@ class MomentPosterior:
 
     def sample(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Independent joint draws of mean and variance, each (draws, n_cells)."""
-        mean = np.empty((draws, len(self.noisy.values)))
+        mean = np.empty((draws, self.noisy.totals.n_cells))
         variance = np.empty_like(mean)
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
@@ -117,6 +117,6 @@ class MomentPosterior:
 
 def _batches(noisy: NoisyMoments) -> Iterator[Cells]:
     """Consecutive cells that fit into memory together."""
-    cells = np.arange(len(noisy.values))
+    cells = np.arange(noisy.totals.n_cells)
     for start in range(0, len(cells), _CELLS):
         yield cells[start : start + _CELLS]

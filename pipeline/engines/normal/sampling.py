@@ -23,7 +23,7 @@ def sample_sums(
     ``boxes`` stand cell by cell, ``mass`` is the log of a bound of the mass on each. Where N is 0 or 1, log E
     stands for an E of 0.
     """
-    cells = len(weights.noisy.values)
+    cells = weights.noisy.totals.n_cells
     bound = mass - boxes.log_volume()
     starts = np.searchsorted(boxes.cell, np.arange(cells))
     top = np.maximum.reduceat(mass, starts)

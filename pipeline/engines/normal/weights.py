@@ -89,7 +89,7 @@ class MomentWeights:
         noisy, square = self.noisy, np.exp(log_e)
         second = mean * mean + square
         noise = np.zeros_like(n)
-        for component in range(len(noisy.rate)):
+        for component in range(len(noisy.totals.scale)):
             a, b, c = self.rows[component]
             noise -= np.abs(self.observed[cell, component] - n * (a + b * mean + c * second))
         # R / N, so that nothing large cancels.
@@ -105,7 +105,7 @@ class MomentWeights:
 
     def log_bound(self, boxes: Boxes) -> Floats:
         """Log of an upper bound of the density on every box; equal to it where the box is a point."""
-        rounding = 1e-9 + 1e-15 * boxes.high[:, 0] * np.max(self.noisy.rate)
+        rounding = 1e-9 + 1e-15 * boxes.high[:, 0] * np.max(self.noisy.totals.rate)
         return self.log_prior_bound(boxes) - self._distance(boxes) + rounding
 
     def log_prior_bound(self, boxes: Boxes) -> Floats:
@@ -204,7 +204,7 @@ class MomentWeights:
         high = high * np.where(high < 0.0, first, last)
         observed = self.observed[boxes.cell]
         distance = np.maximum(np.maximum(low - observed, observed - high), 0.0)
-        components, observations = len(self.noisy.rate), self.noisy.observations
+        components, observations = len(self.noisy.totals.scale), self.noisy.totals.releases
         shape = (len(distance), observations)
         each = distance[:, :components].reshape(*shape, components // observations)
         patterns = distance[:, components:].reshape(

@@ -62,7 +62,7 @@ def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
 
     Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`.
     """
-    cells = len(sums.first)
+    cells = sums.n_cells
     cell, n, weight = rows_of(sums, evenly=evenly)
     blocks = blocks_of(sums, cell, n, weight, evenly=evenly)
     log_share = np.log(weight) - blocks.top[cell]
@@ -93,7 +93,7 @@ def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Fl
     """Values of N that stand for all: cell, N and weight, each (n_rows,)."""
     low, high = sums.n_prior.support
     if low == high:
-        cells = np.arange(len(sums.first))
+        cells = np.arange(sums.n_cells)
         return cells, np.full(len(cells), float(low)), np.ones(len(cells))
     found = []
     # Sums over integers are kinked at integers, and would ripple if N were taken between them.
@@ -111,7 +111,7 @@ def blocks_of_n(
     sums: NoisySums, nats: float = NATS, *, at_integers: bool = False, evenly: bool = False
 ) -> Blocks:
     """Blocks of N in which the mass over S is smooth; a row is a cell."""
-    cells = np.arange(len(sums.first))
+    cells = np.arange(sums.n_cells)
     low, high = (float(end) for end in sums.n_prior.support)
     edges = _edges_of_n(sums, low, high)
     return divide_by_mass(
@@ -135,14 +135,15 @@ def _nats(evenly: bool) -> float:
 def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     """Edges (n_cells, n_edges) of blocks of N: every second octave, kinks, the noise's scale."""
     octaves = np.concatenate([np.arange(2.0), _OCTAVES])
-    edges = np.broadcast_to(octaves, (len(sums.first), len(octaves)))
-    for observed in sums.observations:
-        if observed.second is not None:
-            centre = (observed.first + observed.second) / sums.reach
-            near = centre[:, None] + np.ceil(observed.scale / sums.reach) * _SPREAD
-            # Where all of N has to be in one sum for it to be what was seen, a spike there crosses a kink.
-            alone = np.stack([observed.first, observed.second], axis=1) / sums.reach
-            edges = np.concatenate([edges, np.ceil(near), np.ceil(alone)], axis=1)
+    edges = np.broadcast_to(octaves, (sums.n_cells, len(octaves)))
+    reach = float(np.max(sums.totals.coefficients[:, 0]))
+    if reach:
+        # Where all of N has to be in one sum for it to be what was released, a spike there crosses a kink.
+        values = sums.totals.by_release
+        wide = np.ceil(sums.totals.scale_by_release[:, :1] / reach)
+        near = np.sum(values, axis=2, keepdims=True) / reach + wide * _SPREAD
+        kinks = np.concatenate([near, values / reach], axis=2)
+        edges = np.concatenate([edges, np.ceil(kinks).reshape(sums.n_cells, -1)], axis=1)
     ends = np.broadcast_to(np.array([low, high + 1.0]), (len(edges), 2))
     edges = np.concatenate([edges, ends], axis=1)
     clipped: Floats = np.sort(np.clip(edges, low, high + 1.0), axis=1)
@@ -174,7 +175,7 @@ def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly
         nats=_nats(evenly),
         evenly=evenly,
     )
-    if len(n) > len(sums.first):
+    if len(n) > sums.n_cells:
         return blocks
     # With one N the nodes of S alone have to resolve the distribution of the parameter.
     whole = np.arange(len(blocks.row))
@@ -201,5 +202,5 @@ def batches(sums: NoisySums) -> Iterator[Cells]:
     """Consecutive cells to be resolved together; more of them where N is known."""
     low, high = sums.n_prior.support
     size = BATCH if low < high else 4 * BATCH
-    for start in range(0, len(sums.first), size):
-        yield np.arange(start, min(start + size, len(sums.first)))
+    for start in range(0, sums.n_cells, size):
+        yield np.arange(start, min(start + size, sums.n_cells))

@@ -5,11 +5,12 @@ r"""Noisy sums, and the weight of the latent (N, S) behind them.
 
 with A the sum of :math:`X - \text{lowest}` in lattice steps, an affine function of S and N, R the lattice's
 range, and b the noise's scale. Where N is public the first component alone is released.
-Every further release of the same sums has a factor of its own.
+Every further release of the same sums has factors of its own.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -17,11 +18,13 @@ import numpy as np
 
 from suffice.pipeline.distributions.adaptive_blocks import NATS
 from suffice.pipeline.engines.one_sum.marginals import Marginal, Support
+from suffice.pipeline.released.noise import log_laplace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noise import NoisyTotals
     from suffice.typing import Cells, Floats
 
 
@@ -35,80 +38,41 @@ _NEAR_END = (12.0, 108.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """Noisy values of one release; symbols as in ``NoisySums``."""
-
-    first: Floats
-    second: Floats | None
-    scale: float
-
-    def take(self, cells: Cells) -> Observation:
-        """The given cells, in the given order."""
-        second = None if self.second is None else self.second[cells]
-        return Observation(first=self.first[cells], second=second, scale=self.scale)
-
-    def log_noise(self, cell: Cells, both: Floats, amount: Floats) -> Floats:
-        """Log of the noise's distribution at A (n_rows, n_positions); ``both`` is R N, (n_rows, 1)."""
-        noise = amount - self.first[cell][:, None]
-        np.abs(noise, out=noise)
-        if self.second is not None:
-            other = amount - (both - self.second[cell][:, None])
-            np.abs(other, out=other)
-            noise += other
-        noise *= -1.0 / self.scale
-        return noise
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NoisySums:
     """Noisy sums and the distribution that they came from.
 
     Attributes
     ----------
-    first : ndarray of shape (n_cells,), float64
-        Noisy sums of X - lowest, in lattice steps: negative and impossible ones are normal.
-    second : ndarray of shape (n_cells,), float64, or None
-        Noisy sums of highest - X; None where N is public and only the first is released.
-    reach : float
-        R: what a record adds to both, in lattice steps.
+    totals : NoisyTotals
+        The sums of X - lowest and, unless N is public, of highest - X, in lattice steps. They are linear in
+        N and A: by 0 and 1, and by R and -1.
     step, lower : float
         S = lower N + step A, in T's unit.
-    scale : float, > 0
-        b, in lattice steps.
     marginal : Marginal
         The distribution of S given N under the prior.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
-    further : tuple of Observation
-        What other releases say of the same sums.
     """
 
-    first: Floats
-    second: Floats | None
-    reach: float
+    totals: NoisyTotals
     step: float
     lower: float
-    scale: float
     marginal: Marginal
     n_prior: NPrior
-    further: tuple[Observation, ...] = ()
 
     def take(self, cells: Cells) -> Self:
         """The given cells, in the given order."""
-        own, *further = (observed.take(cells) for observed in self.observations)
-        return replace(self, first=own.first, second=own.second, further=tuple(further))
+        return replace(self, totals=self.totals.take(cells))
 
     @property
-    def observations(self) -> tuple[Observation, ...]:
-        """What every release says, this one first."""
-        return (Observation(first=self.first, second=self.second, scale=self.scale), *self.further)
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.totals.n_cells
 
     @property
     def change_per_row(self) -> float:
         """Nats by which the noise's distribution changes at most where N changes by 1 and A does not."""
-        return sum(
-            self.reach / observed.scale for observed in self.observations if observed.second is not None
-        )
+        return float(self.totals.coefficients[:, 0] @ self.totals.rate)
 
     @property
     def is_sum(self) -> bool:
@@ -118,23 +82,21 @@ class NoisySums:
     @property
     def fall(self) -> float:
         """Nats by which the noise's distribution falls per step, beyond all kinks."""
-        return (1.0 if self.second is None else 2.0) * sum(
-            1.0 / observed.scale for observed in self.observations
-        )
+        return float(np.sum(self.totals.rate))
 
     def kinks(self, cell: Cells, n: Floats) -> Floats:
         """A at which the slope of the noise's distribution jumps, (n_rows, n_kinks), ascending."""
         return np.stack(self._kinks(cell, n), axis=1)
 
     def _kinks(self, cell: Cells, n: Floats) -> list[Floats]:
-        kinks: list[Floats] = []
-        for observed in self.observations:
-            own = observed.first[cell]
-            kinks = _inserted(kinks, own)
-            kinks = _inserted(
-                kinks, own if observed.second is None else self.reach * n - observed.second[cell]
-            )
-        return kinks
+        return functools.reduce(_inserted, self._kinks_of_rows(cell, n), [])
+
+    def _kinks_of_rows(self, cell: Cells, n: Floats) -> list[Floats]:
+        """Where the noise of every row of the totals has its kink; n is (n_rows,)."""
+        return [
+            reach * n - value[cell] if reach else value[cell]
+            for value, (reach, _) in zip(self.totals.values.T, self.totals.coefficients.tolist(), strict=True)
+        ]
 
     def log_density(self, n: Floats, position: Floats) -> Floats:
         """Log of the probability or density of positions given N; n >= 1 and positions broadcast.
@@ -150,13 +112,8 @@ class NoisySums:
 
     def log_noise(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log density of the noise, unnormalised, at positions (n_rows, n_positions); n is (n_rows, 1)."""
-        amount = self.amount(position)
-        both = self.reach * n
-        own, *further = self.observations
-        noise = own.log_noise(cell, both, amount)
-        for observed in further:
-            noise += observed.log_noise(cell, both, amount)
-        return noise
+        kinks = self._kinks_of_rows(cell, n[:, 0])
+        return log_laplace(self.amount(position), [kink[:, None] for kink in kinks], self.totals.rate)
 
     def log_weight(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log of p(S | N) times the density of the noise, at (n_rows, n_positions); n is (n_rows, 1)."""
@@ -193,11 +150,7 @@ class NoisySums:
 
     def log_weight_of_none(self, cell: Cells) -> Floats:
         """Log of the noise's distribution where N and A are 0."""
-        none = np.zeros(len(cell))
-        for observed in self.observations:
-            second = 0.0 if observed.second is None else np.abs(observed.second[cell])
-            none -= (np.abs(observed.first[cell]) + second) / observed.scale
-        return none
+        return -self.totals.take(cell).distance(np.zeros(2))
 
     def longest(self, left: Floats) -> Floats:
         """How long a block of positions may be for rational functions of S to be smooth in it."""

@@ -53,7 +53,7 @@ class LatentSumPosterior:
     @classmethod
     def of(cls, sums: NoisySums, update: Update) -> Self:
         """Sum up the moments of every cell."""
-        cells = len(sums.first)
+        cells = sums.n_cells
         means, sds, log_evidence = np.empty(cells), np.empty(cells), np.empty(cells)
         merged = []
         (name,) = update(np.zeros(1), np.zeros(1)).parameters

@@ -108,7 +108,7 @@ class Tiles:
 
 def tiles_of(sums: NoisySums) -> Tiles:
     """Prepare exact draws from every cell."""
-    longest = np.full(len(sums.first), _RUN / max(sums.change_per_row, 1e-15))
+    longest = np.full(sums.n_cells, _RUN / max(sums.change_per_row, 1e-15))
     while True:
         tiles = _tiles(sums, longest)
         # Under a prior that ties S to N closely, runs have to be short.
@@ -152,7 +152,7 @@ def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
         # The proposal's distribution of an integer is that of the integers' own exponential.
         mass *= _per_integer(slope)
     mass *= spread[row]
-    cells = len(sums.first)
+    cells = sums.n_cells
     total = np.bincount(own, mass, cells)
     cumulative = np.cumsum(mass / total[own])
     first = np.searchsorted(own, own, side="left")
@@ -178,7 +178,7 @@ def _runs(sums: NoisySums, longest: Floats) -> tuple[Cells, Floats, Floats]:
     """Every N that matters, in runs: cell, largest N and number, each (n_runs,), cell by cell."""
     low, high = sums.n_prior.support
     if low == high:
-        cells = np.arange(len(sums.first))
+        cells = np.arange(sums.n_cells)
         return cells, np.full(len(cells), float(low)), np.ones(len(cells))
     blocks = blocks_of_n(sums, NATS)
     run = np.maximum(np.minimum(longest[blocks.row], _OF_N * blocks.left), 1.0)

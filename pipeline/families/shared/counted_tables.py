@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, model_validator
 from suffice.pipeline.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
 from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.families import categorical
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.count_table import CountTable, Variable, label_columns
 from suffice.pipeline.statistics.measure import TableCounts
@@ -147,6 +148,13 @@ def tables_of(statistic: NoisyStatistic) -> list[Floats]:
     ends = np.cumsum([table.size for table in released])
     parts = np.split(statistic.values.astype(np.float64), ends[:-1], axis=1)
     return [part.reshape(-1, *table.shape) for part, table in zip(parts, released, strict=True)]
+
+
+def noisy_tables(statistic: NoisyStatistic) -> list[NoisyTotals]:
+    """Return the noisy counts of each released table, of all releases."""
+    totals = NoisyTotals.of(statistic)
+    ends = np.cumsum([table.size for table in statistic.plan.parameters.tables])
+    return [totals.part(entries) for entries in np.split(np.arange(ends[-1]), ends[:-1])]
 
 
 def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.random.Generator) -> Floats:

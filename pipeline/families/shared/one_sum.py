@@ -19,6 +19,7 @@ from suffice.pipeline.distributions.beta import BetaDistribution
 from suffice.pipeline.distributions.gamma import GammaDistribution
 from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser
 from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.inverse_gamma import InverseGamma
     from suffice.pipeline.distributions.normal import Normal
     from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums, Observation
+    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -252,39 +253,16 @@ def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -
     plan = statistic.plan
     lower, upper = bounds(plan.parameters)
     if plan.design is Design.MINIMAL:
-        step = float(_total(plan).coefficients[0])
-        reach = (upper - lower) / step
+        # total = step sum(X) + (lower - step lowest) N
+        total = _total(plan)
+        lowest = ((plan.parameters.lower or 0) - total.public_n_coefficient) / total.coefficients[0]
+        totals = NoisyTotals.of(statistic, np.array([[0.0, 1.0]]), shift=int(lowest) * statistic.known_n)
+        step = float(total.coefficients[0])
     else:
         reach = float(plan.partition_total or 1)
+        totals = NoisyTotals.of(statistic, np.array([[0.0, 1.0], [reach, -1.0]]))
         step = (upper - lower) / reach
-    own, *further = map(_observation, statistic.observations)
-    return NoisySums(
-        first=own.first,
-        second=own.second,
-        reach=reach,
-        step=step,
-        lower=lower,
-        scale=own.scale,
-        marginal=marginal,
-        n_prior=n_prior,
-        further=tuple(further),
-    )
-
-
-def _observation(statistic: NoisyStatistic) -> Observation:
-    """Return the raw noisy components of one release, counted from the lowest lattice value."""
-    from suffice.pipeline.engines.one_sum.noisy_sum import Observation  # noqa: PLC0415 - consumers only
-
-    plan = statistic.plan
-    if plan.design is not Design.MINIMAL:
-        values = statistic.values.astype(np.float64)
-        return Observation(first=values[:, 0], second=values[:, 1], scale=plan.scale)
-    # total = step sum(X) + (lower - step lowest) N
-    total = _total(plan)
-    lowest = int(((plan.parameters.lower or 0) - total.public_n_coefficient) / total.coefficients[0])
-    shift = lowest * statistic.known_n
-    first = np.array([int(value) - shift for value in statistic.values[:, 0]], dtype=np.float64)
-    return Observation(first=first, second=None, scale=plan.scale)
+    return NoisySums(totals=totals, step=step, lower=lower, marginal=marginal, n_prior=n_prior)
 
 
 def _total(plan: StatisticPlan) -> Quantity:

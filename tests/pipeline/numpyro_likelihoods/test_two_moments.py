@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.engines.multivariate.posterior import components_of
+from suffice.pipeline.engines.multivariate.posterior import noisy_moments as noisy_moments_of
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.families.normal import default_prior, noisy_moments
 from suffice.pipeline.priors.record_count import Uniform
@@ -66,7 +66,7 @@ def test_latent_moments_integrate_to_the_likelihood(family: str, row: tuple[floa
     )
     total = plan.partition_total or 1
     statistic = noisy_statistic(plan, np.array([[round(part * total) for part in row]], dtype=object))
-    noisy = noisy_moments(statistic, default_prior(plan.parameters), Uniform(0, 6))
+    noisy = noisy_moments(statistic, default_prior(plan.parameters), Uniform(0, 6)).totals
     lower, upper = float(plan.parameters.lower or 0), float(plan.parameters.upper or 0)
 
     def noise(n: int, m: Floats, spread: Floats) -> Floats:
@@ -118,12 +118,12 @@ def rows(plan: StatisticPlan, given: dict[str, Any], n: int, rng: np.random.Gene
 
 def densities(statistic: NoisyStatistic, z: Floats, n: int) -> Floats:
     """Densities of the noise at the moments of rows z (DRAWS, ., 2) counted as n, but for a constant."""
-    components, released = components_of(statistic)
+    noisy = noisy_moments_of(statistic).in_scales()
     products = np.einsum("dni,dnj->dij", z, z)
     moments = np.column_stack(
         [np.full(len(z), n), z.sum(axis=1), products[:, 0, 0], products[:, 0, 1], products[:, 1, 1]]
     )
-    density: Floats = np.exp(-np.abs(released[0] - moments @ components.T).sum(axis=1))
+    density: Floats = np.exp(-np.abs(noisy.values[0] - moments @ noisy.coefficients.T).sum(axis=1))
     return density
 
 
@@ -150,7 +150,7 @@ def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) 
     blank = noisy_statistic(plan, np.zeros((1, len(plan.components)), object), public_n=public_n)
     sums = np.array([count, 1.0, -0.5, 1.2, 0.5, 0.9]) * np.array([1, linear, linear, 1, 1, 1])
     shift = 0.7 * np.resize([1, -1, -1], len(plan.components))
-    row = np.rint((components_of(blank)[0] @ sums + shift) * plan.scale)
+    row = np.rint((noisy_moments_of(blank).in_scales().coefficients @ sums + shift) * plan.scale)
     statistic = noisy_statistic(plan, row[None].astype(object), public_n=public_n)
     sizes, n_prior = ((count,), None) if public else ((4, 5, 6), "Uniform(4, 6)")
     found, exact, wrong, variance = 0.0, 0.0, 0.0, 0.0

@@ -18,6 +18,7 @@ from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.count_table import CountTable, Variable
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -69,7 +70,8 @@ def distribution(releases: list[Tables], noise: float = 1.0) -> PiecewiseTables:
             np.tile(np.array(numbers, float).reshape(table.shape), (REPEATS, *[1] * len(table.shape)))
             for numbers, table in zip(tables, CHAIN, strict=True)
         ]
-        data_sets.append(NoisyTables(observations=((counts, noise * scale),), n_prior=n_prior))
+        totals = [NoisyTotals.of_counts([table], [noise * scale]) for table in counts]
+        data_sets.append(NoisyTables(tables=totals, n_prior=n_prior))
     return pooled_network_distribution(CHAIN, data_sets, PRIORS)
 
 

@@ -15,6 +15,7 @@ from suffice.pipeline.engines.multivariate.pooled import SharedTarget
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.sensitivity import Design
 from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic
@@ -45,8 +46,11 @@ def target_of(*, linear: bool, rng: np.random.Generator) -> Target:
         linear=linear,
         evidence=(own,),
         latent_n=LatentN(lowest=3.5, highest=1e6, reciprocal=True, fixed=False),
-        components=rng.normal(size=(6, 6)) / 10,
-        observed=1e4 * rng.choice([-1.0, 1.0], size=(2, 6)),
+        scaled=NoisyTotals(
+            coefficients=rng.normal(size=(6, 6)) / 10,
+            values=1e4 * rng.choice([-1.0, 1.0], size=(2, 6)),
+            scale=np.ones(6),
+        ),
     )
 
 

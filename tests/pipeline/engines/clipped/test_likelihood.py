@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from suffice.pipeline.engines.clipped.likelihood import _product, log_product
-from suffice.pipeline.engines.clipped.saddle_point import NoisyCounts
+from suffice.pipeline.engines.clipped.saddle_point import ClippedSums
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.statistics.clipped_counts import clipped_failures, clipped_poisson
 
@@ -24,9 +24,9 @@ MEANS = np.array([1e-6, 0.01, 0.3, 1.0, 2.0, 5.0, 9.0, 20.0, 60.0, 1000.0])
 
 def noisy_counts(
     first: int, second: int | None, *, reach: int, epsilon: float, n_prior: NPrior
-) -> NoisyCounts:
+) -> ClippedSums:
     low, high = n_prior.support
-    return NoisyCounts(
+    return ClippedSums(
         first=np.array([float(first)]),
         second=None if second is None else np.array([float(second)]),
         reach=reach,
@@ -36,7 +36,7 @@ def noisy_counts(
     )
 
 
-def enumerated(counts: NoisyCounts, n_prior: NPrior, chance: Floats) -> float:
+def enumerated(counts: ClippedSums, n_prior: NPrior, chance: Floats) -> float:
     """Log chance of the noisy sums under one distribution of a record, by repeated convolution."""
     low, high = n_prior.support
     distribution, terms = np.ones(1), []

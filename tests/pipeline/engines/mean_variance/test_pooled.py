@@ -216,7 +216,7 @@ def test_rows_without_deviations_leave_the_distribution_of_the_noise(means: tupl
     log_density = -(position**2) / 50
     square = (position**2 + sd**2) / HALF_RANGE**2
     for part in parts:
-        noisy = noisy_moments(part, CONJUGATE, Fixed(n))
+        noisy = noisy_moments(part, CONJUGATE, Fixed(n)).totals
         for (_, b, c), value, rate in zip(noisy.coefficients, noisy.values[0], noisy.rate, strict=True):
             log_density -= rate * np.abs(value - n * (b * position / HALF_RANGE + c * square))
     share = np.exp(log_density - np.max(log_density))

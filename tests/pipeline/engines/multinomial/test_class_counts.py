@@ -15,6 +15,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.engines.multinomial import convolution, splitting
 from suffice.pipeline.engines.multinomial.class_counts import StarCounts, log_chance_of, star_posterior
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
+from suffice.pipeline.released.noise import NoisyTotals
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 FALSE_ALARM = 1e-9
 LARGEST = 13
 """No class is larger in what is enumerated: the priors of N see to it."""
+
+
+def behind(scale: float, *counts: Floats) -> tuple[NoisyTotals, ...]:
+    """Counts of several tables as one release has them, behind noise of one scale."""
+    return tuple(NoisyTotals.of_counts([each], [scale]) for each in counts)
+
+
+def zeros(scale: float) -> tuple[NoisyTotals, ...]:
+    """Noisy counts of both features that are all 0, in one cell."""
+    return behind(scale, np.zeros((1, 2, 2)), np.zeros((1, 2, 3)))
 
 
 def make_star(
@@ -48,9 +59,8 @@ def make_star(
     if uneven:
         of_features[1][1] = [0.2, 3.0, 1.0]
     return StarCounts(
-        classes=np.array([[5.0, 4.0], [1.0, 1.0], [-2.0, 3.0]]) if with_classes else None,
-        features=features,
-        scale=scale,
+        classes=behind(scale, np.array([[5.0, 4.0], [1.0, 1.0], [-2.0, 3.0]]))[0] if with_classes else None,
+        features=behind(scale, *features),
         class_concentration=np.array([concentrations[0], 1.5 if uneven else concentrations[0]]),
         feature_concentrations=of_features,
         n_prior=n_prior,
@@ -81,7 +91,7 @@ class Enumeration:
             counts = np.array(m, dtype=float)
             log_weight = prior + float(gammaln(n + 1)) + log_polya(star.class_concentration, counts)
             if star.classes is not None:
-                log_weight -= float(np.sum(np.abs(star.classes[cell] - counts))) / star.scale
+                log_weight -= float(np.sum(np.abs(star.classes.values[cell] - counts))) / star.scales[0]
             first, second = self._moments(star.class_concentration + counts)
             for d, y in itertools.product(range(2), range(2)):
                 log_evidence, mean, square = rows[d, y, m[y]]
@@ -103,14 +113,14 @@ class Enumeration:
         return mean, mean * (concentration + 1.0) / (total + 1.0)
 
     def _row(self, d: int, y: int, m: int) -> tuple[float, Floats, Floats]:
-        noisy = self.star.features[d][self.cell, y]
+        noisy = self.star.by_class(d)[self.cell, 0, y]
         concentration = self.star.feature_concentrations[d][y]
         logs, means, squares = [], [], []
         for free in itertools.product(range(m + 1), repeat=len(noisy) - 1):
             if sum(free) <= m:
                 counts = np.array([*free, m - sum(free)], dtype=float)
                 log_weight = float(gammaln(m + 1)) + log_polya(concentration, counts)
-                logs.append(log_weight - float(np.sum(np.abs(noisy - counts))) / self.star.scale)
+                logs.append(log_weight - float(np.sum(np.abs(noisy - counts))) / self.star.scales[0])
                 mean, square = self._moments(concentration + counts)
                 means.append(mean)
                 squares.append(square)
@@ -158,14 +168,14 @@ def test_counts_far_from_a_known_n_have_a_posterior() -> None:
     """All noisy counts are 0: exact where it can be enumerated, even where it is symmetric."""
     small = replace(
         make_star(Fixed(LARGEST), with_classes=False, scale=0.3),
-        features=(np.zeros((1, 2, 2)), np.zeros((1, 2, 3))),
+        features=zeros(0.3),
     )
     posterior, exact = star_posterior(small), Enumeration(small, 0)
     assert posterior.mean[0] == pytest.approx(exact.mean, rel=1e-6)
     assert posterior.sd[0] == pytest.approx(exact.sd, rel=1e-6)
     large = replace(
         small,
-        scale=1.2,
+        features=zeros(1.2),
         n_prior=Fixed(1000),
         class_concentration=np.ones(2),
         feature_concentrations=(np.ones((2, 2)), np.ones((2, 3))),
@@ -179,7 +189,7 @@ def test_tables_of_zeros_beside_a_known_n_say_nothing(scale: float, n: int) -> N
     """All tables of a feature that sum to N are as far from zeros: the posterior is the prior."""
     star = replace(
         make_star(Fixed(n), with_classes=False, scale=scale, concentrations=(1.0, 1.0)),
-        features=(np.zeros((1, 2, 2)), np.zeros((1, 2, 3))),
+        features=zeros(scale),
     )
     posterior = star_posterior(star)
     mean = np.concatenate([np.full(6, 1 / 2), np.full(6, 1 / 3)])
@@ -197,8 +207,8 @@ def test_tables_of_zeros_beside_a_known_n_say_nothing(scale: float, n: int) -> N
 def test_noisy_counts_out_of_reach_of_every_n_are_refused(scale: float) -> None:
     star = replace(
         make_star(Fixed(100_000), with_classes=True, scale=scale),
-        classes=np.zeros((1, 2)),
-        features=(np.zeros((1, 2, 2)), np.zeros((1, 2, 3))),
+        classes=behind(scale, np.zeros((1, 2)))[0],
+        features=zeros(scale),
     )
     with pytest.raises(PriorError, match="below 1e-300"):
         star_posterior(star)
@@ -214,7 +224,7 @@ def test_how_far_values_are_from_a_known_n(values: list[float], distance: float)
     for n in (3000, 9000, 15_000, 30_000):
         star = replace(
             make_star(Fixed(n), with_classes=False, scale=scale),
-            features=(n * np.array([[values, [0.0, 0.0, 0.0]]]),),
+            features=behind(scale, n * np.array([[values, [0.0, 0.0, 0.0]]])),
         )
         log_chance = log_chance_of(np.array([distance * n]), 6, scale)
         assert star.is_out_of_reach() == (log_chance < -300 * math.log(10))
@@ -239,7 +249,8 @@ def test_a_coarser_grid_gives_the_same_posterior(n_prior: NPrior, monkeypatch: p
     """Steps of a fifteenth of the noise's scale, in cells whose classes may be empty."""
     star = replace(
         make_star(n_prior, with_classes=False, scale=60.0, concentrations=(1.0, 1.0)),
-        features=(
+        features=behind(
+            60.0,
             np.array(
                 [
                     [[900.0, 200.0], [1500.0, 500.0]],
@@ -266,7 +277,8 @@ def test_few_rows_behind_wide_noise_are_as_many_on_a_coarser_grid(monkeypatch: p
     """Where N may well be 0, 1 or 2 the first points matter, and what the prior of N has between them."""
     star = replace(
         make_star(Reciprocal(10**9), with_classes=False, scale=240.0, concentrations=(1.0, 1.0)),
-        features=(
+        features=behind(
+            240.0,
             np.array([[[600.0, 0.0], [0.0, -40.0]]]),
             np.array([[[400.0, 0.0, 160.0], [0.0, 0.0, 0.0]]]),
         ),

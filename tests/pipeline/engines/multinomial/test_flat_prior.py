@@ -23,6 +23,7 @@ from support.latent_counts import (
     Enumeration,
     distance,
     noisy_counts,
+    observed_again,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def test_moments_equal_enumeration(noisy: list[list[float]], scale: float, n_pri
 def test_counts_seen_through_several_noises_equal_enumeration(n_prior: NPrior) -> None:
     counts = noisy_counts(TRIPLES, [1.0] * 3, 0.9, n_prior)
     observed = np.array(TRIPLES)
-    counts = dataclasses.replace(counts, further=((observed[::-1].copy(), 0.7), (observed, 3.0)))
+    counts = observed_again(counts, (observed[::-1].copy(), 0.7), (observed, 3.0))
     distribution = mixture_of(counts)
     for cell in range(len(observed)):
         mean, sd = Enumeration(counts, cell).moments()
@@ -104,7 +105,7 @@ DRAWN = [([3.0, 5.0], 2.0), ([-6.0, 1.0], 2.0), ([4.0, 0.0, 2.0], 0.9)]
 def test_draws_follow_the_enumerated_distribution(noisy: list[float], scale: float, n_prior: NPrior) -> None:
     counts = noisy_counts([noisy], [1.0] * len(noisy), scale, n_prior)
     if len(noisy) == 2:
-        counts = dataclasses.replace(counts, further=((counts.noisy + 5.0, 4.0),))
+        counts = observed_again(counts, (counts.totals.values + 5.0, 4.0))
     draws = count_posterior(counts).sample(DRAWS, np.random.default_rng())
     enumeration = Enumeration(counts, 0)
     assert draws.shape == (DRAWS, 1, len(noisy))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 
@@ -30,6 +29,7 @@ from support.latent_counts import (
     Enumeration,
     distance,
     noisy_counts,
+    observed_again,
 )
 
 QUADRUPLES = [[3.0, 5.0, 2.0, 1.0], [-4.0, 2.0, 9.0, 3.0]]
@@ -81,7 +81,7 @@ def test_counts_seen_through_several_noises_equal_enumeration(
 ) -> None:
     counts = noisy_counts(noisy, [concentration] * len(noisy[0]), 2.0, n_prior)
     observation = np.array(other)
-    counts = dataclasses.replace(counts, further=((observation, 1.3), (observation[::-1].copy(), 4.0)))
+    counts = observed_again(counts, (observation, 1.3), (observation[::-1].copy(), 4.0))
     posterior = count_posterior(counts)
     for cell in range(len(noisy)):
         mean, sd = Enumeration(counts, cell).moments()
@@ -92,10 +92,10 @@ def test_counts_seen_through_several_noises_equal_enumeration(
 @pytest.mark.parametrize("n_prior", [Fixed(12), Uniform(0, 40)])
 def test_draws_of_counts_seen_twice_follow_the_enumerated_distribution(n_prior: NPrior) -> None:
     counts = noisy_counts([[3.0, 5.0, 2.0]], [0.5, 1.0, 2.0], 2.0, n_prior)
-    counts = dataclasses.replace(counts, further=((np.array([[6.0, 1.0, -1.0]]), 1.5),))
-    enumeration = Enumeration(counts, 0)
-    draws = count_posterior(counts).sample(DRAWS, np.random.default_rng())
-    alone = count_posterior(dataclasses.replace(counts, further=())).sample(DRAWS, np.random.default_rng())
+    twice = observed_again(counts, (np.array([[6.0, 1.0, -1.0]]), 1.5))
+    enumeration = Enumeration(twice, 0)
+    draws = count_posterior(twice).sample(DRAWS, np.random.default_rng())
+    alone = count_posterior(counts).sample(DRAWS, np.random.default_rng())
     for category in range(3):
         assert distance(draws[:, 0, category], enumeration, category) < LARGEST_DISTANCE
     assert distance(alone[:, 0, 1], enumeration, 1) > LARGEST_DISTANCE
@@ -104,7 +104,7 @@ def test_draws_of_counts_seen_twice_follow_the_enumerated_distribution(n_prior: 
 def test_large_counts_seen_twice_are_those_of_their_average_where_noise_is_small() -> None:
     """Blocks of many counts: two sights with kinks far apart, whose flat product lies between them."""
     one = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 1e5, Reciprocal(10**12))
-    twice = dataclasses.replace(one, further=((np.array([[3e8, 7e8]]), 1e5),))
+    twice = observed_again(one, (np.array([[3e8, 7e8]]), 1e5))
     direct = noisy_counts([[3e8, 7e8]], [1.0, 1.0], 5e4, Reciprocal(10**12))
     assert count_posterior(twice).mean == pytest.approx(count_posterior(direct).mean, rel=1e-9)
     assert count_posterior(twice).sd == pytest.approx(count_posterior(direct).sd, rel=1e-6)
@@ -260,13 +260,11 @@ def test_log_rising_keeps_its_digits() -> None:
 def one_row(own: float, rest: float, scale: float, value: float, rest_value: float | None) -> CountWeights:
     return CountWeights(
         concentration=np.array([own]),
-        value=np.array([value]),
-        rate=np.array([1.0 / scale]),
         tilt=np.zeros(1),
         n=np.array([1000.0]),
         rest_concentration=np.array([rest]),
-        rest_value=np.array([rest_value or 0.0]),
-        rest_rate=np.array([0.0 if rest_value is None else 1.0 / scale]),
+        kinks=np.array([[value], [1000.0 - (rest_value or 0.0)]]),
+        rates=np.array([1.0, 0.0 if rest_value is None else 1.0]) / scale,
     )
 
 

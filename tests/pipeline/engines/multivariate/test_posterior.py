@@ -16,6 +16,7 @@ from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, Regre
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior, posterior_of
 from suffice.pipeline.priors.record_count import Fixed, Uniform
+from suffice.pipeline.released.noise import NoisyTotals
 from support.joint import plan_of, simulate, true_regression
 from support.noisy import noisy_statistic
 
@@ -65,9 +66,12 @@ def target_of(size: int, *, linear: bool, regression: bool, fixed: bool, rng: np
         latent_n=LatentN(
             lowest=30.0 if fixed else size + 1.5, highest=30.0 if fixed else 1e6, reciprocal=True, fixed=fixed
         ),
-        components=rng.normal(size=(moments, moments)) / 10,
-        # Far from the kinks, where the gradient is not rounded off.
-        observed=1e4 * rng.choice([-1.0, 1.0], size=(2, moments)),
+        scaled=NoisyTotals(
+            coefficients=rng.normal(size=(moments, moments)) / 10,
+            # Far from the kinks, where the gradient is not rounded off.
+            values=1e4 * rng.choice([-1.0, 1.0], size=(2, moments)),
+            scale=np.ones(moments),
+        ),
     )
 
 
@@ -104,8 +108,7 @@ def test_the_distribution_of_moments_adds_up_to_one_whatever_n(linear: bool) -> 
                 ),
             ),
             latent_n=LatentN(lowest=n, highest=n, reciprocal=False, fixed=True),
-            components=np.zeros((3, 3)),
-            observed=np.zeros((1, 3)),
+            scaled=NoisyTotals(coefficients=np.zeros((3, 3)), values=np.zeros((1, 3)), scale=np.ones(3)),
         )
         mean, log_sd = np.linspace(-6, 6, 601), np.linspace(-9, 5, 701)
         grid = np.stack([axis.ravel() for axis in np.meshgrid(mean, log_sd, indexing="ij")])

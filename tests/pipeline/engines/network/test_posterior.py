@@ -18,6 +18,7 @@ from suffice.pipeline.engines.network.connected import junction_tree, parts
 from suffice.pipeline.engines.network.log_posterior import Network
 from suffice.pipeline.engines.network.starts import first_tables
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
+from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.count_table import CountTable, Variable
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ def tables_of(nodes: Nodes, sizes: dict[str, int] | None = None) -> tuple[CountT
     )
 
 
+def noisy_tables(
+    counts: Sequence[Floats], scale: float, n_prior: NPrior, releases: int = 1
+) -> posterior.NoisyTables:
+    """Tables that were released with the same values, once or several times."""
+    totals = [NoisyTotals.of_counts([table] * releases, [scale] * releases) for table in counts]
+    return posterior.NoisyTables(tables=totals, n_prior=n_prior)
+
+
 class Problem:
     """Noisy tables of one cell, and priors."""
 
@@ -59,14 +68,8 @@ class Problem:
     def distribution(self, n_prior: NPrior, scale: float = SCALE, observations: int = 1) -> PiecewiseTables:
         """The same cell, many times over, each seen `observations` times through so many times the noise."""
         counts = [np.repeat(noisy[None], REPEATS, axis=0) for noisy in self.noisy]
-        return decomposition.network_distribution(
-            self.released,
-            counts,
-            self.concentrations,
-            scale=observations * scale,
-            n_prior=n_prior,
-            further=[(counts, observations * scale)] * (observations - 1),
-        )
+        noisy = noisy_tables(counts, observations * scale, n_prior, observations)
+        return decomposition.network_distribution(self.released, noisy, self.concentrations)
 
     def enumerated(self, n_prior: NPrior) -> Floats:
         """Means and mean squares of all probabilities, from counts of all combinations of categories."""
@@ -196,7 +199,7 @@ def distribution_of(
     released = tables_of(nodes, sizes)
     counts = noisy or [np.full((1, *table.shape), 7.0) for table in released]
     prior = [np.ones((table.size // table.shape[-1], table.shape[-1])) for table in released]
-    return decomposition.network_distribution(released, counts, prior, scale=2.0, n_prior=Uniform(0, 200))
+    return decomposition.network_distribution(released, noisy_tables(counts, 2.0, Uniform(0, 200)), prior)
 
 
 @pytest.mark.timeout(1800)
@@ -239,10 +242,8 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
     ]
     ((piece, _, _),) = decomposition.network_distribution(
         released,
-        noisy,
+        noisy_tables(noisy, 2.0, Uniform(0, 4000)),
         [np.ones((table.size // 2, 2)) for table in released],
-        scale=2.0,
-        n_prior=Uniform(0, 4000),
     ).pieces
     assert isinstance(piece, Probabilities)
     assert isinstance(piece.posterior, posterior.NetworkPosterior)

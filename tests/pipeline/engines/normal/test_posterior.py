@@ -15,6 +15,7 @@ from suffice.pipeline.engines.normal.noisy_moments import BERNSTEIN, MOMENTS, No
 from suffice.pipeline.engines.normal.posterior import MomentPosterior
 from suffice.pipeline.engines.normal.weights import LOG_ZERO, Boxes, MomentWeights
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
+from suffice.pipeline.released.noise import NoisyTotals
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -38,15 +39,18 @@ def problem(
     bernstein = len(values) == 3
     loc, precision, concentration, scale = prior
     return NoisyMoments(
-        values=np.array([[*values, *(value for more, _ in further for value in more)]]),
-        coefficients=np.tile(BERNSTEIN if bernstein else MOMENTS, (1 + len(further), 1)),
-        rate=np.concatenate(
-            [
-                np.full(3, own) if bernstein else np.array([own, 2.0 * own])
-                for own in (rate, *(own for _, own in further))
-            ]
+        totals=NoisyTotals(
+            values=np.array([[*values, *(value for more, _ in further for value in more)]]),
+            scale=1.0
+            / np.concatenate(
+                [
+                    np.full(3, own) if bernstein else np.array([own, 2.0 * own])
+                    for own in (rate, *(own for _, own in further))
+                ]
+            ),
+            coefficients=np.tile(BERNSTEIN if bernstein else MOMENTS, (1 + len(further), 1)),
+            releases=1 + len(further),
         ),
-        observations=1 + len(further),
         loc=loc,
         precision=precision,
         concentration=concentration,
@@ -87,7 +91,7 @@ class Dense:
         kept = log_weight > top - 25.0
         n, mean, square = n[kept], mean[kept], square[kept]
         self.weight = np.exp(log_weight[kept] - top)
-        self.log_evidence = top + np.log(np.sum(self.weight)) + np.sum(np.log(noisy.rate / 2.0))
+        self.log_evidence = top + np.log(np.sum(self.weight)) + np.sum(np.log(noisy.totals.rate / 2.0))
         self.weight /= np.sum(self.weight)
         self.precision = noisy.precision + n
         self.loc = (noisy.precision * noisy.loc + n * mean) / self.precision
@@ -136,8 +140,8 @@ class Dense:
             width = np.sqrt((2 * noisy.scale + square) / degrees * (1.0 / noisy.precision + 1.0 / n))
             log_weight += stats.t.logpdf(mean, degrees, noisy.loc, width) + np.log(step)
         sums = np.stack([np.full_like(mean, n), n * mean, square + n * mean**2])
-        distance = np.abs(noisy.values[0][:, None] - noisy.coefficients @ sums)
-        log_weight = log_weight - noisy.rate @ distance + noisy.n_prior.log_prob(np.array([float(n)]))
+        distance = np.abs(noisy.totals.values[0][:, None] - noisy.totals.coefficients @ sums)
+        log_weight = log_weight - noisy.totals.rate @ distance + noisy.n_prior.log_prob(np.array([float(n)]))
         return np.full_like(mean, n), mean, square, log_weight
 
     def moments(self) -> tuple[Floats, Floats]:
