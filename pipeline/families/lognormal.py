@@ -24,7 +24,9 @@ from suffice.pipeline.declaration.fields import (
 from suffice.pipeline.distributions.conjugate_priors import NormalInverseGamma
 from suffice.pipeline.families import normal
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.statistics.moment_columns import n_moments
 from suffice.pipeline.statistics.simulated_sums import power_sums
 from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
@@ -132,5 +134,12 @@ FAMILY = Family(
     log_likelihood=normal.log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    parameter_spaces=lambda _parameters: normal.mean_and_variance(*NAMES),
+    jax_likelihood=normal.jax_likelihood,
+    n_latent=n_moments,
+    example=Example(entry={"column": "x", "lower": "0.1", "upper": "100"}, columns={"x": ColumnType.NUMBER}),
+    generative_case=GenerativeCase(
+        entry={"column": "x", "lower": "0.0025", "upper": "400"}, prior="NormalInverseGamma(0.3, 4, 12, 6)"
+    ),
     outside=normal.outside,
 )

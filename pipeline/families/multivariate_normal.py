@@ -18,12 +18,14 @@ from suffice.pipeline.distributions.multivariate_priors import NormalInverseWish
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace
 from suffice.pipeline.statistics import moment_columns
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
 from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -117,6 +119,19 @@ def disjoint(
     return normal_posterior(statistics, prior, n_priors)
 
 
+def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
+    """Return the spaces of the means and of the covariance."""
+    size = len(parameters.columns)
+    return (ParameterSpace(name="mean", shape=(size,)), ParameterSpace(name="covariance", shape=(size, size)))
+
+
+def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
+    """Return the log weight (n_cells,) of latent numbers, given means and a covariance."""
+    from suffice.pipeline.engines.jax.two_moments import columns  # noqa: PLC0415 - an extra
+
+    return columns(statistic, n_prior, given, latent)
+
+
 def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Parameters) -> Floats:
     r"""Return :math:`-(n \log |\Sigma| + \mathrm{tr}(\Sigma^{-1} \sum (x - \mu)(x - \mu)^T)) / 2`.
 
@@ -171,6 +186,17 @@ FAMILY = Family(
     noise_aware=noise_aware,
     disjoint=disjoint,
     simulate=simulate,
+    parameter_spaces=parameter_spaces,
+    jax_likelihood=jax_likelihood,
+    n_latent=moment_columns.n_moments,
+    example=Example(
+        entry={"columns": {"x": {"lower": "-3", "upper": "100"}, "y": {"lower": "1", "upper": "3"}}},
+        columns={"x": ColumnType.NUMBER, "y": ColumnType.NUMBER},
+    ),
+    generative_case=GenerativeCase(
+        entry={"columns": {"x": {"lower": "-6", "upper": "6"}, "y": {"lower": "-9", "upper": "9"}}},
+        prior="NormalInverseWishart([0.3, 0], 4, 25, [12, 22])",
+    ),
     truth=truth,
     least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,

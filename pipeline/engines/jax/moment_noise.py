@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, Self
 import jax.numpy as jnp
 import numpy as np
 
+from suffice.pipeline.engines.jax.windows import NATS, require_terms, window_of_n
 from suffice.pipeline.engines.multivariate.posterior import components_of, require_rows
-from suffice.pipeline.families.normal import default_prior, noisy_moments
-from suffice.pipeline.numpyro_likelihoods.windows import NATS, require_terms, window_of_n
 from suffice.pipeline.statistics.moment_columns import is_linear, least_rows
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 
-ONE_COLUMN = ("normal", "lognormal")
 _LEAST_SPREAD = 1e-12
 """Of the scatter that the released values suggest, where there is next to no noise."""
 
@@ -60,20 +59,36 @@ class Observed:
     spread_noise: Floats
 
     @classmethod
-    def of(cls, statistic: NoisyStatistic, prior: NPrior) -> Self:
+    def of_one_column(cls, statistic: NoisyStatistic, noisy: NoisyMoments) -> Self:
+        """Return what was released of one column."""
+        components, observed = noisy.coefficients * noisy.rate[:, None], noisy.values * noisy.rate
+        return cls._of(statistic, components, observed, noisy.n_prior, size=1, linear=True, least=0)
+
+    @classmethod
+    def of_columns(cls, statistic: NoisyStatistic, prior: NPrior) -> Self:
+        """Return what was released of several columns."""
+        constants = statistic.plan.parameters
+        size, least = len(constants.columns), least_rows(constants)
+        require_rows(prior, size, least)
+        components, observed = components_of(statistic)
+        return cls._of(
+            statistic, components, observed, prior, size=size, linear=is_linear(constants), least=least
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        statistic: NoisyStatistic,
+        components: Floats,
+        observed: Floats,
+        prior: NPrior,
+        *,
+        size: int,
+        linear: bool,
+        least: int,
+    ) -> Self:
         """Return what was released, at unbiased estimates of the moments."""
-        plan = statistic.plan
-        one = plan.family in ONE_COLUMN
-        if one:
-            noisy = noisy_moments(statistic, default_prior(plan.parameters), prior)
-            components, observed = noisy.coefficients * noisy.rate[:, None], noisy.values * noisy.rate
-            size, linear, least = 1, True, 0
-        else:
-            components, observed = components_of(statistic)
-            size, linear = len(plan.parameters.columns), is_linear(plan.parameters)
-            least = least_rows(plan.parameters)
-            require_rows(prior, size, least)
-        known_n = statistic.known_n if plan.design is Design.MINIMAL else None
+        known_n = statistic.known_n if statistic.plan.design is Design.MINIMAL else None
         moments, noise, reach = _estimates(components, observed, known_n)
         n, log_pi = window_of_n(moments[:, 0], reach, prior, least)
         require_terms(n.size * (components.shape[0] + size**2 * (size + 1)))
