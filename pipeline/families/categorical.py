@@ -217,6 +217,7 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    takes_mixtures=True,
     truth=truth,
     n_categories=n_categories,
     labels=labels,

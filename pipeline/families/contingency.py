@@ -94,6 +94,7 @@ FAMILY = Family(
     log_likelihood=categorical.log_likelihood,
     noise_aware=categorical.noise_aware,
     simulate=simulate,
+    takes_mixtures=True,
     truth=truth,
     n_categories=n_categories,
     tables=tables,

@@ -4,7 +4,8 @@ r"""Linear regression: a numeric outcome on numeric predictors, each clipped to 
           T(z) = (z, z z^T) \text{ of } z = (x, y)
 
 Without an intercept there are no first moments. Columns, lattice, block and quantities are those of
-`several_columns.py`, the outcome being the last column.
+`several_columns.py`, the outcome being the last column. Sensitivity in `sensitivity.md`: rotated-moments, or
+minimal-moments and, without an intercept, minimal-products beside a public N.
 """
 
 from __future__ import annotations

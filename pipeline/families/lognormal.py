@@ -3,7 +3,8 @@ r"""Lognormal: a column clipped to ``lower..upper``, both above 0, whose logarit
 .. math:: p(x \mid \mu, \sigma^2) \propto x^{-1} \sigma^{-1} e^{-(\log x - \mu)^2 / 2 \sigma^2}, \quad
           T(x) = (\log x, (\log x)^2)
 
-Everything is that of `normal.py`, on natural logarithms: bounds, lattice, sensitivity, quantities, prior.
+Everything is that of `normal.py`, on natural logarithms: bounds, lattice, quantities, prior.
+Sensitivity in `sensitivity.md`: partition-of-unity or minimal-moments.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ FAMILY = Family(
     log_likelihood=normal.log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    takes_mixtures=True,
     parameter_spaces=lambda _parameters: normal.mean_and_variance(*NAMES),
     jax_likelihood=normal.jax_likelihood,
     n_latent=n_moments,

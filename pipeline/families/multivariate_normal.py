@@ -3,7 +3,8 @@ r"""Multivariate normal: numeric columns, each clipped to bounds of its own.
 .. math:: p(x \mid \mu, \Sigma) \propto |\Sigma|^{-1/2} e^{-(x - \mu)^T \Sigma^{-1} (x - \mu) / 2}, \quad
           T(x) = (x, x x^T)
 
-Columns, lattice, block and quantities are those of `several_columns.py`.
+Columns, lattice, block and quantities are those of `several_columns.py`. Sensitivity in `sensitivity.md`:
+rotated-moments, or minimal-moments beside a public N.
 """
 
 from __future__ import annotations

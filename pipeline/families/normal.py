@@ -303,6 +303,7 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    takes_mixtures=True,
     parameter_spaces=lambda _parameters: mean_and_variance("mean", "variance"),
     jax_likelihood=jax_likelihood,
     n_latent=n_moments,

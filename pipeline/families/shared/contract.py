@@ -94,6 +94,8 @@ class Family:
         The constants -> the fewest rows that the noise-aware posterior believes possible.
     by_mcmc : callable
         The constants -> whether the noise-aware posterior takes MCMC.
+    takes_mixtures : bool
+        Whether mixtures of its conjugate prior are taken though it has no ``latent`` sums.
     predicts : bool
         Whether new rows depend on nothing but its parameters.
     disjoint : callable or None
@@ -148,6 +150,7 @@ class Family:
     )
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    takes_mixtures: bool = False
     predicts: bool = True
     disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
     outside: Callable[..., Outside] | None = None
