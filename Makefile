@@ -1,22 +1,31 @@
-# Every target makes and reuses .venv by itself; only Python 3.12 or 3.11, git and make have to be there.
+# Every target makes and reuses .venv by itself; only Python 3.11, 3.12 or 3.13, git and make have to be there.
+# With PYTHON=python3.13 a target runs on that interpreter, in .venv-python3.13. `make help` lists the targets.
 
-VENV := .venv
+PYTHON :=
+VENV := .venv$(if $(PYTHON),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench audit clean
+# 3.13 comes last: pgserver has no wheel for it, so tests on PostgreSQL would be skipped.
+PYTHONS := $(or $(PYTHON),python3.12 python3.11 python3.13 python3 python)
+
+.PHONY: demo check test lint bench audit clean help
 .NOTPARALLEL:
 
 demo: $(VENV)/installed-demo # the whole main job on real flight records, in demo/
 	$(BIN)/suffice demo --dir demo
 
+check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3: from that revision
+	$(BIN)/python -m scripts.touched_tests $(SINCE)
+
 test: $(VENV)/installed-dev # everything but the long audits, a file of tests at a time on each of two cores
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
-lint: $(VENV)/installed-dev
+lint: $(VENV)/installed-dev # style, types, import contracts and the order of the rooms
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.structure
 
 bench: $(VENV)/installed-bench # our times beside others', on the same files; benchmarks/RESULTS.md names the rest
 	$(BIN)/python benchmarks/run.py
@@ -27,8 +36,11 @@ bench: $(VENV)/installed-bench # our times beside others', on the same files; be
 audit: $(VENV)/installed-dev # the long statistical audits
 	$(BIN)/python -m pytest -m audit
 
-clean:
-	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+clean: # remove what the other targets made
+	rm -rf .venv .venv-* build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+help: # this list
+	@awk -F ':.*# ' '/^[a-z]+:.*# / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/installed-demo: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo]'
@@ -45,12 +57,12 @@ $(VENV)/installed-bench: pyproject.toml constraints.txt $(VENV)/installed-dev | 
 
 # A name on PATH may be a shim that cannot run: what counts is that the interpreter answers.
 $(BIN)/python:
-	@for python in python3.12 python3.11 python3 python; do \
-	    if $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)])' \
+	@for python in $(PYTHONS); do \
+	    if $$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	        >/dev/null 2>&1; then \
 	        echo "$$python -m venv $(VENV)"; \
 	        exec $$python -m venv --clear $(VENV); \
 	    fi; \
 	done; \
-	echo 'suffice needs Python 3.12 or 3.11 with its venv and ensurepip modules: put one on PATH as python3.12 or python3.11.' >&2; \
+	echo 'suffice needs Python 3.11, 3.12 or 3.13 with its venv and ensurepip modules; none of these is it: $(PYTHONS).' >&2; \
 	exit 1

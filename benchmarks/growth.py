@@ -19,10 +19,10 @@ from generate import divided_data, reference_data
 from measuring import peak_megabytes, processor_seconds, versions
 from workloads import decode, duckdb_queries, make_spec, n_threads, ours, reference_spec, run_duckdb
 
+from suffice.pipeline import sources
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources.parquet import open_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +100,7 @@ def our_work(kind: str, point: int, directory: Path, cluster: Cluster) -> object
     ratio = {"family": "normal", "column": "ratio", "lower": "0", "upper": "1"}
     spec = make_spec(directory, keys, {"ratio": ratio})
     # The sums stay in their tables, as they do until the noise is added.
-    return exact_sums(chunk_job(spec), open_source(spec).partitions, cluster)
+    return exact_sums(chunk_job(spec), sources.splits(sources.pin(spec)), cluster)
 
 
 def queries(kind: str, point: int, directory: Path) -> list[str]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from generate import CATEGORIES, MONTHS, REGIONS
 
+from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.mechanism.mechanism import privatize
 from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 
@@ -82,15 +82,14 @@ def one_count_spec(directory: Path, column: str = "category_5") -> Spec:
 
 def ours(spec: Spec, cluster: Cluster) -> int:
     """Compute the exact statistics."""
-    source = open_source(spec)
-    sums = to_python(exact_sums(chunk_job(spec), source.partitions, cluster))
+    sums = to_python(exact_sums(chunk_job(spec), sources.splits(sources.pin(spec)), cluster))
     return sum(int(table.sum()) for table in sums.values())
 
 
 def ours_with_noise(spec: Spec, cluster: Cluster) -> int:
     """Compute the exact statistics and add the noise."""
     plan = compile_plan(spec)
-    sums = exact_sums(chunk_job(spec), open_source(spec).partitions, cluster)
+    sums = exact_sums(chunk_job(spec), sources.splits(sources.pin(spec)), cluster)
     return sum(values.size for values in privatize(sums, spec, plan).values())
 
 

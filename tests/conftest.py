@@ -31,8 +31,10 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     """Return the one PostgreSQL server of this session; without one the tests fail."""
-    from support.postgres import running_server
+    from support.postgres import VARIABLE, is_at_hand, running_server
 
+    if sys.version_info >= (3, 13) and not is_at_hand():
+        pytest.skip(f"pgserver has no wheel for Python 3.13: name a PostgreSQL server in {VARIABLE}")
     with running_server() as server:
         yield server
 
@@ -73,20 +75,29 @@ def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 
 @pytest.fixture(scope="session")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def repository_files() -> list[str]:
+    """Return the paths of the files that git tracks, and of new ones that it does not ignore."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        check=False,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode:
+        pytest.skip(f"only a repository says which files are its own: {listed.stderr.strip()}")
+    names = sorted(filter(None, listed.stdout.split("\0")))
+    return [name for name in names if (REPOSITORY / name).exists()]
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory, repository_files: list[str]) -> Path:
     """Build ``sdist/`` and the ``wheel/`` made from it, and a wheel straight from the ``tree/``; offline."""
     work = tmp_path_factory.mktemp("distributions")
     tree = work / "source"
-    tree.mkdir()
-    for name in ("LICENSE", "README.md", "pyproject.toml"):
-        shutil.copy(REPOSITORY / name, tree)
-    for name in ("flows", "pipeline", "src", "storage"):
-        shutil.copytree(
-            REPOSITORY / name,
-            tree / name,
-            symlinks=True,
-            ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
-        )
+    for name in repository_files:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / name, tree / name, follow_symlinks=False)
     for options, out in ((["--sdist", "--wheel"], "tree"), ([], "sdist")):
         run_build(tree, work / out, options)
     return work

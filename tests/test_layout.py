@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import tarfile
 import tomllib
 import zipfile
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AT_THE_TOP = ("flows", "pipeline", "storage")
+ONLY_FOR_THE_REPOSITORY = {".ci/run", ".gitignore"}
+WRITTEN_BY_SETUPTOOLS = ("PKG-INFO", "setup.cfg", "suffice.egg-info/")
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +41,28 @@ def wheel_contents(directory: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+def source_contents(directory: Path) -> dict[str, bytes]:
+    """Return the files of a source distribution by their path below its one folder."""
+    (distribution,) = directory.glob("*.tar.gz")
+    with tarfile.open(distribution) as archive:
+        members = [member for member in archive if not member.isdir()]
+        assert all(member.isfile() for member in members)
+        return {member.name.partition("/")[2]: content(archive, member) for member in members}
+
+
+def content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    assert file is not None
+    return file.read()
+
+
 @pytest.mark.parametrize("name", AT_THE_TOP)
 def test_the_installed_package_is_the_directory_at_the_top(repository: Path, name: str) -> None:
     module = importlib.import_module(f"suffice.{name}")
     assert module.__file__ is not None
     assert (repository / name / "__init__.py").samefile(module.__file__)
+    if not (repository / ".git").exists():
+        pytest.skip("a source distribution holds no links")
     assert (repository / "src" / "suffice" / name).is_symlink()
     assert (repository / "src" / "suffice" / name).readlink().parts == ("..", "..", name)
 
@@ -68,6 +88,17 @@ def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Pa
     assert sorted(installed) == sorted(expected)
     assert installed == {name: path.read_bytes() for name, path in expected.items()}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in contents)
+
+
+def test_a_source_distribution_holds_the_files_of_the_repository_and_nothing_else(
+    repository: Path, repository_files: list[str], distributions: Path
+) -> None:
+    files = {name for name in repository_files if not (repository / name).is_symlink()}
+    assert {"CHANGELOG.md", "Makefile", "tests/conftest.py", "tests/support/making.py"} <= files
+    contents = source_contents(distributions / "tree")
+    own = {name: data for name, data in contents.items() if not name.startswith(WRITTEN_BY_SETUPTOOLS)}
+    assert sorted(own) == sorted(files - ONLY_FOR_THE_REPOSITORY)
+    assert own == {name: (repository / name).read_bytes() for name in own}
 
 
 def test_the_wheel_built_from_the_source_distribution_is_the_same(distributions: Path) -> None:

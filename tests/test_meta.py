@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PYTHONS = ("3.11", "3.12")
+PYTHONS = ("3.11", "3.12", "3.13")
 FEWEST_TESTS = 2000
 
 
@@ -44,13 +46,17 @@ def requirements(project: dict[str, Any]) -> list[Requirement]:
 
 
 def pinned(pins: list[Requirement], name: str, python: str) -> Version:
-    environment = {"python_version": python, "python_full_version": f"{python}.0"}
     (version,) = [
         next(iter(pin.specifier)).version
         for pin in pins
-        if canonical(pin.name) == canonical(name) and (pin.marker is None or pin.marker.evaluate(environment))
+        if canonical(pin.name) == canonical(name) and applies(pin, python)
     ]
     return Version(version)
+
+
+def applies(requirement: Requirement, python: str) -> bool:
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    return requirement.marker is None or requirement.marker.evaluate(environment)
 
 
 def canonical(name: str) -> str:
@@ -59,7 +65,7 @@ def canonical(name: str) -> str:
 
 def test_constraints_are_exact_versions_and_nothing_else() -> None:
     """No hashes, no index addresses, no paths: they hold on any machine."""
-    line_rule = re.compile(r'#.*|[\w.-]+==[\w.+!]+( ; python_version (<|>=) "3\.12")?')
+    line_rule = re.compile(r'#.*|[\w.-]+==[\w.+!]+( ; python_version (<|>=) "3\.1[23]")?')
     for line in (REPOSITORY / "constraints.txt").read_text().splitlines():
         assert line_rule.fullmatch(line), line
 
@@ -69,8 +75,16 @@ def test_every_direct_requirement_is_pinned_within_its_bounds(
     project: dict[str, Any], pins: list[Requirement], python: str
 ) -> None:
     for requirement in requirements(project):
-        version = pinned(pins, requirement.name, python)
-        assert requirement.specifier.contains(version), (requirement, version)
+        if applies(requirement, python):
+            version = pinned(pins, requirement.name, python)
+            assert requirement.specifier.contains(version), (requirement, version)
+
+
+def test_the_tested_pythons_are_those_that_the_metadata_admit(project: dict[str, Any]) -> None:
+    admitted = SpecifierSet(project["requires-python"])
+    assert [python for minor in range(20) if admitted.contains(python := f"3.{minor}")] == list(PYTHONS)
+    listed = [entry.rpartition(" ")[2] for entry in project["classifiers"] if ":: Python :: 3." in entry]
+    assert listed == list(PYTHONS)
 
 
 def test_every_direct_requirement_has_a_lower_bound(project: dict[str, Any]) -> None:
@@ -89,7 +103,8 @@ def test_the_metadata_keep_fastapi_where_prefect_can_run(project: dict[str, Any]
     assert not bounds["prefect"].contains("3.9.0")
 
 
-TEXTS = sorted([*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md"])
+AT_THE_TOP = [REPOSITORY / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "README.md")]
+TEXTS = sorted([*(REPOSITORY / "docs").rglob("*.md"), *AT_THE_TOP])
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
@@ -100,6 +115,14 @@ def test_files_that_a_text_names_exist(text: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", content)
     missing += [link for link in links if not (text.parent / link).exists()]
     assert not missing
+
+
+def test_links_of_the_readme_name_their_paths() -> None:
+    """A package index shows the README without its links: a reader finds the files by their names."""
+    content = (REPOSITORY / "README.md").read_text()
+    links = re.findall(r"\[([^\]]*)\]\(((?!https?:)[^)#]+)(?:#[^)]*)?\)", content)
+    assert links
+    assert not [path for text, path in links if path not in text and f"`{path}`" not in content]
 
 
 def test_every_cited_work_is_in_the_bibliography() -> None:
@@ -118,6 +141,24 @@ def test_decision_records_are_numbered_without_gaps() -> None:
     assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "bench", "audit", "clean"])
+TARGETS = ("demo", "check", "test", "lint", "bench", "audit", "clean", "help")
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_make_has_each_target(target: str) -> None:
     assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_make_help_lists_each_target_with_what_it_does() -> None:
+    done = subprocess.run(["make", "help"], check=True, cwd=REPOSITORY, capture_output=True, text=True)
+    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines() if line.startswith("make ")]
+    assert [words[:2] for words in lines] == [["make", target] for target in TARGETS]
+    assert all(len(words) == 3 for words in lines)
+
+
+def test_make_finds_the_tested_pythons() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text()
+    (searched,) = re.findall(r"^PYTHONS := \$\(or \$\(PYTHON\),(.*)\)$", makefile, re.MULTILINE)
+    assert {f"python{python}" for python in PYTHONS} | {"python3", "python"} == set(searched.split())
+    lowest, highest = (tuple(map(int, python.split("."))) for python in (PYTHONS[0], PYTHONS[-1]))
+    assert f"{lowest} <= sys.version_info[:2] <= {highest}" in makefile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 pytestmark = [pytest.mark.wheel, pytest.mark.timeout(900)]
 
+PYTHONS = ("3.11", "3.12", "3.13")
 HEADS, TAILS = 700, 300
 
 SPEC = """\
@@ -52,7 +54,7 @@ print(json.dumps({
 class Installation:
     """A fresh virtual environment with the wheel in it, and a directory to work in."""
 
-    def __init__(self, wheel: Path, extra: str, root: Path) -> None:
+    def __init__(self, python: str, wheel: Path, extra: str, root: Path) -> None:
         self.directory = root
         self.programs = root / "venv" / "bin"
         settings = ("PREFECT_", "SUFFICE_", "DASK_", "PYTHON")
@@ -64,7 +66,7 @@ class Installation:
             "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "90",
         }
         self.environment.pop("PIP_CONSTRAINT", None)
-        subprocess.run([sys.executable, "-m", "venv", str(root / "venv")], check=True)
+        subprocess.run([python, "-m", "venv", str(root / "venv")], check=True)
         self.run("python", "-m", "pip", "install", "--quiet", f"{wheel}{extra}")
 
     def run(self, program: str, *words: str, status: int = 0) -> str:
@@ -84,6 +86,27 @@ class Installation:
         return done.stdout
 
 
+def answers(command: str) -> bool:
+    """Whether a Python that can make environments runs; a name on PATH may be a shim that cannot."""
+    if shutil.which(command) is None:
+        return False
+    return (
+        subprocess.run([command, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode
+        == 0
+    )
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def python(request: pytest.FixtureRequest) -> str:
+    """Return a command that runs this version: our own interpreter, or one on PATH."""
+    if request.param == "{}.{}".format(*sys.version_info):
+        return sys.executable
+    command = f"python{request.param}"
+    if not answers(command):
+        pytest.skip(f"no {command} here")
+    return command
+
+
 @pytest.fixture(scope="module")
 def wheel(distributions: Path) -> Path:
     (wheel,) = (distributions / "sdist").glob("*.whl")
@@ -91,9 +114,9 @@ def wheel(distributions: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def release_uri(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def release_uri(python: str, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Publish a release through the Prefect flow, as the wheel's metadata alone resolve it."""
-    operator = Installation(wheel, "[pipeline]", tmp_path_factory.mktemp("operator"))
+    operator = Installation(python, wheel, "[pipeline]", tmp_path_factory.mktemp("operator"))
     (operator.directory / "spec.yaml").write_text(SPEC)
     flips = [True] * HEADS + [False] * TAILS
     coins = ["gold"] * len(flips) + ["silver"] * len(flips)
@@ -109,8 +132,8 @@ def release_uri(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def consumer(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    return Installation(wheel, "", tmp_path_factory.mktemp("consumer"))
+def consumer(python: str, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    return Installation(python, wheel, "", tmp_path_factory.mktemp("consumer"))
 
 
 def test_the_flow_publishes_a_release(release_uri: str) -> None:

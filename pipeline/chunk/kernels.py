@@ -7,34 +7,18 @@ one goes where -1 goes, to the last row of a table, which stands for no cell and
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 from numba import types
 
 from suffice.pipeline.chunk.jit import compiled, read_only, writable
-from suffice.pipeline.statistics.transforms import (
-    EXP,
-    LN2_HIGH,
-    LN2_LOW,
-    LOG_EVEN,
-    LOG_FIRST,
-    LOG_ODD,
-    SMALLEST_EXPONENT,
-    Shape,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NOTHING = -(2**31)
 """The lattice value of a row that does not enter a sum; lattice values are at most 2**30 in magnitude."""
-
-_ABSOLUTE, _SQUARE, _LOG = int(Shape.ABSOLUTE), int(Shape.SQUARE), int(Shape.LOG)
-_ROOT_HALF = math.sqrt(0.5)
-
 
 _input = read_only
 
@@ -159,98 +143,6 @@ def count_transitions(
         if 0 < steps <= most and cells[before] == cells[row]:
             cell = min(np.uint32(cells[row]), no_cell)
             table[cell, np.int64(codes[before]) * n_codes + codes[row]] += 1
-
-
-@numba.njit(error_model="numpy")
-def _log(z: float) -> float:
-    if z <= 0.0:
-        return -np.inf
-    if not z < np.inf:  # NaN too
-        return z
-    mantissa, exponent = math.frexp(z)
-    if mantissa < _ROOT_HALF:
-        mantissa, exponent = 2.0 * mantissa, exponent - 1
-    f, k = mantissa - 1.0, float(exponent)
-    s = f / (2.0 + f)
-    z2 = s * s
-    w = z2 * z2
-    odd = z2 * (LOG_FIRST + w * (LOG_ODD[0] + w * (LOG_ODD[1] + w * LOG_ODD[2])))
-    even = w * (LOG_EVEN[0] + w * (LOG_EVEN[1] + w * LOG_EVEN[2]))
-    half = 0.5 * f * f
-    return k * LN2_HIGH - ((half - (s * (half + (odd + even)) + k * LN2_LOW)) - f)
-
-
-@numba.njit(error_model="numpy")
-def _exp(y: float) -> float:
-    if y >= 0.0:
-        return 1.0
-    if y <= SMALLEST_EXPONENT:
-        return 0.0
-    if y != y:  # noqa: PLR0124 - NaN
-        return y
-    k = np.rint(y / (LN2_HIGH + LN2_LOW))
-    high, low = y - k * LN2_HIGH, k * LN2_LOW
-    r = high - low
-    t = r * r
-    c = r - t * (EXP[0] + t * (EXP[1] + t * (EXP[2] + t * (EXP[3] + t * EXP[4]))))
-    return math.ldexp(1.0 - ((low - (r * c) / (2.0 - c)) - high), int(k))
-
-
-@compiled(
-    _input(types.float64),
-    types.int64,
-    types.float64,
-    types.float64,
-    types.float64,
-    types.Array(types.float64, 1, "C"),
-)
-def transform(
-    values: NDArray[np.float64],
-    shape: int,
-    centre: float,
-    unit: float,
-    exponent: float,
-    out: NDArray[np.float64],
-) -> None:
-    """Transform values as `Transform.apply` does, bit for bit; NaN stays NaN."""
-    for row in range(len(values)):
-        z = (values[row] - centre) / unit
-        if shape == _ABSOLUTE:
-            out[row] = abs(z)
-        elif shape == _SQUARE:
-            out[row] = z * z
-        elif shape == _LOG:
-            out[row] = _log(z)
-        else:
-            out[row] = _exp(_log(z) * exponent)
-
-
-@compiled(
-    _input(types.float64),
-    types.float64,
-    types.float64,
-    types.float64,
-    types.float64,
-    types.float64,
-    types.int32,
-    _codes_out,
-)
-def quantise(
-    values: NDArray[np.float64],
-    centre: float,
-    half_range: float,
-    steps: float,
-    lowest: float,
-    highest: float,
-    missing: int,
-    out: NDArray[np.int32],
-) -> None:
-    """Map values to the lattice as `Quantiser.quantise` does, bit for bit; NaN becomes `missing`."""
-    for row in range(len(values)):
-        value = values[row]
-        scaled = np.rint(((value - centre) / half_range) * steps)
-        clipped = min(max(scaled, lowest), highest)
-        out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
 
 
 @compiled(_input(types.int32), types.Array(types.int32, 2, "C", readonly=True), _table(types.int64))

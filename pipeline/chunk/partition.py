@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from suffice.pipeline import sources
 from suffice.pipeline.chunk.accumulators import accumulator
 from suffice.pipeline.chunk.exact_sums import cell_count
 from suffice.pipeline.chunk.row_readers import CellReader, column_reader
 from suffice.pipeline.declaration.domains import Domain, DomainKind
 from suffice.pipeline.declaration.fields import UnitNulls
-from suffice.pipeline.sources.parquet import read_batches
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.spec import ALL
 from suffice.pipeline.statistics.measure import orders_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.declaration.fields import ColumnUnit
-    from suffice.pipeline.sources.parquet import Partition
+    from suffice.pipeline.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.statistics.measure import Measure
 
@@ -112,7 +112,7 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
     )
 
 
-def chunk(partition: Partition, job: ChunkJob) -> Sums:
+def chunk(partition: Split, job: ChunkJob) -> Sums:
     """Read one partition's columns in blocks, and sum them, each row for itself.
 
     Memory is bounded by a block and the tables, whatever the number of rows.
@@ -127,7 +127,7 @@ def chunk(partition: Partition, job: ChunkJob) -> Sums:
     if job.unit is not None:
         message = "the rows of a column unit are bounded before they are added"
         raise ValueError(message)
-    return sum_batches(read_batches(partition, job.columns, BLOCK_ROWS), job)
+    return sum_batches(sources.read(partition, job.columns, BLOCK_ROWS), job)
 
 
 def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.pipeline.chunk import kernels
+from suffice.pipeline.chunk.clip_and_round import lattice_values
 from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT
 from suffice.pipeline.chunk.encoding import Encoder
-from suffice.pipeline.sources.arrow_arrays import as_float64, fixed_width, validity
+from suffice.pipeline.sources.arrow_arrays import fixed_width
 from suffice.pipeline.statistics.measure import CodeColumn
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.measure import LatticeColumn, ReadColumn
-    from suffice.pipeline.statistics.transforms import Transform
     from suffice.typing import Codes
 
 
@@ -122,35 +122,3 @@ def _ordered_bits(column: pa.Array) -> NDArray[np.int64]:
 def column_reader(of: ReadColumn) -> CodeReader | LatticeReader:
     """Return the reader of a column; it lives for one task."""
     return CodeReader(of) if isinstance(of, CodeColumn) else LatticeReader(of)
-
-
-def lattice_values(column: pa.Array, of: LatticeColumn) -> Codes:
-    """Return the lattice value of every row; `kernels.NOTHING` where it does not enter."""
-    missing = kernels.NOTHING if of.fallback is None else of.fallback
-    quantiser = of.quantiser
-    numbers = as_float64(column)
-    if numbers is None:
-        return np.full(len(column), missing, np.int32)
-    values, source = _transformed(numbers[0], of.transform), numbers[1]
-    lattice = np.empty(len(values), np.int32)
-    kernels.quantise(
-        values,
-        quantiser.centre,
-        quantiser.half_range,
-        quantiser.steps,
-        quantiser.lowest,
-        quantiser.highest,
-        missing,
-        lattice,
-    )
-    if source.null_count:
-        kernels.fill_nulls(lattice, *validity(source), missing)
-    return lattice
-
-
-def _transformed(values: NDArray[np.float64], transform: Transform | None) -> NDArray[np.float64]:
-    if transform is None:
-        return values
-    out = np.empty(len(values), np.float64)
-    kernels.transform(values, transform.shape, transform.centre, transform.unit, transform.exponent, out)
-    return out

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline import sources
 from suffice.pipeline.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.chunk.row_readers import CellReader
 from suffice.pipeline.contribution import siphash
 from suffice.pipeline.contribution.unit_ids import UnitReader
-from suffice.pipeline.sources.parquet import read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.contribution.records import Records
     from suffice.pipeline.contribution.unit_key import UnitKey
-    from suffice.pipeline.sources.parquet import Partition
+    from suffice.pipeline.sources.contract import Split
 
 _BITS_PER_ROW = 2
 _MOST_BITS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Seen:
     """Bits that units set.
 
     Parameters
@@ -58,7 +58,7 @@ def bit_count(n_rows: int) -> int:
     return int(min(_MOST_BITS, 1 << max(10, (_BITS_PER_ROW * n_rows).bit_length())))
 
 
-def units_seen(partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int) -> Observed:
+def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Seen:
     """Read what chooses cells and units, and set the bits of units with a row in a cell."""
     if job.unit is None:
         message = "a job without a column unit sees none"
@@ -66,21 +66,21 @@ def units_seen(partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int) -
     columns = tuple(dict.fromkeys([*(column for column, _ in job.cell_columns), job.unit.column]))
     cell_reader, unit_reader = CellReader(job.cell_columns), UnitReader(job.unit.column, key.texts)
     seen = np.zeros(n_bits, np.bool_)
-    for batch in read_batches(partition, columns, BLOCK_ROWS):
+    for batch in sources.read(partition, columns, BLOCK_ROWS):
         units, is_null = unit_reader.read(batch)
         enters = (cell_reader.read(batch) >= 0) & ~is_null
         seen[unit_bits(units, key, n_bits)[enters]] = True
     once = np.packbits(seen)
-    return Observed(once, np.zeros_like(once))
+    return Seen(once, np.zeros_like(once))
 
 
-def combine_seen(parts: Sequence[Observed]) -> Observed:
+def combine_seen(parts: Sequence[Seen]) -> Seen:
     """Add what tasks have seen."""
     once, twice = parts[0].once.copy(), parts[0].twice.copy()
     for part in parts[1:]:
         twice |= part.twice | (once & part.once)
         once |= part.once
-    return Observed(once, twice)
+    return Seen(once, twice)
 
 
 def unit_bits(units: Records, key: UnitKey, n_bits: int) -> NDArray[np.int32]:

@@ -8,7 +8,7 @@ conjugate distributions and has an evidence :math:`Z_k`, so that the likelihood 
 
 for any :math:`c_k > 0`. Two conjugate priors are taken, the family's default and one as wide as the given
 prior and where that is, with :math:`c_k = 1 / Z_k`: where one posterior is resolved poorly, far out in its
-tails, the other counts. Where both are, more are taken on either side. Times the given
+tails, the other counts. In cells where both are, more are taken on either side. Times the given
 prior this is integrated cell by cell, on panels about all of them.
 """
 
@@ -26,8 +26,10 @@ from suffice.errors import PriorError
 from suffice.pipeline.distributions.conjugate_priors import Beta, Gamma, InverseGamma, Normal
 from suffice.pipeline.distributions.line import Line
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.distributions.quadrature import integral_rule
 from suffice.pipeline.engines.one_sum.coordinates import Coordinate, coordinate_of
 from suffice.pipeline.engines.one_sum.merged import Components
+from suffice.pipeline.engines.one_sum.mixture_ratio import MixtureRatio
 from suffice.pipeline.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.accepted import refused_prior
@@ -60,7 +62,8 @@ _MOST_STAGES = 9
 _PANELS = np.linspace(-11.0, 11.0, 12)
 _DEEP = 16.0
 """Nats below its highest density at which a reference posterior no longer counts as resolved."""
-_TOLERABLE = 1e-5
+_TOLERABLE, _ROUGHLY = 1e-5, 1e-4
+"""Share of a posterior that may lie there, and that at the edges alone, a rough look."""
 _NATS = 45.0
 """Panels lower than the highest by so much at both ends are left out."""
 
@@ -73,12 +76,15 @@ class Reference:
     ----------
     prior, posteriors : Coordinate
         The prior's distribution, and those of the mixture.
+    ratio : MixtureRatio
+        Of the mixture and the prior.
     log_weight : ndarray of shape (n_laws,), float64
     log_evidence : float
     """
 
     prior: Coordinate
     posteriors: Coordinate
+    ratio: MixtureRatio
     log_weight: Floats
     log_evidence: float
 
@@ -108,22 +114,11 @@ class Reference:
 
     def log_density(self, position: Floats) -> Floats:
         """Log posterior density at positions (n,)."""
-        parts = self.posteriors.log_density(position[:, None])
-        parts += self.log_weight
-        top = np.max(parts, axis=1)
-        finite = np.where(np.isfinite(top), top, 0.0)
-        parts -= finite[:, None]
-        with np.errstate(divide="ignore"):
-            log_density: Floats = finite + np.log(np.sum(np.exp(parts, out=parts), axis=1))
-        return log_density
+        return self.ratio(position) + self.log_prior(position)
 
     def log_prior(self, position: Floats) -> Floats:
         """Log prior density at positions (n,)."""
         return self.prior.log_density(position[:, None])[:, 0]
-
-
-class _UnresolvedError(Exception):
-    """Some cell's posterior lies where no reference posterior is resolved."""
 
 
 def any_prior_posterior(
@@ -149,17 +144,22 @@ def any_prior_posterior(
     (name,) = none.parameters
     if n_prior is None:
         return GriddedDistribution.of(name, line, _exact_cells(statistic, prior))
-    found = []
+    references: list[list[Reference]] = [[] for _ in statistic.values]
+    found: dict[int, Cell] = {}
+    pending = np.arange(len(references))
     for more in _stages(family.prior, default, prior):
-        found += [references_of(family.latent(statistic, reference, n_prior)) for reference in more]
-        try:
-            return GriddedDistribution.of(
-                name,
-                line,
-                (_cell(prior, cell) for cell in zip(*found, strict=True)),
-            )
-        except _UnresolvedError:
-            continue
+        few = statistic.take(pending)
+        for reference in more:
+            own = references_of(family.latent(few, reference, n_prior))
+            for cell, one in zip(pending.tolist(), own, strict=True):
+                references[cell].append(one)
+        for cell in pending.tolist():
+            resolved = _cell(prior, references[cell])
+            if resolved is not None:
+                found[cell] = resolved
+        pending = np.array([cell for cell in pending.tolist() if cell not in found], dtype=np.int64)
+        if not pending.size:
+            return GriddedDistribution.of(name, line, (found[cell] for cell in range(len(references))))
     message = (
         f"prior {density} and the released values of {plan.name} are so far apart, or its tails are so "
         "heavy, that the posterior cannot be resolved: give a prior closer to what is possible, or a "
@@ -224,7 +224,7 @@ def references_of(
 ) -> list[Reference]:
     """Return the mixtures of every cell."""
     sums, update = latent
-    prior = coordinate_of(update(np.zeros(1), np.zeros(1)))
+    prior = update(np.zeros(1), np.zeros(1))
     found = []
     for batch in batches(sums):
         # Sums over counts have to be as accurate in the tails; integrals are so as they are.
@@ -232,15 +232,21 @@ def references_of(
         merged = Components.of(nodes, update, len(batch), fineness=fineness, negligible=0.0)
         ends = np.searchsorted(merged.cell, np.arange(len(batch) + 1))
         for cell, (start, stop) in enumerate(itertools.pairwise(ends)):
-            found.append(
-                Reference(
-                    prior=prior,
-                    posteriors=coordinate_of(update(merged.n[start:stop], merged.total[start:stop])),
-                    log_weight=np.log(merged.weight[start:stop]),
-                    log_evidence=float(nodes.log_evidence[cell]),
-                )
-            )
+            distributions = update(merged.n[start:stop], merged.total[start:stop])
+            log_weight = np.log(merged.weight[start:stop])
+            found.append(_reference(prior, distributions, log_weight, float(nodes.log_evidence[cell])))
     return found
+
+
+def likelihood(references: Sequence[Reference], position: Floats) -> tuple[Floats, Floats]:
+    """Log likelihood of one cell at positions (n,), and how far below its top the best reference is there."""
+    of_prior = np.stack([reference.log_prior(position) for reference in references])
+    ratio = np.stack([reference.ratio(position) for reference in references])
+    tops, evidences = np.array([[one.top, one.log_evidence] for one in references]).T[:, :, None]
+    depth = np.max(ratio + of_prior - tops, axis=0)
+    # Far out, logs of densities are so low that they swallow those of their ratios.
+    share = of_prior - np.max(of_prior, axis=0)
+    return np.logaddexp.reduce(ratio + share) - np.logaddexp.reduce(share - evidences), depth
 
 
 def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Cell]:
@@ -255,58 +261,56 @@ def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Ce
     for cell in range(len(statistic.values)):
         single = dataclasses.replace(statistic, values=statistic.values[cell : cell + 1])
         found = [
-            _of_sums(family.plug_in(single, reference), none)
+            _reference(none, family.plug_in(single, reference), np.zeros(1))
             for reference, none in zip(references, nothing, strict=True)
         ]
-        yield _cell(prior, found, exact=True)
+        resolved = _cell(prior, found, exact=True)
+        if resolved is not None:
+            yield resolved
 
 
-def _of_sums(posterior: Distribution, prior: Distribution) -> Reference:
-    """Return the conjugate distribution of one cell, given sums that are taken for exact."""
+def _reference(
+    prior: Distribution, distributions: Distribution, log_weight: Floats, log_evidence: float = 0.0
+) -> Reference:
     return Reference(
         prior=coordinate_of(prior),
-        posteriors=coordinate_of(posterior),
-        log_weight=np.zeros(1),
-        log_evidence=0.0,
+        posteriors=coordinate_of(distributions),
+        ratio=MixtureRatio.of(prior, distributions, log_weight),
+        log_weight=log_weight,
+        log_evidence=log_evidence,
     )
 
 
-def _cell(prior: DensityOnLine, references: Sequence[Reference], *, exact: bool = False) -> Cell:
-    """Return panels between which nothing matters, but for the outermost ones, and the log density.
+def _cell(prior: DensityOnLine, references: Sequence[Reference], *, exact: bool = False) -> Cell | None:
+    """Return panels between which nothing matters, but for the outermost, and the log density at their nodes.
 
-    Of exact references, which all have the same likelihood, the first is enough.
+    None where the posterior is where no reference is resolved. Of exact references, which all have the same
+    likelihood, the first is enough.
     """
+    known = references[:1] if exact else references
+
+    def product(position: Floats) -> tuple[Floats, Floats]:
+        log_likelihood, depth = likelihood(known, position)
+        return log_likelihood + prior.log_density(position), depth
+
+    # Conjugate distributions under noise may be a comb, which integrates to what it should on panels this
+    # dense alone.
     edges = np.concatenate([prior.edges, *(reference.edges for reference in references)])
     edges = np.unique(np.clip(edges, prior.first, prior.last))
-    product = _Product(prior, references[:1] if exact else references)
-    value = product(edges)
-    kept = np.maximum(value[:-1], value[1:]) > np.max(value) - _NATS
+    log_value, depth = product(edges)
+    if not exact and _hidden(log_value, depth, np.gradient(edges)) > _ROUGHLY:
+        return None
+    kept = np.maximum(log_value[:-1], log_value[1:]) > np.max(log_value) - _NATS
     kept[[0, -1]] = True
-    return edges[:-1][kept], edges[1:][kept], dataclasses.replace(product, check=not exact)
+    left, right = edges[:-1][kept], edges[1:][kept]
+    nodes, weights = integral_rule(left, right)
+    log_value, depth = product(nodes.ravel())
+    if not exact and _hidden(log_value, depth, weights.ravel()) > _TOLERABLE:
+        return None
+    return left, right, lambda _nodes: log_value
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
-    """The log of likelihood and prior of one cell, but for a constant."""
-
-    prior: DensityOnLine
-    references: Sequence[Reference]
-    check: bool = False
-
-    def __call__(self, position: Floats) -> Floats:
-        """Log densities at ascending positions."""
-        of_position = [reference.log_density(position) for reference in self.references]
-        of_prior = [reference.log_prior(position) - reference.log_evidence for reference in self.references]
-        own = self.prior.log_density(position)
-        above, below = np.logaddexp.reduce(of_position), np.logaddexp.reduce(of_prior)
-        with np.errstate(invalid="ignore"):
-            product = np.where(np.isneginf(above), -np.inf, above - below + own)
-        if self.check:
-            # Not far off the weights of the rule; panels may be far apart.
-            gap = np.diff(position)
-            gap = np.minimum(np.append(gap, gap[-1]), np.append(gap[0], gap))
-            share = np.exp(product - np.max(product)) * gap
-            depth = np.max([value - np.max(value) for value in of_position], axis=0)
-            if np.sum(share[depth < -_DEEP]) > _TOLERABLE * np.sum(share):
-                raise _UnresolvedError
-        return product
+def _hidden(log_value: Floats, depth: Floats, weights: Floats) -> float:
+    """Share of a posterior that is where no reference is resolved."""
+    share = np.exp(log_value - np.max(log_value)) * weights
+    return float(np.sum(share[depth < -_DEEP]) / np.sum(share))

@@ -22,7 +22,7 @@ from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.distributions.quadrature import integral_rule
 from suffice.pipeline.engines.one_sum.coordinates import coordinate_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.any_prior import LINES, NARROWEST, Reference, alike, references_of
+from suffice.pipeline.posterior.any_prior import LINES, NARROWEST, Reference, alike, likelihood, references_of
 from suffice.pipeline.priors.density import Density, DensityOnLine
 from suffice.pipeline.priors.mixtures import Mixture
 
@@ -154,13 +154,9 @@ class _Product:
         product = self.prior.log_density(position)
         depths = []
         for own in self.releases:
-            of_position = [reference.log_density(position) for reference in own]
-            of_prior = [reference.log_prior(position) - reference.log_evidence for reference in own]
-            above, below = np.logaddexp.reduce(of_position), np.logaddexp.reduce(of_prior)
-            with np.errstate(invalid="ignore"):
-                product = np.where(np.isneginf(above), -np.inf, product + above - below)
-            tops = np.array([[reference.top] for reference in own])
-            depths.append(np.max(of_position - tops, axis=0))
+            log_likelihood, depth = likelihood(own, position)
+            product += log_likelihood
+            depths.append(depth)
         return product, depths
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import Sums, combine
 from suffice.pipeline.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.contribution.bounding import UnitSums
-from suffice.pipeline.contribution.clustered_units import Observed, bit_count, combine_seen, units_seen
+from suffice.pipeline.contribution.clustered_units import Seen, bit_count, combine_seen, units_seen
 from suffice.pipeline.contribution.records import RecordLayout, RecordReader, divide, slices
 from suffice.pipeline.reduce.cluster import Watched
 from suffice.pipeline.reduce.tree import (
@@ -29,7 +30,7 @@ from suffice.pipeline.reduce.tree import (
     sums_bytes,
     zero_sums,
 )
-from suffice.pipeline.sources.parquet import join, read_batches
+from suffice.pipeline.sources.contract import join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.contribution.records import Records, Rows
     from suffice.pipeline.contribution.unit_key import UnitKey
     from suffice.pipeline.reduce.cluster import Cluster, Progress
-    from suffice.pipeline.sources.parquet import Partition
+    from suffice.pipeline.sources.contract import Split
 
 Result = TypeVar("Result")
 
@@ -67,7 +68,7 @@ class Round:
         Which share of the units is kept, and how many shares there are.
     n_buckets : int
         Tasks that gather a share's rows.
-    seen : Observed or None
+    seen : Seen or None
         Where the data are declared to be clustered: which units have rows in more than one task.
     """
 
@@ -76,7 +77,7 @@ class Round:
     number: int
     n_rounds: int
     n_buckets: int
-    seen: Observed | None = field(default=None, repr=False)
+    seen: Seen | None = field(default=None, repr=False)
 
     @property
     def buckets(self) -> range:
@@ -102,7 +103,7 @@ class Divided:
 
 def bounded_sums(
     job: ChunkJob,
-    partitions: Sequence[Partition],
+    partitions: Sequence[Split],
     cluster: Cluster,
     key: UnitKey,
     *,
@@ -117,7 +118,7 @@ def bounded_sums(
     ----------
     job : ChunkJob
         What to sum; it has a unit.
-    partitions : sequence of Partition
+    partitions : sequence of Split
         All rows, each once; at least one.
     cluster : Cluster
         An open cluster.
@@ -164,7 +165,7 @@ def _task_counts(job: ChunkJob, n_threads: int) -> tuple[int, int]:
     return n_buckets, min(n_reads, most_tables) if job.is_clustered or job.keeps_null_units else n_reads
 
 
-def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Partition], cluster: Cluster) -> Observed:
+def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Split], cluster: Cluster) -> Seen:
     """Tell which units have rows in more than one reading task."""
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
@@ -178,7 +179,7 @@ def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Partition], cluste
 
 
 def _one_round(
-    shared: Round, partitions: Sequence[Partition], cluster: Cluster, progress: Progress | None
+    shared: Round, partitions: Sequence[Split], cluster: Cluster, progress: Progress | None
 ) -> Sums:
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
@@ -205,14 +206,12 @@ def _one_round(
     return combine([result for result in results if result is not None])
 
 
-def _read(partition: Partition, shared: Round, topic: str | None) -> Divided | Failure:
+def _read(partition: Split, shared: Round, topic: str | None) -> Divided | Failure:
     """Read, encode and divide rows, in a task."""
     return guarded(lambda: divide_rows(partition, shared), topic, READING_FAILED, report=True)
 
 
-def _see(
-    partition: Partition, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None
-) -> Observed | Failure:
+def _see(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None) -> Seen | Failure:
     """Tell which units have rows here, in a task."""
     return guarded(lambda: units_seen(partition, job, key, n_bits), topic, READING_FAILED)
 
@@ -235,7 +234,7 @@ def _sums_of(divided: Divided | Failure) -> Sums | Failure | None:
     return divided if isinstance(divided, Failure) else divided.sums
 
 
-def divide_rows(partition: Partition, shared: Round) -> Divided:
+def divide_rows(partition: Split, shared: Round) -> Divided:
     """Read a partition, and divide the records of a round's share of units among its buckets.
 
     Units that need no others' rows are bounded here: those without a value, where each is one, and
@@ -247,7 +246,7 @@ def divide_rows(partition: Partition, shared: Round) -> Divided:
     buckets: list[list[Records]] = [[] for _ in shared.buckets]
     here = UnitSums(job, key) if own_units or seen is not None else None
     whole: list[Records] = []
-    for batch in read_batches(partition, job.columns, BLOCK_ROWS):
+    for batch in sources.read(partition, job.columns, BLOCK_ROWS):
         rows = reader.rows(batch)
         in_cell = rows.cells >= 0
         travels = enters = in_cell & ~rows.is_null

@@ -15,13 +15,14 @@ from suffice.pipeline.chunk.exact_sums import Sums, combine, zeros
 from suffice.pipeline.chunk.partition import chunk
 from suffice.pipeline.contribution.unit_key import UnitKey
 from suffice.pipeline.reduce.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
-from suffice.pipeline.sources.parquet import Partition, join
+from suffice.pipeline.sources.contract import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.reduce.cluster import Cluster, Progress
+    from suffice.pipeline.sources.contract import Split
 
 Result = TypeVar("Result")
 
@@ -45,7 +46,7 @@ class Failure:
 
 def exact_sums(
     job: ChunkJob,
-    partitions: Sequence[Partition],
+    partitions: Sequence[Split],
     cluster: Cluster,
     *,
     progress: Progress | None = None,
@@ -58,7 +59,7 @@ def exact_sums(
     ----------
     job : ChunkJob
         What to sum.
-    partitions : sequence of Partition
+    partitions : sequence of Split
         All rows, each once; none gives zeros.
     cluster : Cluster
         An open cluster.
@@ -149,7 +150,7 @@ def add_tree(
     return keys
 
 
-def _read(partition: Partition, job: ChunkJob, topic: str | None) -> Sums | Failure:
+def _read(partition: Split, job: ChunkJob, topic: str | None) -> Sums | Failure:
     """Sum one partition, in a task; on a distributed cluster there is a topic to report to."""
     return guarded(lambda: chunk(partition, job), topic, READING_FAILED, report=True)
 

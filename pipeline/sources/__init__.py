@@ -1,6 +1,48 @@
 """Where rows come from: one kind of source per file, behind one contract. A trusted room.
 
 In: a spec, and what it names.
-Out: Arrow batches of single partitions.
+Out: a pin, its schema, its splits, and their rows in Arrow batches: the five functions below are the way in.
 May import: spec and below.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suffice.pipeline.sources import parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from suffice.pipeline.sources.contract import Pin, PlacedSchema, Source, Split
+    from suffice.pipeline.spec.spec import Spec
+
+SOURCES: dict[str, Source] = {source.KIND: source for source in (parquet,)}
+"""Every kind of source that can be read, by the key that declares it in a spec."""
+
+
+def pin(spec: Spec) -> Pin:
+    """Take a consistent snapshot of the source that a spec names; see `contract.Source.pin`."""
+    return SOURCES[spec.source.kind].pin(spec)
+
+
+def schema(pin: Pin) -> tuple[PlacedSchema, ...]:
+    """Return the columns of every part of a snapshot; see `contract.Source.schema`."""
+    return SOURCES[pin.kind].schema(pin)
+
+
+def splits(pin: Pin) -> tuple[Split, ...]:
+    """Divide a snapshot into tasks; see `contract.Source.splits`."""
+    return SOURCES[pin.kind].splits(pin)
+
+
+def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split in blocks; see `contract.Source.read`."""
+    return SOURCES[split.kind].read(split, columns, block_rows)
+
+
+def check(pin: Pin) -> None:
+    """Check that a source still is what was pinned; see `contract.Source.check`."""
+    SOURCES[pin.kind].check(pin)

@@ -15,10 +15,10 @@ from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.statistics.measure import CodeColumn, orders_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.declaration.domains import Domain
-    from suffice.pipeline.sources.parquet import ParquetSource
+    from suffice.pipeline.sources.contract import PlacedSchema
     from suffice.pipeline.spec.spec import Spec
 
 _MOST_NAMES = 20
@@ -65,64 +65,64 @@ def type_family(kind: pa.DataType) -> TypeFamily | None:
     return next((family for family, tests in families.items() if any(test(kind) for test in tests)), None)
 
 
-def check_schema(spec: Spec, source: ParquetSource) -> None:
-    """Check every file's columns against the spec: their names and type families, nothing else.
+def check_schema(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
+    """Check the columns of all parts of a source against the spec: names and type families, nothing else.
 
     Parameters
     ----------
     spec : Spec
         The spec.
-    source : ParquetSource
-        The pinned files.
+    schemas : sequence of PlacedSchema
+        The columns of every part of the source.
 
     Raises
     ------
     SchemaError
         Naming the place in the spec, the column, what was found, what is needed, and the file.
     """
-    _check_unit(spec, source)
-    _check_orders(spec, source)
+    _check_unit(spec, schemas)
+    _check_orders(spec, schemas)
     for position, column, needed in _uses(spec):
         first: tuple[TypeFamily, str] | None = None
-        for file, schema in zip(source.files, source.schemas, strict=True):
-            family = _column_family(schema, column, f"{position}: {file.path}")
+        for part in schemas:
+            family = _column_family(part.columns, column, f"{position}: {part.place}")
             if family is not None and family is not TypeFamily.NULL and first is None:
-                first = family, file.path
+                first = family, part.place
             if family is TypeFamily.NULL:
                 continue
             if family not in needed:
-                found = family or _describe(schema.field(column).type)
+                found = family or _describe(part.columns.field(column).type)
                 message = (
-                    f"{position}: {file.path}: the column {column!r} is {found}; "
+                    f"{position}: {part.place}: the column {column!r} is {found}; "
                     f"{' or '.join(sorted(needed - {TypeFamily.NULL}))} is needed"
                 )
                 raise SchemaError(message)
             if first is not None and family is not first[0]:
                 message = (
                     f"{position}: the column {column!r} is {first[0]} in {first[1]}, but {family} in "
-                    f"{file.path}: write all files with one type"
+                    f"{part.place}: write all files with one type"
                 )
                 raise SchemaError(message)
 
 
-def _check_unit(spec: Spec, source: ParquetSource) -> None:
+def _check_unit(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
     """Refuse files whose units could not be told to be equal: fractions in decimals here, in floats there."""
     if spec.privacy.column_unit is None:
         return
     column = spec.privacy.column_unit.column
     fractions = {}
-    for file, schema in zip(source.files, source.schemas, strict=True):
-        where = f"privacy.unit.column: {file.path}"
-        _column_family(schema, column, where)
-        kind = schema.field(column).type
+    for part in schemas:
+        where = f"privacy.unit.column: {part.place}"
+        _column_family(part.columns, column, where)
+        kind = part.columns.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_decimal(kind):
             if not decimal_is_readable(kind):
                 message = f"{where}: the column {column!r} holds decimals of more than 38 digits on one side"
                 raise SchemaError(message)
-            fractions["decimal"] = file.path
+            fractions["decimal"] = part.place
         elif pa.types.is_floating(kind):
-            fractions["floating-point"] = file.path
+            fractions["floating-point"] = part.place
     if len(fractions) > 1:
         message = (
             f"privacy.unit.column: the column {column!r} is decimal in {fractions['decimal']}, but "
@@ -131,19 +131,19 @@ def _check_unit(spec: Spec, source: ParquetSource) -> None:
         raise SchemaError(message)
 
 
-def _check_orders(spec: Spec, source: ParquetSource) -> None:
+def _check_orders(spec: Spec, schemas: Sequence[PlacedSchema]) -> None:
     """Refuse files whose places in an order could not be compared: whole numbers here, fractions there."""
     for name, measure in measures(spec).items():
         for column in orders_of([measure]):
             kinds: dict[str, str] = {}
-            for file, schema in zip(source.files, source.schemas, strict=True):
-                where = f"statistics.{name}.order: {file.path}"
-                _column_family(schema, column, where)
-                kind = schema.field(column).type
+            for part in schemas:
+                where = f"statistics.{name}.order: {part.place}"
+                _column_family(part.columns, column, where)
+                kind = part.columns.field(column).type
                 kind = kind.value_type if pa.types.is_dictionary(kind) else kind
                 if type_family(kind) is TypeFamily.NUMERIC:
                     integer = "64-bit unsigned" if pa.types.is_uint64(kind) else "whole"
-                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = file.path
+                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = part.place
             if len(kinds) > 1:
                 (first, there), (second, here), *_ = kinds.items()
                 message = (

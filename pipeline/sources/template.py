@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.errors import UsageError
-from suffice.pipeline.sources.parquet import list_files
+from suffice.pipeline.sources.file_listing import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

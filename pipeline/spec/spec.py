@@ -28,6 +28,13 @@ from suffice.pipeline.declaration.fields import (
     parse_domain,
     statistic_name,
 )
+from suffice.pipeline.declaration.source_specs import (
+    NOT_BUILT,
+    SOURCE_SPECS,
+    SourceSpec,
+    parse_source,
+    source_model,
+)
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.statistics.sensitivity import NeighboringRelation
 
@@ -41,25 +48,6 @@ ROW = "row"
 
 DEFAULT_MAX_TOTAL_ROWS = 10**12
 _MOST_TOTAL_ROWS = 10**15
-_LATER_SOURCES = ("csv", "sql", "delta", "iceberg")
-
-
-def _path(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        message = "a source is a file, a directory or a pattern"
-        raise ValueError(message)
-    return value
-
-
-class Source(SpecModel):
-    """Where the rows are; not part of what is charged.
-
-    ``clustered_by`` says that the rows of each value of a column stand together, in a file or two. Where that
-    is true, few rows travel between workers to be bounded by that column; no number depends on it.
-    """
-
-    parquet: Annotated[str, PlainValidator(_path)]
-    clustered_by: Column | None = None
 
 
 class Window(SpecModel):
@@ -127,7 +115,7 @@ class Spec(SpecModel):
 
     name: Name
     dataset: Name
-    source: Source
+    source: Annotated[SourceSpec, PlainValidator(parse_source)]
     window: Window | None = None
     privacy: Privacy
     groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
@@ -158,15 +146,12 @@ class Spec(SpecModel):
     def is_clustered(self) -> bool:
         """Whether the rows of a column unit are declared to stand together."""
         unit = self.privacy.column_unit
-        return unit is not None and self.source.clustered_by == unit.column
+        return unit is not None and getattr(self.source, "clustered_by", None) == unit.column
 
     @property
-    def source_pattern(self) -> str:
-        """The source as an absolute path or pattern, links in its fixed part resolved."""
-        full = os.path.abspath(self.directory / self.source.parquet)  # noqa: PTH100 - no link is followed
-        parts = Path(full).parts
-        fixed = next((n for n, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
-        return str(Path(os.path.realpath(Path(*parts[:fixed])), *parts[fixed:]))
+    def source_address(self) -> str:
+        """The place of the rows as accounts name it: an absolute path or pattern, or its like."""
+        return self.source.address(self.directory)
 
 
 def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
@@ -236,7 +221,7 @@ def check_window(spec: Spec, window: str) -> str:
 def _validate(document: Document, directory: Path) -> Spec:
     content = document.content
     if not isinstance(content, dict):
-        raise SpecError(document.origin, "a spec is a mapping of keys", "see the README's example")
+        raise SpecError(document.origin, "a spec is a mapping of keys", "see docs/reference/spec.md")
     if "directory" in content:
         raise SpecError(document.location(("directory",)), "unknown key")
     _check_source(document, content)
@@ -254,8 +239,8 @@ def _validate(document: Document, directory: Path) -> Spec:
 def _check_source(document: Document, content: dict[str, Any]) -> None:
     source = content.get("source")
     kinds = set(source) if isinstance(source, dict) else set()
-    for kind in _LATER_SOURCES:
-        if kind in kinds:
+    for kind in NOT_BUILT:
+        if kind in kinds and kind not in SOURCE_SPECS:
             raise SpecError(
                 document.location(("source", kind)), f"{kind} sources are not built yet", "use parquet"
             )
@@ -307,7 +292,8 @@ def _spec_error(
     first = next((found for found in complaints if found["type"] == "extra_forbidden"), complaints[0])
     path = (*prefix, *first["loc"])
     if first["type"] == "extra_forbidden":
-        known = ", ".join(name for name in _model_at(model, first["loc"]).model_fields if name != "directory")
+        holder = _model_at(document, model, first["loc"])
+        known = ", ".join(name for name in holder.model_fields if name != "directory")
         return SpecError(document.location(path), "unknown key", f"known keys: {known}")
     if first["type"] == "missing":
         return SpecError(document.location(path[:-1]), f"the key {path[-1]!r} is missing")
@@ -315,8 +301,10 @@ def _spec_error(
     return SpecError(document.location(path), rule)
 
 
-def _model_at(model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
+def _model_at(document: Document, model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
     """Return the model that holds the last key of a place: fields are models, or mappings to models."""
+    if model is Spec and len(loc) > 1 and loc[0] == "source":
+        model, loc = source_model(document.content["source"]), loc[1:]
     for key in loc[:-1]:
         if key in model.model_fields:
             annotation = model.model_fields[str(key)].annotation

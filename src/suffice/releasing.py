@@ -43,14 +43,14 @@ from suffice.storage.releases.release_store import ReleaseStore, open_release, o
 from suffice.storage.signatures.signing import signer_from_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.reduce.cluster import Cluster
-    from suffice.pipeline.sources.parquet import ParquetSource
+    from suffice.pipeline.sources.contract import Split
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.signatures.signing import Signer
 
@@ -216,7 +216,7 @@ class _Run:
             neighboring=str(plan.neighboring),
             unit=plan.unit,
             grid=plan.grid,
-            source=spec.source_pattern,
+            source=spec.source_address,
             plan_json=plan.canonical,
             plan_hash=plan.plan_hash,
             store_id=store.store_id,
@@ -231,14 +231,15 @@ class _Run:
     def fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Reserve, read, draw once, write, stage and publish."""
         _require_engine()
-        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415 - reruns and refusals need no engine
+        from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
+        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
-        from suffice.pipeline.sources.parquet import open_source  # noqa: PLC0415
         from suffice.pipeline.sources.schema_check import check_schema  # noqa: PLC0415
 
         with open_cluster(address) as cluster:
-            source = open_source(self.spec)
-            check_schema(self.spec, source)
+            pin = sources.pin(self.spec)
+            check_schema(self.spec, sources.schema(pin))
+            splits = sources.splits(pin)
             job = chunk_job(self.spec, self.window)
             charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
             if charge.state is not ChargeState.RESERVED:  # another run of the same key came first
@@ -247,7 +248,7 @@ class _Run:
                     raise spent_error(charge)
                 return settled, status
             with heartbeat(self.ledger, charge):
-                return self._release(charge, cluster, source, job, progress), PUBLISHED
+                return self._release(charge, cluster, splits, job, progress), PUBLISHED
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
         """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
@@ -268,7 +269,7 @@ class _Run:
         self,
         charge: Charge,
         cluster: Cluster,
-        source: ParquetSource,
+        splits: Sequence[Split],
         job: ChunkJob,
         progress: Progress | None,
     ) -> Charge:
@@ -278,7 +279,7 @@ class _Run:
 
         failure: SufficeError | None = None
         try:
-            sums = exact_sums(job, source.partitions, cluster, progress=progress)
+            sums = exact_sums(job, splits, cluster, progress=progress)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
             failure = self._give_back(charge, error)
         if failure is not None:  # raised out here: no context that could carry data
@@ -289,7 +290,7 @@ class _Run:
                 charge = self.ledger.enter_drawing(charge)
                 noisy = privatize(sums, self.spec, self.plan)
                 stage = "staging"
-                manifest = self._write(charge, noisy, source)
+                manifest = self._write(charge, noisy, splits)
                 charge = self.ledger.stage(charge, manifest)
                 stage = "publishing"
                 charge = publish(self.ledger, self.store, charge)
@@ -304,7 +305,7 @@ class _Run:
             raise ReleaseInterruptedError(message)
         return charge
 
-    def _write(self, charge: Charge, noisy: Mapping[str, NDArray[Any]], source: ParquetSource) -> bytes:
+    def _write(self, charge: Charge, noisy: Mapping[str, NDArray[Any]], splits: Sequence[Split]) -> bytes:
         """Write the data files, and return the manifest's bytes."""
         if charge.drawing_sequence is None or charge.drawing_hash is None:
             message = "the ledger gave a drawing charge without its entry"
@@ -324,7 +325,7 @@ class _Run:
             self.plan,
             window=charge.window,
             release_id=charge.release_id,
-            public_n=source.n_rows if self.plan.n_is_public else None,
+            public_n=sum(split.n_rows for split in splits) if self.plan.n_is_public else None,
             files=files,
             ledger_id=charge.ledger_id,
             drawing_sequence=charge.drawing_sequence,

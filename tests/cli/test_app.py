@@ -287,7 +287,7 @@ def test_an_unexpected_error_says_nothing_of_the_data(
     assert "RuntimeError" in text
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("workspace")
 def test_an_interrupt_is_one_document_and_130(suffice: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_args: object, **_kwargs: object) -> None:
         raise KeyboardInterrupt

@@ -49,7 +49,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return command
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("workspace")
 def test_a_signed_release_from_new_keys_to_pinned_readers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     key = run("keys", "new", "--out", "key.pem")
     assert (key["private_key"], key["public_key"]) == ("key.pem", "key.pem.pub")
@@ -84,7 +84,7 @@ def test_a_signed_release_from_new_keys_to_pinned_readers(run: Run, monkeypatch:
     assert run("release", "release.json")["signature"] == "checked"
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("workspace")
 def test_an_unsigned_release_says_so(run: Run) -> None:
     released = run("release", "release.json")
     assert (released["signed_by"], released["signature"]) == (None, "unsigned")
@@ -169,7 +169,7 @@ def test_the_public_export_is_checked_without_the_ledger(workspace: Workspace, r
     assert "cannot be read" in run("ledger", "verify", "--export", "no", status=2)["error"]["message"]
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("workspace")
 def test_a_disclosure_is_yaml_and_says_what_a_person_must_state(run: Run) -> None:
     run("release", "release.json")
     document = run("disclose", "flights")

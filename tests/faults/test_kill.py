@@ -59,6 +59,7 @@ def kill_and_end(scene: Scene, name: str, point: str, ending: str) -> None:
     assert problems(scene, name) == []
 
 
+@pytest.mark.timeout(1800)
 def test_a_kill_at_any_step(scene: Scene) -> None:
     endings = [RECOVER, RERUN] * len(POINTS)
     for index, point in enumerate(POINTS):  # each engine ends each point the other's other way

@@ -293,6 +293,7 @@ def _is_released(drawing: Entry, entries: list[Entry]) -> bool:
     )
 
 
+@pytest.mark.timeout(1800)
 def test_an_older_copy_of_the_ledger_is_refused_at_the_start(tmp_path: Path) -> None:
     rng = random.Random(2013)  # noqa: S311 - chooses when the copy was made
     for trial in range(N_COPIES):

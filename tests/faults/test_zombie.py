@@ -51,6 +51,7 @@ def check_zombie(scene: Scene, name: str, point: str) -> None:
     assert problems(scene, name) == []
 
 
+@pytest.mark.timeout(1800)
 def test_a_zombie_never_publishes(scene: Scene) -> None:
     for index, point in enumerate(STOPS):
         check_zombie(scene, f"r{index}", point)

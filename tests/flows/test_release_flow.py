@@ -23,6 +23,8 @@ from support.making import Workspace, flights, make_workspace, mapping
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.timeout(1800)  # the first test waits for a Prefect server
+
 CANARY_TEXT = "canary-7f3a9c51"
 CANARY_NUMBER = 918273645
 

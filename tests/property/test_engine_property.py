@@ -21,9 +21,8 @@ from suffice.pipeline.declaration.domains import Domain, DomainKind, boolean_dom
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
 from suffice.pipeline.reduce.cluster import Cluster, open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources import parquet
-from suffice.pipeline.sources.parquet import open_source
 from support.hostile import bernoulli, categorical, hostile_table, make_spec, normal, poisson
+from support.splits import splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,11 +92,10 @@ def test_order_files_row_groups_tasks_and_clusters_change_no_bit(
         part = shuffled.slice(start, end - start)
         pq.write_table(part, directory / f"{number}.parquet", row_group_size=row_group_size, **options)
     spec = make_spec(directory, **SPEC)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_TASK_VALUES", task_values)
-        source = open_source(spec)
     job = chunk_job(spec)
-    assert same_bits(exact_sums(job, source.partitions, cluster), sum_batches(table.to_batches(), job))
+    assert same_bits(
+        exact_sums(job, splits_of(spec, task_values), cluster), sum_batches(table.to_batches(), job)
+    )
 
 
 @settings(max_examples=50, deadline=None)

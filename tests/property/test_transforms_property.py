@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.chunk import kernels
+from suffice.pipeline.chunk import clip_and_round
 from suffice.pipeline.statistics.lattice import Quantiser
 from suffice.pipeline.statistics.transforms import Shape, Transform
 
@@ -27,9 +27,9 @@ TRANSFORMS = st.one_of(
 VALUES = st.lists(st.floats(width=64), min_size=1, max_size=50)
 
 
-def compiled(values: np.ndarray, transform: Transform) -> np.ndarray:
+def compiled(values: np.ndarray, by: Transform) -> np.ndarray:
     out = np.empty(len(values))
-    kernels.transform(values, transform.shape, transform.centre, transform.unit, transform.exponent, out)
+    clip_and_round.transform(values, by.shape, by.centre, by.unit, by.exponent, out)
     return out
 
 

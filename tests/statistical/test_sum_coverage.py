@@ -158,6 +158,7 @@ def covered_sums(
     return counts
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("family", "public_n", "n", "epsilon", "cells"), CASES)
 def test_noise_aware_posteriors_of_sums_cover_nominally(
     family: str, public_n: bool, n: int, epsilon: str, cells: int

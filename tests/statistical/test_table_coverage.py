@@ -83,6 +83,7 @@ def outliers(ranks: Ranks, false_alarm: float) -> list[tuple[float, int, float]]
     return found
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", list(TABLES))
 def test_noise_aware_posteriors_of_tables_cover_nominally(name: str) -> None:
     """Few rows, where most is at stake; `test_calibration.py` takes 1,000, and the audit up to 10,000."""
@@ -92,7 +93,7 @@ def test_noise_aware_posteriors_of_tables_cover_nominally(name: str) -> None:
     assert not outliers(ranks, FALSE_ALARM)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_believing_in_a_fiftieth_of_the_noise_is_caught() -> None:
     """A control by MCMC, of as many simulations as the test.
 
@@ -112,6 +113,7 @@ def test_plug_in_posteriors_of_tables_fail_the_same_test(name: str) -> None:
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("name", "n", "epsilon"), LONG_CASES)
 def test_two_thousand_simulations_cover_nominally(name: str, n: int, epsilon: str) -> None:
     ranks = simulate(name, n, epsilon, "noise-aware", np.random.default_rng(), LONG_CELLS)

@@ -1,7 +1,7 @@
 """The calibration audit: every family with a noise-aware posterior, over N, epsilon and both relations.
 
 ``python tests/support/audit.py bernoulli categorical`` measures these families (all, where none is named) and
-replaces their rows of the table in ``docs/calibration.md``.
+replaces their rows of the table in ``benchmarks/CALIBRATION.md``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EPSILONS = ("0.1", "0.5", "1")
 TOLERANCE = {0.5: 0.042, 0.8: 0.034, 0.95: 0.0184}
 """Of the coverage of 4,000 simulations: a calibrated posterior leaves one of the three with chance 4e-7."""
 
-TABLE = Path(__file__).resolve().parents[2] / "docs" / "calibration.md"
+TABLE = Path(__file__).resolve().parents[2] / "benchmarks" / "CALIBRATION.md"
 HEADING = "| family | parameter | N | N0 |"
 
 
@@ -124,7 +124,7 @@ def within(ranks: Ranks) -> bool:
 
 
 def table_rows(family: str, simulations: int = SIMULATIONS) -> Iterator[str]:
-    """Measure a family, and give its rows of the table in ``docs/calibration.md``."""
+    """Measure a family, and give its rows of the table in ``benchmarks/CALIBRATION.md``."""
     for public_n in designs(family):
         for n in ROWS:
             cells: dict[str, list[str]] = {}

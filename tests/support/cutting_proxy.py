@@ -55,7 +55,9 @@ class CuttingProxy:
         self._closed_to_all = False
         self._cut: Cut | None = None
         self._open: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._passing_on: list[threading.Thread] = []
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def arm(self, cut: Cut, *, refusing: bool = False) -> None:
         """Cut at the next COMMIT that passes; with `refusing`, let nobody in afterwards."""
@@ -66,10 +68,15 @@ class CuttingProxy:
         self._closed_to_all = False
 
     def close(self) -> None:
-        """End every connection."""
+        """End every connection, and wait until nobody waits for one."""
         self._closed_to_all = True
-        self._listener.close()
+        _end(self._listener)
+        self._accepting.join()
         _end(*self._open)
+        for thread in self._passing_on:
+            thread.join()
+        for end in (self._listener, *self._open):
+            end.close()
         self._target.close()
 
     def _accept(self) -> None:
@@ -81,8 +88,10 @@ class CuttingProxy:
                     continue
                 server = self._connect()
                 self._open += [client, server]
-                threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
-                threading.Thread(target=self._backward, args=(client, server), daemon=True).start()
+                for pass_on in (self._forward, self._backward):
+                    thread = threading.Thread(target=pass_on, args=(client, server), daemon=True)
+                    self._passing_on.append(thread)
+                    thread.start()
 
     def _connect(self) -> socket.socket:
         info = self._target.info

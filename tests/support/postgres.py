@@ -77,6 +77,11 @@ def execute(url: str, *statements: str | sql.Composed) -> None:
             connection.execute(statement.encode() if isinstance(statement, str) else statement)
 
 
+def is_at_hand() -> bool:
+    """Whether a server is named, or the programs of one are installed."""
+    return bool(os.environ.get(VARIABLE)) or importlib.util.find_spec("pgserver") is not None
+
+
 @contextmanager
 def running_server() -> Iterator[Server]:
     """Give a server for as long as the block lasts; fail where there is none."""

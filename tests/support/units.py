@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from suffice.pipeline.chunk.exact_sums import combine
 from suffice.pipeline.contribution.unit_key import UnitKey
 from suffice.pipeline.reduce.shuffle import Round, divide_rows, sum_bucket
 from suffice.pipeline.reduce.tree import zero_sums
-from suffice.pipeline.sources import parquet
-from suffice.pipeline.sources.parquet import open_source
+from support.splits import splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.chunk.partition import ChunkJob
-    from suffice.pipeline.sources.parquet import Partition
+    from suffice.pipeline.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
 
 KEY = UnitKey.of(bytes(range(48)))
@@ -42,16 +40,14 @@ def write_row_groups(directory: Path, table: pa.Table, sizes: Sequence[int]) -> 
             start += size
 
 
-def partitions_of(spec: Spec) -> tuple[Partition, ...]:
+def partitions_of(spec: Spec) -> tuple[Split, ...]:
     """Return the spec's partitions, as many as there are row groups."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_TASK_VALUES", 1)
-        return open_source(spec).partitions
+    return splits_of(spec, 1)
 
 
 def sum_tasks(
     job: ChunkJob,
-    partitions: Sequence[Partition],
+    partitions: Sequence[Split],
     key: UnitKey = KEY,
     *,
     n_buckets: int = 2,

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.sources.schema_check import check_schema
 from support.duckdb_sums import duckdb_sums
 from support.hostile import TEXTS, bernoulli, categorical, make_spec, normal, poisson, write_hostile
 from support.real_data import REAL_DATA
+from support.splits import row_count, splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +64,10 @@ def threads() -> Iterator[Cluster]:
 
 
 def assert_equals_duckdb(spec: Spec, files: list[Path], cluster: Cluster, window: str | None = None) -> None:
-    source = open_source(spec)
-    check_schema(spec, source)
+    pin = sources.pin(spec)
+    check_schema(spec, sources.schema(pin))
     job = chunk_job(spec, window) if window else chunk_job(spec)
-    ours = to_python(exact_sums(job, source.partitions, cluster))
+    ours = to_python(exact_sums(job, sources.splits(pin), cluster))
     theirs = duckdb_sums(spec, files, window)
     assert ours.keys() == theirs.keys()
     entered = 0
@@ -229,9 +230,9 @@ def test_without_groups_every_row_counts(hostile: Path, threads: Cluster) -> Non
         },
     )
     assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
-    source = open_source(spec)
-    sums = to_python(exact_sums(chunk_job(spec), source.partitions, threads))
-    assert sums["text"].sum() == sums["float"][0, 0] == source.n_rows == 4000
+    splits = splits_of(spec)
+    sums = to_python(exact_sums(chunk_job(spec), splits, threads))
+    assert sums["text"].sum() == sums["float"][0, 0] == row_count(splits) == 4000
 
 
 REAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

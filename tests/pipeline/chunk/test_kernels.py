@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.chunk import kernels
+from suffice.pipeline.chunk.clip_and_round import quantise
 from suffice.pipeline.statistics.lattice import Quantiser
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -29,7 +30,7 @@ QUANTISERS = [
 
 def quantised(values: np.ndarray, quantiser: Quantiser, missing: int = kernels.NOTHING) -> np.ndarray:
     out = np.empty(len(values), np.int32)
-    kernels.quantise(
+    quantise(
         values,
         quantiser.centre,
         quantiser.half_range,

@@ -20,12 +20,12 @@ from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.ledger.opening import create_ledger
 from support.hostile import categorical
 from support.noise_distribution import distribution_of_sum
 from support.real_data import real_data
+from support.splits import row_count, splits_of
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -92,10 +92,10 @@ def spec_of(path: Path, published: Published) -> suffice.Spec:
 
 def test_the_published_counts_are_reproduced_exactly(prepared: Path, published: Published) -> None:
     spec = spec_of(prepared, published)
-    source = open_source(spec)
-    assert source.n_rows == N_RECORDS
+    splits = splits_of(spec)
+    assert row_count(splits) == N_RECORDS
     with open_cluster("threads") as cluster:
-        sums = to_python(exact_sums(chunk_job(spec), source.partitions, cluster))
+        sums = to_python(exact_sums(chunk_job(spec), splits, cluster))
     ours = {
         (entry.column, str(value)): int(count)
         for name, entry in spec.statistics.items()
@@ -119,7 +119,7 @@ def test_single_years_of_age_add_up_to_the_published_intervals(nist: Path, publi
         }
     )
     with open_cluster("threads") as cluster:
-        sums = to_python(exact_sums(chunk_job(spec), open_source(spec).partitions, cluster))["age"]
+        sums = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster))["age"]
     years = sums.sum(axis=0)
     assert sums.sum(axis=1).tolist() == [published["aim"]["SEX", sex][0] for sex in ("1", "2")]
     for (column, value), (exact, _) in published["aim"].items():

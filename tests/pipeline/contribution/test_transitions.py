@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import SchemaError, SpecError
+from suffice.pipeline import sources
 from suffice.pipeline.chunk import accumulators
 from suffice.pipeline.chunk.exact_sums import combine, to_python
 from suffice.pipeline.chunk.partition import chunk_job
@@ -20,13 +21,13 @@ from suffice.pipeline.contribution.bounding import first_rows
 from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.sources.schema_check import check_schema
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 from support.duckdb_sums import duckdb_sums
 from support.hostile import hostile_table
 from support.noisy import noisy_statistic, statistic_plan
+from support.splits import splits_of
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
 if TYPE_CHECKING:
@@ -192,14 +193,14 @@ def test_a_unit_with_very_many_rows_moves_no_more(tmp_path: Path) -> None:
         )
     spec = make_spec(tmp_path)
     with open_cluster("threads") as cluster:
-        everything = to_python(exact_sums(chunk_job(spec), open_source(spec).partitions, cluster))["s"]
+        everything = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster))["s"]
         assert everything.tolist() == duckdb_sums(spec, sorted(tmp_path.glob("*.parquet")))["s"].tolist()
         for part in range(3):
             rest = table.slice(part * 100_000, 100_000).filter(
                 pa.array(units[part * 100_000 :][:100_000] != 0)
             )
             pq.write_table(rest, tmp_path / f"{part}.parquet")
-        without = to_python(exact_sums(chunk_job(spec), open_source(spec).partitions, cluster))["s"]
+        without = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster))["s"]
     assert np.abs(everything - without).sum() == MOST
 
 
@@ -230,7 +231,7 @@ def test_hostile_rows_give_what_duckdb_gives(tmp_path: Path, order: str) -> None
     }
     privacy = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": by_customer(1000)}
     spec = make_spec(tmp_path, privacy=privacy, statistics=statistics, groups={"wide_text": ["a", "b", "1"]})
-    check_schema(spec, open_source(spec))
+    check_schema(spec, sources.schema(sources.pin(spec)))
     theirs = duckdb_sums(spec, sorted(tmp_path.glob("*.parquet")))
     job, partitions = chunk_job(spec), partitions_of(spec)
     for rounds in (1, 3):
@@ -282,7 +283,7 @@ def test_orders_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({**columns, "when": pa.array([1.5])}), tmp_path / "b.parquet")
     spec = make_spec(tmp_path)
     with pytest.raises(SchemaError, match=r"statistics\.s\.order.*whole numbers in .* fractional ones in"):
-        check_schema(spec, open_source(spec))
+        check_schema(spec, sources.schema(sources.pin(spec)))
     pq.write_table(pa.table({**columns, "when": ["monday"]}), tmp_path / "b.parquet")
     with pytest.raises(SchemaError, match=r"statistics\.s\.order"):
-        check_schema(spec, open_source(spec))
+        check_schema(spec, sources.schema(sources.pin(spec)))

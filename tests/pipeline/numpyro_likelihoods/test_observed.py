@@ -249,6 +249,7 @@ POOLED = [
 ]
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("family", "keys", "name"),
     [pytest.param(*case, marks=() if case[0] in QUICK else pytest.mark.audit) for case in POOLED],

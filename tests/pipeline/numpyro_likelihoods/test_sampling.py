@@ -132,6 +132,7 @@ SAMPLED: dict[str, tuple[dict[str, Any], str, Callable[[NoisyStatistic], None], 
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", SAMPLED)
 def test_a_sampler_finds_our_posterior(name: str) -> None:
     """NUTS on the joint model; six standard errors of both routes: 2e-9 for each of at most forty numbers.
@@ -166,9 +167,10 @@ def test_a_sampler_finds_our_posterior(name: str) -> None:
     assert control > 6.0
 
 
+@pytest.mark.timeout(1800)
 def test_the_example_in_the_docs_pools_partially() -> None:
     """Airports with few flights are drawn towards the others, and the spread is learned."""
-    text = (Path(__file__).parents[3] / "docs" / "posteriors.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "how-to" / "model-in-numpyro.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(# partial pooling\n.*?)```", text, re.DOTALL)
     code = code.replace("num_warmup=400, num_samples=2000", "num_warmup=200, num_samples=300")
     plan = statistic_plan({"family": "normal", "lower": "-60", "upper": "180"}, epsilon="0.5", public_n=False)
@@ -186,7 +188,7 @@ def test_the_example_in_the_docs_pools_partially() -> None:
     rows = [[round(part * 4 * 2**32) for part in row] for row in sums]
     delays = noisy_statistic(plan, np.array(rows, dtype=object))
     space: dict[str, Any] = {"arr_delay": delays, "n_airports": len(rows)}
-    exec(compile(code, "docs/posteriors.md", "exec"), space)  # noqa: S102 - our own text
+    exec(compile(code, "docs/how-to/model-in-numpyro.md", "exec"), space)  # noqa: S102 - our own text
     means = np.asarray(space["means"])
     assert means.shape[1] == len(rows)
     alone = noise_aware_posterior(delays).mean("mean")

@@ -48,6 +48,7 @@ def weights(statistic: NoisyStatistic, latent: Floats, n_prior: Any, **parameter
     return np.asarray(found(latent))
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("family", "row"),
     [("normal", (1.2, 1.6, 0.5)), pytest.param("lognormal", (0.3, 2.4, -0.4), marks=pytest.mark.audit)],
@@ -126,6 +127,7 @@ def densities(statistic: NoisyStatistic, z: Floats, n: int) -> Floats:
     return density
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("entry", "public"),
     [

@@ -121,6 +121,7 @@ def distance(found: PooledTablesDistribution, expected: Floats) -> float:
 LIMIT = float(stats.t.isf(FALSE_ALARM / (2 * 20), REPEATS - 1))
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.audit)])
 def test_pooled_moments_equal_enumeration(order: int) -> None:
     """In either order of the releases, with a limit of 14 standard errors of sixteen cells."""

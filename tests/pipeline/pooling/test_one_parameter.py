@@ -169,6 +169,7 @@ def test_data_that_disagree_are_pooled_where_neither_alone_would_be(rows: list[l
     assert posterior.sd("probability")[0] == pytest.approx(exact.std(), rel=1e-2)
 
 
+@pytest.mark.timeout(1800)
 def test_data_that_disagree_behind_wide_noise_and_a_private_n_are_pooled() -> None:
     """Seven standard deviations apart, or noise that makes up for it: against the sum over all counts."""
     rows = [[1205.0, 364.0], [1256.0, 159.0]]

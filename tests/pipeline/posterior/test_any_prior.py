@@ -259,3 +259,14 @@ def test_a_prior_is_named_in_its_posterior() -> None:
     posterior = answer(released("poisson", [[5, 4]]), stats.lognorm(0.5, scale=2))
     assert str(posterior.prior) == "scipy.stats.lognorm(0.5, scale=2) on 0..inf"
     assert str(suffice.Density(np.zeros_like, 0, 5)) == "Density on 0..5"
+
+
+def test_cells_have_the_posteriors_that_they_have_alone() -> None:
+    statistic = released("exponential", [[3, 9], [-2, -3], [4000, 3900], [0, 0]], epsilon="0.1")
+    prior = stats.halfcauchy(scale=1.0)
+    together = posterior_of(statistic, prior=prior)
+    for cell in range(4):
+        alone = posterior_of(statistic.take(np.array([cell])), prior=prior)
+        for level in (0.025, 0.5, 0.975):
+            expected = alone.quantile("rate", level)[0]
+            assert together.quantile("rate", level)[cell] == pytest.approx(expected, rel=1e-9)

@@ -20,14 +20,15 @@ from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.reduce import cluster as clusters
 from suffice.pipeline.reduce.cluster import DistributedCluster, open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources import parquet
-from suffice.pipeline.sources.parquet import Partition, open_source
 from support.hostile import categorical, make_spec, normal
+from support.splits import splits_of
 from support.workers import FragileJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from suffice.pipeline.sources.contract import Split
 
 CANARY = "CANARY-33ff"
 NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
@@ -41,15 +42,13 @@ def local() -> Iterator[DistributedCluster]:
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[ChunkJob, list[Partition], Sums]:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[ChunkJob, list[Split], Sums]:
     directory = tmp_path_factory.mktemp("rows")
     rng = np.random.default_rng(2)
     table = pa.table({"x": rng.normal(size=4000), "k": rng.choice(["a", "b", CANARY], 4000)})
     pq.write_table(table, directory / "a.parquet", row_group_size=100)
     spec = make_spec(directory, {"x": normal("x", "-1", "1"), "k": categorical("k", ["a"], other="true")})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_TASK_VALUES", 1)
-        partitions = list(open_source(spec).partitions)
+    partitions = list(splits_of(spec, 1))
     assert len(partitions) == 40
     job = chunk_job(spec)
     return job, partitions, combine([chunk(partition, job) for partition in partitions])
@@ -103,7 +102,7 @@ def test_local_processes_are_encrypted_on_the_loopback_and_never_spill(local: Di
 
 
 def test_local_equals_one_chunk_after_the_other_and_reports_progress(
-    local: DistributedCluster, rows: tuple[ChunkJob, list[Partition], Sums]
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Split], Sums]
 ) -> None:
     job, partitions, expected = rows
     calls: list[tuple[int, int]] = []
@@ -114,7 +113,7 @@ def test_local_equals_one_chunk_after_the_other_and_reports_progress(
 
 
 def test_nothing_of_a_run_stays_on_the_cluster(
-    local: DistributedCluster, rows: tuple[ChunkJob, list[Partition], Sums]
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Split], Sums]
 ) -> None:
     job, partitions, _ = rows
     exact_sums(job, partitions, local)
@@ -130,7 +129,7 @@ def test_nothing_of_a_run_stays_on_the_cluster(
 
 
 def test_a_worker_that_dies_changes_no_bit(
-    local: DistributedCluster, rows: tuple[ChunkJob, list[Partition], Sums], tmp_path: Path
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Split], Sums], tmp_path: Path
 ) -> None:
     job, partitions, expected = rows
     marker = tmp_path / "died"
@@ -141,7 +140,7 @@ def test_a_worker_that_dies_changes_no_bit(
 
 
 def test_workers_that_die_again_and_again_end_in_a_fixed_text(
-    rows: tuple[ChunkJob, list[Partition], Sums],
+    rows: tuple[ChunkJob, list[Split], Sums],
 ) -> None:
     job, partitions, _ = rows
     with (
@@ -155,7 +154,7 @@ def test_workers_that_die_again_and_again_end_in_a_fixed_text(
 
 
 def test_no_data_reach_a_workers_log(
-    local: DistributedCluster, rows: tuple[ChunkJob, list[Partition], Sums], capfd: pytest.CaptureFixture[str]
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Split], Sums], capfd: pytest.CaptureFixture[str]
 ) -> None:
     job, partitions, _ = rows
     with pytest.raises(StageFailedError) as caught:
@@ -241,7 +240,7 @@ def test_a_cluster_that_may_spill_is_refused() -> None:
     assert str(caught.value) == clusters.MAY_SPILL
 
 
-def test_a_cluster_by_address(rows: tuple[ChunkJob, list[Partition], Sums]) -> None:
+def test_a_cluster_by_address(rows: tuple[ChunkJob, list[Split], Sums]) -> None:
     job, partitions, expected = rows
     with (
         dask.config.set(NO_SPILLING),
@@ -274,7 +273,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_joins_later_and_may_spill_reads_nothing(
-    rows: tuple[ChunkJob, list[Partition], Sums],
+    rows: tuple[ChunkJob, list[Split], Sums],
 ) -> None:
     job, partitions, _ = rows
     with dask.config.set(NO_SPILLING):

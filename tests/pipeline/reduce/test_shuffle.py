@@ -21,10 +21,9 @@ from suffice.pipeline.reduce import shuffle
 from suffice.pipeline.reduce.cluster import Cluster, open_cluster
 from suffice.pipeline.reduce.shuffle import bounded_sums
 from suffice.pipeline.reduce.tree import READING_FAILED, exact_sums
-from suffice.pipeline.sources import parquet
-from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.spec.plan import compile_plan
 from support.hostile import categorical, make_spec, normal
+from support.splits import row_count, splits_of
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks
 from support.workers import FragileJob
 
@@ -230,7 +229,7 @@ def test_content_does_not_steer_what_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_unit_with_a_million_rows_in_every_file_moves_no_cell_by_more_than_its_bound(
-    tmp_path: Path, threads: Cluster, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, threads: Cluster
 ) -> None:
     n_files, n_heavy, n_others = 4, 1_000_000, 40_000
     rng = np.random.default_rng(8)
@@ -254,10 +253,9 @@ def test_a_unit_with_a_million_rows_in_every_file_moves_no_cell_by_more_than_its
             table = table.take(pa.array(rng.permutation(len(table))))
             pq.write_table(table, directory / f"{number}.parquet", row_group_size=100_000)
         spec = unit_spec(directory)
-        monkeypatch.setattr(parquet, "_TASK_VALUES", 400_000)
-        source = open_source(spec)
-        assert source.n_rows == n_others + n_files * heavy
-        sums[name] = to_python(bounded_sums(chunk_job(spec), source.partitions, threads, KEY))
+        splits = splits_of(spec, 400_000)
+        assert row_count(splits) == n_others + n_files * heavy
+        sums[name] = to_python(bounded_sums(chunk_job(spec), splits, threads, KEY))
     counts = sums["with"]["k"] - sums["without"]["k"]
     assert counts.sum() == MAX_ROWS
     assert counts.min() >= 0, "the others keep what they kept"

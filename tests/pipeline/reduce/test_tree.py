@@ -17,9 +17,9 @@ from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.reduce import tree
 from suffice.pipeline.reduce.cluster import Cluster, ThreadCluster, open_cluster
 from suffice.pipeline.reduce.tree import combine_sums, exact_sums, sums_bytes, zero_sums
-from suffice.pipeline.sources import parquet
-from suffice.pipeline.sources.parquet import ParquetSource, open_source
+from suffice.pipeline.sources.contract import Split, join
 from support.hostile import categorical, make_spec, normal
+from support.splits import splits_of
 from support.workers import FragileJob
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CANARY = "CANARY-90ab"
+Splits = tuple[Split, ...]
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +37,16 @@ def threads() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ChunkJob, ParquetSource]:
-    monkeypatch.setattr(parquet, "_TASK_VALUES", 1)
+def many(tmp_path: Path) -> tuple[ChunkJob, Splits]:
     rng = np.random.default_rng(2)
     table = pa.table({"x": rng.normal(size=1400), "k": rng.choice(["a", "b", "c"], 1400)})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
     spec = make_spec(
         tmp_path, {"x": normal("x", "-1", "1"), "k": categorical("k", ["a"])}, groups={"k": ["a", "b"]}
     )
-    source = open_source(spec)
-    assert len(source.partitions) == 140
-    return chunk_job(spec), source
+    splits = splits_of(spec, 1)
+    assert len(splits) == 140
+    return chunk_job(spec), splits
 
 
 def as_lists(sums: Sums) -> dict[str, list[list[int]]]:
@@ -54,11 +54,9 @@ def as_lists(sums: Sums) -> dict[str, list[list[int]]]:
 
 
 @pytest.mark.parametrize("n_partitions", [0, 1, 2, 7, 8, 9, 64, 65, 73, 140])
-def test_any_number_of_partitions(
-    many: tuple[ChunkJob, ParquetSource], threads: Cluster, n_partitions: int
-) -> None:
-    job, source = many
-    partitions = source.partitions[:n_partitions]
+def test_any_number_of_partitions(many: tuple[ChunkJob, Splits], threads: Cluster, n_partitions: int) -> None:
+    job, splits = many
+    partitions = splits[:n_partitions]
     alone = combine_sums([zero_sums(job), *(chunk(partition, job) for partition in partitions)])
     assert as_lists(exact_sums(job, partitions, threads)) == as_lists(alone)
     n = to_python(alone)["x"][:, 0].sum()
@@ -66,9 +64,9 @@ def test_any_number_of_partitions(
 
 
 def test_the_graph_is_a_tree_and_its_last_addition_is_the_callers(
-    many: tuple[ChunkJob, ParquetSource],
+    many: tuple[ChunkJob, Splits],
 ) -> None:
-    job, source = many
+    job, splits = many
     graphs = []
 
     class Recorder:
@@ -79,8 +77,8 @@ def test_the_graph_is_a_tree_and_its_last_addition_is_the_callers(
             graphs.append((graph, keys))
             return [zero_sums(job)]
 
-    exact_sums(job, source.partitions, Recorder())  # type: ignore[arg-type]
-    exact_sums(job, source.partitions, Recorder())  # type: ignore[arg-type]
+    exact_sums(job, splits, Recorder())  # type: ignore[arg-type]
+    exact_sums(job, splits, Recorder())  # type: ignore[arg-type]
     (graph, keys), (other, _) = graphs
     assert len(keys) == 3  # 140 -> 18 -> 3
     assert len(graph) == 1 + 140 + 18 + 3
@@ -89,13 +87,13 @@ def test_the_graph_is_a_tree_and_its_last_addition_is_the_callers(
 
 @pytest.mark.parametrize(("room", "n_threads", "n_reads"), [(0, 2, 2), (0, 3, 3), (5, 2, 5), (1000, 2, 140)])
 def test_large_tables_are_few_whatever_the_number_of_partitions(
-    many: tuple[ChunkJob, ParquetSource],
+    many: tuple[ChunkJob, Splits],
     monkeypatch: pytest.MonkeyPatch,
     room: int,
     n_threads: int,
     n_reads: int,
 ) -> None:
-    job, source = many
+    job, splits = many
     assert sums_bytes(job) == sum(
         table.low.nbytes + (0 if table.high is None else table.high.nbytes)
         for table in zero_sums(job).values()
@@ -104,65 +102,63 @@ def test_large_tables_are_few_whatever_the_number_of_partitions(
     calls: list[tuple[int, int]] = []
     with ThreadPoolExecutor(n_threads) as pool:
         cluster = ThreadCluster(pool, n_threads)
-        sums = exact_sums(
-            job, source.partitions, cluster, progress=lambda done, total: calls.append((done, total))
-        )
-    alone = combine_sums([chunk(partition, job) for partition in source.partitions])
+        sums = exact_sums(job, splits, cluster, progress=lambda done, total: calls.append((done, total)))
+    alone = combine_sums([chunk(partition, job) for partition in splits])
     assert as_lists(sums) == as_lists(alone)
     assert calls[-1] == (n_reads, n_reads)
 
 
-def test_joined_partitions_hold_every_row_group_once_in_order(many: tuple[ChunkJob, ParquetSource]) -> None:
-    _, source = many
+def test_joined_partitions_hold_every_row_group_once_in_order(many: tuple[ChunkJob, Splits]) -> None:
+    _, splits = many
     for most in (1, 2, 3, 7, 139, 140, 141):
-        joined = parquet.join(source.partitions, most)
+        joined = join(splits, most)
         assert len(joined) == min(most, 140)
-        pieces = [piece for partition in source.partitions for piece in partition.pieces]
+        pieces = [piece for partition in splits for piece in partition.pieces]
         assert [piece for partition in joined for piece in partition.pieces] == pieces
         rows = [partition.n_rows for partition in joined]
         assert sum(rows) == 1400
         assert max(rows) - min(rows) <= 10  # no more than one partition's rows
 
 
-def test_progress_counts_every_task_once(many: tuple[ChunkJob, ParquetSource], threads: Cluster) -> None:
-    job, source = many
+def test_progress_counts_every_task_once(many: tuple[ChunkJob, Splits], threads: Cluster) -> None:
+    job, splits = many
     calls: list[tuple[int, int]] = []
-    exact_sums(job, source.partitions, threads, progress=lambda done, total: calls.append((done, total)))
+    exact_sums(job, splits, threads, progress=lambda done, total: calls.append((done, total)))
     assert calls == [(number, 140) for number in range(1, 141)]
 
 
 def test_a_failure_comes_back_as_the_text_of_its_stage(
-    many: tuple[ChunkJob, ParquetSource], threads: Cluster
+    many: tuple[ChunkJob, Splits], threads: Cluster, tmp_path: Path
 ) -> None:
-    job, source = many
-    path = source.files[0].path
+    job, splits = many
+    path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": [CANARY]}), path)
     with pytest.raises(StageFailedError) as caught:
-        exact_sums(job, source.partitions, threads)
+        exact_sums(job, splits, threads)
     assert str(caught.value) == f"the data file {path} has changed since its size and time were taken"
     assert caught.value.stage == "reading"
     assert caught.value.__context__ is None
 
 
 def test_no_exceptions_text_leaves_a_task(
-    many: tuple[ChunkJob, ParquetSource], threads: Cluster, caplog: pytest.LogCaptureFixture
+    many: tuple[ChunkJob, Splits], threads: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job, source = many
+    job, splits = many
     fragile = FragileJob(measures=job.measures, groups=job.groups, action="raise", canary=CANARY)
     with caplog.at_level(logging.DEBUG), pytest.raises(StageFailedError) as caught:
-        exact_sums(fragile, source.partitions, threads)
+        exact_sums(fragile, splits, threads)
     assert str(caught.value) == tree.READING_FAILED
     assert caught.value.__context__ is None
     assert CANARY not in caplog.text
 
 
 def test_a_lack_of_memory_is_named(
-    many: tuple[ChunkJob, ParquetSource], threads: Cluster, monkeypatch: pytest.MonkeyPatch
+    many: tuple[ChunkJob, Splits], threads: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def exhausted(*_: object) -> Sums:
         raise MemoryError(CANARY)
 
-    job, source = many
+    job, splits = many
     monkeypatch.setattr(tree, "chunk", exhausted)
     with pytest.raises(StageFailedError, match=r"^a worker ran out of memory"):
-        exact_sums(job, source.partitions, threads)
+        exact_sums(job, splits, threads)

@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.sources import parquet
-from suffice.pipeline.sources.parquet import open_source, read_batches, read_schema
+from suffice.pipeline.sources import contract
+from suffice.pipeline.sources.parquet import check, pin, read, schema, splits
 from support.hostile import categorical, make_spec, normal
+from support.splits import row_count
 
 if TYPE_CHECKING:
+    from suffice.pipeline.sources.contract import Pin
     from suffice.pipeline.spec.spec import Spec
 
 CANARY = "CANARY-7d1f"
@@ -36,8 +38,8 @@ def spec_of(source: Path | str, **others: Any) -> Spec:
     return make_spec(source, {"x": normal("x", "0", "1"), "k": categorical("k", ["a"])}, **others)
 
 
-def rows_read(source: parquet.ParquetSource) -> list[float]:
-    batches = [batch for part in source.partitions for batch in read_batches(part, ("x",), 16)]
+def rows_read(pinned: Pin) -> list[float]:
+    batches = [batch for split in splits(pinned) for batch in read(split, ("x",), 16)]
     assert all(batch.num_rows <= 16 for batch in batches)
     return [value for batch in batches for value in batch.column("x").to_pylist()]
 
@@ -56,30 +58,32 @@ def test_a_file_a_directory_and_a_pattern(tmp_path: Path) -> None:
         "data/**/*.parquet": ["a.parquet", "b.parquet", "c.parquet"],
     }
     for pattern, expected in names.items():
-        source = open_source(spec_of(tmp_path / pattern if pattern[-1] != "/" else f"{tmp_path}/{pattern}"))
-        assert [Path(file.path).name for file in source.files] == expected
-        assert all(Path(file.path).is_absolute() for file in source.files)
-    assert open_source(spec_of(tmp_path / "data")).n_rows == 30
-    assert read_schema(str(tmp_path / "data")).names == ["x", "k", "unused"]
+        pinned = pin(spec_of(tmp_path / pattern if pattern[-1] != "/" else f"{tmp_path}/{pattern}"))
+        assert [Path(file.path).name for file in pinned.private.files] == expected
+        assert all(Path(file.path).is_absolute() for file in pinned.private.files)
+    assert row_count(splits(pin(spec_of(tmp_path / "data")))) == 30
+    schemas = schema(pin(spec_of(tmp_path / "data")))
+    assert [Path(part.place).name for part in schemas] == ["a.parquet", "b.parquet"]
+    assert [part.columns.names for part in schemas] == [["x", "k", "unused"]] * 2
 
 
 def test_a_name_with_brackets_is_a_name_where_it_exists(tmp_path: Path) -> None:
     path = write(tmp_path / "part[1].parquet", 10)
-    assert open_source(spec_of(path)).n_rows == 10
+    assert row_count(splits(pin(spec_of(path)))) == 10
 
 
 @pytest.mark.parametrize("name", ["missing.parquet", "empty", "empty/*.parquet"])
 def test_no_file_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"^source\.parquet: no Parquet file at "):
-        open_source(spec_of(tmp_path / name))
+        pin(spec_of(tmp_path / name))
 
 
 def test_what_is_no_parquet_file_is_an_error_that_quotes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
     path.write_text(CANARY * 100)
     with pytest.raises(UsageError, match="cannot be read as a Parquet file") as caught:
-        open_source(spec_of(path))
+        pin(spec_of(path))
     assert CANARY not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
@@ -89,11 +93,11 @@ def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet")
     (tmp_path / "b.parquet").symlink_to(path)
     with pytest.raises(UsageError, match="same file"):
-        open_source(spec_of(tmp_path))
+        pin(spec_of(tmp_path))
     (tmp_path / "b.parquet").unlink()
     os.link(path, tmp_path / "c.parquet")
     with pytest.raises(UsageError, match="same file"):
-        open_source(spec_of(tmp_path))
+        pin(spec_of(tmp_path))
 
 
 @pytest.mark.parametrize("task_values", [1, 60, 200, 10**9])
@@ -103,20 +107,21 @@ def test_every_row_is_in_one_task_whatever_the_task_size(
     for number in range(4):
         write(tmp_path / f"{number}.parquet", 70)
     write(tmp_path / "9.parquet", 0)
-    monkeypatch.setattr(parquet, "_TASK_VALUES", task_values)
-    source = open_source(spec_of(tmp_path))
-    assert sorted(rows_read(source)) == sorted(list(np.arange(70.0)) * 4)
-    assert sum(part.n_rows for part in source.partitions) == source.n_rows == 280
+    monkeypatch.setattr(contract, "TASK_VALUES", task_values)
+    pinned = pin(spec_of(tmp_path))
+    assert sorted(rows_read(pinned)) == sorted(list(np.arange(70.0)) * 4)
+    divided = splits(pinned)
+    assert row_count(divided) == sum(group.n_rows for group in pinned.private.row_groups) == 280
     expected = {1: 12, 60: 9, 200: 3, 10**9: 1}
-    assert len(source.partitions) == expected[task_values]
-    assert all(part.n_rows for part in source.partitions)
-    assert pickle.loads(pickle.dumps(source.partitions)) == source.partitions  # noqa: S301
+    assert len(divided) == expected[task_values]
+    assert all(split.n_rows for split in divided)
+    assert pickle.loads(pickle.dumps(divided)) == divided  # noqa: S301
 
 
 def test_no_rows_give_no_tasks(tmp_path: Path) -> None:
-    source = open_source(spec_of(write(tmp_path / "a.parquet", 0)))
-    assert source.partitions == ()
-    assert source.n_rows == 0
+    pinned = pin(spec_of(write(tmp_path / "a.parquet", 0)))
+    assert splits(pinned) == ()
+    assert len(pinned.private.files) == 1
 
 
 def test_only_columns_stored_as_dictionaries_are_read_as_such(tmp_path: Path) -> None:
@@ -130,14 +135,14 @@ def test_only_columns_stored_as_dictionaries_are_read_as_such(tmp_path: Path) ->
     )
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=["few", "many"])
     statistics = {column: categorical(column, ["a"]) for column in table.column_names}
-    source = open_source(make_spec(tmp_path, statistics))
-    assert [piece.dictionaries for part in source.partitions for piece in part.pieces] == [("few",)]
+    pinned = pin(make_spec(tmp_path, statistics))
+    assert [piece.dictionaries for split in splits(pinned) for piece in split.pieces] == [("few",)]
 
 
 def test_columns_whose_names_hold_dots(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1.0, 2.0], "a.b": [3.0, 4.0]}), tmp_path / "a.parquet")
-    source = open_source(make_spec(tmp_path, {"x": normal("a.b", "0", "1"), "y": normal("a", "0", "1")}))
-    batch = next(read_batches(source.partitions[0], ("a.b", "a"), 10))
+    pinned = pin(make_spec(tmp_path, {"x": normal("a.b", "0", "1"), "y": normal("a", "0", "1")}))
+    batch = next(read(splits(pinned)[0], ("a.b", "a"), 10))
     assert batch.column("a.b").to_pylist() == [3.0, 4.0]
     assert batch.column("a").to_pylist() == [1.0, 2.0]
 
@@ -147,9 +152,9 @@ def test_memory_is_bounded_by_blocks_and_not_by_row_groups(tmp_path: Path) -> No
     columns = {name: np.random.default_rng(1).normal(size=n_rows) for name in ("x", "y", "z")}
     pq.write_table(pa.table(columns), path, row_group_size=n_rows, use_dictionary=False)
     del columns
-    source = open_source(make_spec(path, {name: normal(name, "0", "1") for name in ("x", "y", "z")}))
+    pinned = pin(make_spec(path, {name: normal(name, "0", "1") for name in ("x", "y", "z")}))
     before, most = pa.total_allocated_bytes(), 0
-    for _ in read_batches(source.partitions[0], ("x", "y", "z"), 1 << 16):
+    for _ in read(splits(pinned)[0], ("x", "y", "z"), 1 << 16):
         most = max(most, pa.total_allocated_bytes() - before)
     assert path.stat().st_size > 60 * 2**20
     assert most < 20 * 2**20
@@ -161,22 +166,25 @@ def test_memory_is_bounded_by_blocks_and_not_by_row_groups(tmp_path: Path) -> No
 
 def test_a_file_that_changed_is_not_read(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet")
-    source = open_source(spec_of(path))
-    assert len(rows_read(source)) == 100
+    pinned = pin(spec_of(path))
+    assert len(rows_read(pinned)) == 100
+    check(pinned)
     status = path.stat()
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    with pytest.raises(StageFailedError, match=r"has changed since its size and time were taken$"):
-        rows_read(source)
+    for reading in (rows_read, check):
+        with pytest.raises(StageFailedError, match=r"has changed since its size and time were taken$"):
+            reading(pinned)
     path.unlink()
-    with pytest.raises(StageFailedError, match=r"it is gone, or access to it was lost$"):
-        rows_read(source)
+    for reading in (rows_read, check):
+        with pytest.raises(StageFailedError, match=r"it is gone, or access to it was lost$"):
+            reading(pinned)
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", row_group_size=100)
-    source = open_source(spec_of(path))
-    assert len(source.partitions[0].pieces) == 1
-    batches = read_batches(source.partitions[0], ("x",), 16)
+    pinned = pin(spec_of(path))
+    assert len(splits(pinned)[0].pieces) == 1
+    batches = read(splits(pinned)[0], ("x",), 16)
     next(batches)
     write(tmp_path / "new.parquet").rename(path)
     with pytest.raises(StageFailedError, match="has changed"):
@@ -196,14 +204,14 @@ def test_damaged_files_fail_with_a_fixed_text(tmp_path: Path, compression: str) 
         damaged = bytearray(healthy)
         damaged[position] ^= 0xFF
         path.write_bytes(damaged)
-        source = open_source(spec_of(path))
+        pinned = pin(spec_of(path))
         try:
-            read = pa.Table.from_batches(read_batches(source.partitions[0], ("x", "k"), 100))
+            found = pa.Table.from_batches(read(splits(pinned)[0], ("x", "k"), 100))
         except StageFailedError as error:
             outcomes.append((str(error), error.__suppress_context__))
         else:  # what was hit is no data, as the statistics in a page's header
-            assert read.column("x").to_pylist() == table.column("x").to_pylist()
-            assert read.column("k").to_pylist() == table.column("k").to_pylist()
+            assert found.column("x").to_pylist() == table.column("x").to_pylist()
+            assert found.column("k").to_pylist() == table.column("k").to_pylist()
     text = f"the data file {path} cannot be read: it is damaged, or access to it was lost"
     assert set(outcomes) == {(text, True)}
     assert len(outcomes) > 50
@@ -215,4 +223,4 @@ def test_truncated_files_are_refused_before_anything_is_charged(tmp_path: Path) 
     for length in (0, 3, 11, len(healthy) // 2, len(healthy) - 1):
         path.write_bytes(healthy[:length])
         with pytest.raises(UsageError, match="cannot be read as a Parquet file"):
-            open_source(spec_of(path))
+            pin(spec_of(path))

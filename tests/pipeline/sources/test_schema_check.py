@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import SchemaError
-from suffice.pipeline.sources.parquet import open_source
+from suffice.pipeline import sources
 from suffice.pipeline.sources.schema_check import TypeFamily, check_schema, type_family
 from support.hostile import bernoulli, categorical, make_spec, normal, poisson
 
@@ -46,7 +46,7 @@ ANY = NUMERIC | TEXT | DATES | {"flag"}
 
 def check(directory: Path, **spec: Any) -> None:
     made: Spec = make_spec(directory, spec.pop("statistics", {"n": poisson("integer", "9")}), **spec)
-    check_schema(made, open_source(made))
+    check_schema(made, sources.schema(sources.pin(made)))
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def unit_refusal(tmp_path: Path, *arrays: pa.Array) -> str:
         privacy={"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit},
     )
     try:
-        check_schema(spec, open_source(spec))
+        check_schema(spec, sources.schema(sources.pin(spec)))
     except SchemaError as error:
         return str(error)
     return ""
@@ -215,4 +215,4 @@ def test_a_unit_column_that_is_not_there(tmp_path: Path) -> None:
     privacy = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit}
     spec = make_spec(tmp_path, {"s": bernoulli("flag")}, privacy=privacy)
     with pytest.raises(SchemaError, match=r"^privacy.unit.column: .*no column 'u'"):
-        check_schema(spec, open_source(spec))
+        check_schema(spec, sources.schema(sources.pin(spec)))

@@ -235,10 +235,10 @@ def test_a_window_without_windows_is_refused(tmp_path: Path) -> None:
 
 
 def test_sources_are_relative_to_the_spec(tmp_path: Path) -> None:
-    pattern = load(tmp_path, EXAMPLE).source_pattern
+    pattern = load(tmp_path, EXAMPLE).source_address
     assert pattern == str((tmp_path / "data" / "flights").resolve())
     globbed = load(tmp_path, EXAMPLE.replace("data/flights/", "data/../x/*.parquet"))
-    assert globbed.source_pattern == str(tmp_path.resolve() / "x" / "*.parquet")
+    assert globbed.source_address == str(tmp_path.resolve() / "x" / "*.parquet")
 
 
 def _mapping() -> dict[str, Any]:

@@ -20,7 +20,6 @@ import pytest
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk, chunk_job
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.sources.parquet import open_source
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.statistics.moment_columns import moment_map
@@ -31,6 +30,7 @@ from suffice.pipeline.statistics.sensitivity import (
     minimal_products,
     rotated_moments,
 )
+from support.splits import splits_of
 from support.universes import CASES, JOINT, SCALAR, STRUCTURED, Case, Cases, Row, of_example
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ class Engine:
             }
         )
         pq.write_table(table, self.directory / "data.parquet")
-        source = open_source(self.spec)
-        sums = [chunk(partition, self.job) for partition in source.partitions]
+        sums = [chunk(partition, self.job) for partition in splits_of(self.spec)]
         assert len(sums) <= 1
         if not sums:
             return np.zeros(self.plan.n_cells * len(self.statistic.components), dtype=object)

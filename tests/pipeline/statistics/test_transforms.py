@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from suffice.pipeline.chunk import kernels
+from suffice.pipeline.chunk import clip_and_round
 from suffice.pipeline.statistics.lattice import Quantiser
 from suffice.pipeline.statistics.transforms import Shape, Transform, log_bound, power_bound
 
@@ -33,9 +33,9 @@ def hostile_values() -> np.ndarray:
     return np.concatenate([bits, near, np.array(SPECIAL), one, 0.3 * one, np.sqrt([0.5, 2.0])])
 
 
-def compiled(values: np.ndarray, transform: Transform) -> np.ndarray:
+def compiled(values: np.ndarray, by: Transform) -> np.ndarray:
     out = np.empty(len(values))
-    kernels.transform(values, transform.shape, transform.centre, transform.unit, transform.exponent, out)
+    clip_and_round.transform(values, by.shape, by.centre, by.unit, by.exponent, out)
     return out
 
 

@@ -1,8 +1,8 @@
 """What the tables of revision 0001 refuse by themselves, whoever writes: triggers for each database.
 
 They hold whatever :mod:`suffice.storage.ledger.sql.sql_ledger` does, and whatever a role with direct
-access tries (docs/ledger.md says what they cannot prevent). No rule reads a row that the ledger's own order
-of locks does not cover at that moment.
+access tries (docs/how-to/operate-a-ledger.md says what they cannot prevent). No rule reads a row that the
+ledger's own order of locks does not cover at that moment.
 """
 
 from __future__ import annotations

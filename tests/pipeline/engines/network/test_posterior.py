@@ -110,6 +110,7 @@ def distance(distribution: PiecewiseTables, expected: Floats) -> float:
     return float(np.abs((found.mean(axis=0) - expected) / error).max())
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("nodes", "n_prior", "observations"),
     [(CHAIN, Uniform(0, 5), 1), pytest.param(MARRIED, Fixed(4), 2, marks=pytest.mark.audit)],
@@ -197,6 +198,7 @@ def distribution_of(
     return decomposition.network_distribution(released, counts, prior, scale=2.0, n_prior=Uniform(0, 200))
 
 
+@pytest.mark.timeout(1800)
 def test_what_a_posterior_rests_on_is_told() -> None:
     star: Nodes = {"a": (), "b": ("a",), "c": ("a",), "alone": ()}
     assert distribution_of(star, {}).diagnostics == {}
@@ -249,6 +251,7 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
     assert np.abs(piece.counts[..., :2].sum(axis=-1) - cells).max() < 20
 
 
+@pytest.mark.timeout(1800)
 def test_chains_are_the_same_for_who_asks_again() -> None:
     first, second = distribution_of(CHAIN, {}), distribution_of(CHAIN, {})
     assert np.array_equal(first.mean("probability"), second.mean("probability"))

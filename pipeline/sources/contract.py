@@ -1,0 +1,171 @@
+"""What every kind of source does: pin a snapshot, tell its schema, divide it, read a part, check the pin.
+
+Whatever is found at the source is exact data: sizes, times, row counts, ids of snapshots. It stands in the
+private part of a pin and in splits, which tell nothing of themselves when they are printed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from suffice.pipeline.spec.plan import measures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from suffice.pipeline.spec.spec import Spec
+
+TASK_VALUES = 8_000_000
+"""Values (rows times columns) that make a task: some 0.1 s of one processor, against 2 ms to schedule it."""
+MOST_TASKS = 2048
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """A source as it was when a release began.
+
+    It stays in the process that made it; what workers need of it is in its splits.
+
+    Parameters
+    ----------
+    kind : str
+        The key of the source's kind.
+    public : mapping of str to str
+        What may be printed and logged: it follows from the spec alone.
+    private : object
+        What was found at the source, as the kind keeps it.
+    """
+
+    kind: str
+    public: Mapping[str, str]
+    private: Any = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled."""
+        message = "a pin holds exact data and is not pickled; its splits go to workers"
+        raise TypeError(message)
+
+
+class Piece(Protocol):
+    """A part of a source that is read at a time, as its kind describes it: picklable, without credentials."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Rows of a source that are read together: pickled for workers alone.
+
+    Parameters
+    ----------
+    kind : str
+        The key of the source's kind.
+    pieces : tuple of Piece
+        What is read, one after the other.
+    n_rows : int
+        Rows in them.
+    """
+
+    kind: str
+    pieces: tuple[Any, ...] = field(repr=False)
+    n_rows: int = field(repr=False)
+
+    @classmethod
+    def of(cls, kind: str, pieces: Sequence[Piece]) -> Split:
+        """Return the split of these pieces, of one source."""
+        return cls(kind=kind, pieces=tuple(pieces), n_rows=sum(piece.n_rows for piece in pieces))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedSchema:
+    """The columns of one part of a source: a file, a table.
+
+    Parameters
+    ----------
+    place : str
+        What messages call it, as a file's path.
+    columns : pyarrow.Schema
+        Names and types.
+    """
+
+    place: str
+    columns: pa.Schema
+
+
+class Source(Protocol):
+    """A kind of source; a module with these names is one.
+
+    No error quotes a value, a driver's text or a credential, and none has a cause or context that does.
+    Credentials come from the environment of the process that reads.
+    """
+
+    KIND: str
+    """The key of the kind: the same that chooses its declaration."""
+
+    def pin(self, spec: Spec) -> Pin:
+        """Take a consistent snapshot of what the spec names; read no rows.
+
+        Raises
+        ------
+        UsageError
+            Where nothing is there, or it cannot be read.
+        """
+
+    def schema(self, pin: Pin) -> tuple[PlacedSchema, ...]:
+        """Return the columns of every part of the snapshot."""
+
+    def splits(self, pin: Pin) -> tuple[Split, ...]:
+        """Divide the snapshot into tasks of about `task_rows`: every row in one, none without rows."""
+
+    def read(self, split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+        """Read these columns of a split in blocks of at most `block_rows` rows, in the order of the columns.
+
+        The order of the rows is not promised.
+
+        Raises
+        ------
+        StageFailedError
+            Where the rows cannot be read, or are not those that were pinned; the text is fixed.
+        """
+
+    def check(self, pin: Pin) -> None:
+        """Check that the source still is what was pinned; what was read, `read` has checked by itself.
+
+        Raises
+        ------
+        StageFailedError
+            Where it is not; the text is fixed.
+        """
+
+
+def spec_columns(spec: Spec) -> tuple[str, ...]:
+    """Return the columns that a spec reads, each once."""
+    window = (spec.window.column,) if spec.window else ()
+    unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
+    statistics = (of.column for measure in measures(spec).values() for of in measure.reads)
+    return tuple(dict.fromkeys((*window, *spec.groups, *unit, *statistics)))
+
+
+def task_rows(n_rows: int, n_columns: int) -> int:
+    """Return how many rows are enough for a task, of a source of so many rows and columns."""
+    return max(1, TASK_VALUES // n_columns, n_rows // MOST_TASKS)
+
+
+def join(splits: Sequence[Split], most: int) -> list[Split]:
+    """Join consecutive splits to at most `most`, of about as many rows each."""
+    if len(splits) <= most:
+        return list(splits)
+    n_rows = max(1, sum(split.n_rows for split in splits))
+    parts: dict[int, list[Split]] = {}
+    before = 0
+    for split in splits:
+        parts.setdefault(min(before * most // n_rows, most - 1), []).append(split)
+        before += split.n_rows
+    return [
+        Split.of(part[0].kind, [piece for split in part for piece in split.pieces]) for part in parts.values()
+    ]

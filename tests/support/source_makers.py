@@ -1,0 +1,81 @@
+"""How tests make a source of each kind: what `tests/pipeline/sources/test_contract.py` runs over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceMaker:
+    """One kind's ways to make, change and lose a source.
+
+    Parameters
+    ----------
+    write : callable
+        Write a table somewhere in a directory, and return the entry ``source`` of a spec for it; in several
+        parts where the kind has them, so that there can be several splits.
+    change : callable
+        Change the rows of what was written there, so that it is not what was pinned.
+    lose : callable
+        Take away what was written there.
+    absent : callable
+        Return an entry that names nothing.
+    environment : mapping of str to str
+        Credentials that the reader finds in its environment; no split, pin or message may hold their values.
+    """
+
+    write: Callable[[Path, pa.Table], dict[str, str]]
+    change: Callable[[Path], None]
+    lose: Callable[[Path], None]
+    absent: Callable[[Path], dict[str, str]]
+    environment: Mapping[str, str]
+
+
+def _write_parquet(directory: Path, table: pa.Table) -> dict[str, str]:
+    half = table.num_rows // 2
+    pq.write_table(table.slice(0, half), directory / "a.parquet", row_group_size=7)
+    pq.write_table(table.slice(half), directory / "b.parquet", row_group_size=11)
+    return {"parquet": str(directory)}
+
+
+def _change_parquet(directory: Path) -> None:
+    path = directory / "b.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+
+
+def _lose_parquet(directory: Path) -> None:
+    (directory / "b.parquet").unlink()
+
+
+MAKERS: dict[str, SourceMaker] = {
+    "parquet": SourceMaker(
+        write=_write_parquet,
+        change=_change_parquet,
+        lose=_lose_parquet,
+        absent=lambda directory: {"parquet": str(directory / "nothing.parquet")},
+        environment={},
+    ),
+}
+"""How a source of each kind is made, by its key."""
+
+
+def maker_of(kind: str) -> SourceMaker:
+    """Return a kind's maker; without one the test fails and says what to add."""
+    if kind not in MAKERS:
+        pytest.fail(
+            f"the source {kind!r} has no maker: add one to MAKERS in tests/support/source_makers.py, "
+            "so that the contract is tested for it",
+            pytrace=False,
+        )
+    return MAKERS[kind]

@@ -1,0 +1,28 @@
+"""The splits of a spec's source, small ones too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.pipeline import sources
+from suffice.pipeline.sources import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.spec.spec import Spec
+
+
+def splits_of(spec: Spec, task_values: int = contract.TASK_VALUES) -> tuple[Split, ...]:
+    """Return the splits of a spec's source; of one value each, they are as small as can be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contract, "TASK_VALUES", task_values)
+        return sources.splits(sources.pin(spec))
+
+
+def row_count(splits: Sequence[Split]) -> int:
+    """Return the number of rows in splits."""
+    return sum(split.n_rows for split in splits)
