@@ -27,17 +27,22 @@ REQUIRED = {
 """What a family states, in words."""
 
 
-def table_of_families(repository: Path) -> Path:
-    """Return the document that has the table of families."""
-    reference = repository / "docs" / "reference" / "families.md"
-    return reference if reference.exists() else repository / "README.md"
+TABLES = ("docs/reference/families.md", "docs/reference/priors.md")
+"""The documents whose table of families has every family: its keys and parameters, its default prior."""
 
 
-def documented(repository: Path) -> set[str]:
-    """Return the families that the table has rows of."""
-    text = table_of_families(repository).read_text(encoding="utf-8")
-    (table,) = re.findall(r"^\| family \| keys .*\n((?:\|.*\n)+)", text, re.MULTILINE)
-    return set(re.findall(r"^\| `([a-z_]+)`", table, re.MULTILINE))
+def documented(repository: Path, document: str) -> list[str]:
+    """Return the families that the only table of families in a document has rows of."""
+    (table,) = tables_of_families(repository / document)
+    return table
+
+
+def tables_of_families(document: Path) -> list[list[str]]:
+    """Return, of every table of a document about families, the families in the first column."""
+    text = document.read_text(encoding="utf-8")
+    tables = re.findall(r"^\| family \|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    cells = [re.findall(r"^\|(.*?)\|", table, re.MULTILINE) for table in tables]
+    return [[name for cell in column for name in re.findall(r"`(\w+)`", cell)] for column in cells]
 
 
 def missing_from(family: Family, repository: Path) -> Iterator[str]:
@@ -65,9 +70,9 @@ def missing_from(family: Family, repository: Path) -> Iterator[str]:
             f'{family.name} has no sensitivity: let the docstring of its file say "Sensitivity in '
             '`sensitivity.md`: ..." with the sections there that bound its block.'
         )
-    if family.name not in documented(repository):
-        table = table_of_families(repository).relative_to(repository)
-        yield f"{family.name} is in no row of the table of families: add one to {table}."
+    for document in TABLES:
+        if family.name not in documented(repository, document):
+            yield f"{family.name} is in no row of the table of families in {document}: add one."
 
 
 def _wrong_with(family: Family, what: str, entry: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from suffice.pipeline.families.shared.contract import Absent, Family
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.posterior import PLUG_IN
 from suffice.pipeline.priors.record_count import Uniform
-from support.family_contract import REQUIRED, documented, missing_from
+from support.family_contract import REQUIRED, TABLES, documented, missing_from, tables_of_families
 from support.generative_models import generative_model_for
 from support.noisy import discrete_laplace
 
@@ -34,8 +34,22 @@ def test_a_family_says_everything(name: str, repository: Path) -> None:
     assert FAMILIES[name].name == name
 
 
-def test_the_table_has_the_families_of_the_registry(repository: Path) -> None:
-    assert documented(repository) == set(FAMILIES)
+@pytest.mark.parametrize("document", TABLES)
+def test_tables_have_the_families_of_the_registry(document: str, repository: Path) -> None:
+    assert sorted(documented(repository, document)) == sorted(FAMILIES)
+
+
+def test_documents_name_no_other_families(repository: Path) -> None:
+    documents = [repository / "README.md", *sorted((repository / "docs").rglob("*.md"))]
+    found = {
+        (str(document.relative_to(repository)), name)
+        for document in documents
+        if document.parent.name != "contributing"
+        for names in tables_of_families(document)
+        for name in names
+    }
+    assert {document for document, _ in found} > set(TABLES)
+    assert not [(document, name) for document, name in sorted(found) if name not in FAMILIES]
 
 
 class Undocumented(ColumnSpec):
@@ -69,8 +83,9 @@ def test_a_family_without_a_row_is_told_where_it_goes(
 ) -> None:
     unheard = replace(FAMILIES["bernoulli"], name="unheard_of")
     monkeypatch.setitem(FAMILIES, "unheard_of", unheard)
-    (said,) = missing_from(unheard, repository)
-    assert "unheard_of is in no row of the table of families: add one to" in said
+    said = list(missing_from(unheard, repository))
+    sentence = "unheard_of is in no row of the table of families in {}: add one."
+    assert said == [sentence.format(document) for document in TABLES]
 
 
 def test_nothing_that_a_family_states_has_a_default() -> None:
