@@ -4,3 +4,35 @@ In: Arrow batches.
 Out: sums as integers that never wrap: independent of order and partitioning.
 May import: sources and below.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "accumulators": (
+        "TransitionAccumulator",
+        "accumulator",
+    ),
+    "exact_sums": (
+        "Sums",
+        "Table",
+        "combine",
+        "to_python",
+        "zeros",
+    ),
+    "jit": (
+        "compiled",
+        "read_only",
+        "writable",
+    ),
+    "kernels": ("NOTHING",),
+    "partition": (
+        "BLOCK_ROWS",
+        "ChunkJob",
+        "chunk",
+        "chunk_job",
+    ),
+    "row_readers": (
+        "CellReader",
+        "OrderReader",
+        "column_reader",
+    ),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

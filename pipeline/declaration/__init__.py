@@ -4,3 +4,64 @@ In: text of YAML or JSON, read without floating point.
 Out: models and domains; a refusal names the place, the rule and a way out.
 May import: nothing of the pipeline.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "document": (
+        "Document",
+        "read_file",
+        "read_mapping",
+    ),
+    "domains": (
+        "Domain",
+        "DomainKind",
+        "Every",
+        "MOST_CELLS",
+        "boolean_domain",
+        "next_period",
+        "period_start",
+    ),
+    "exact_numbers": (
+        "LARGEST_SCALE",
+        "MICRO",
+        "format_epsilon",
+        "format_number",
+        "micro_epsilon",
+        "parse_decimal",
+        "parse_epsilon",
+        "scale_rounded_up",
+    ),
+    "fields": (
+        "Boolean",
+        "Bound",
+        "Column",
+        "ColumnSpec",
+        "ColumnUnit",
+        "Count",
+        "DomainField",
+        "Epsilon",
+        "EveryField",
+        "Integer",
+        "LatticeBits",
+        "MomentWeight",
+        "Name",
+        "Nulls",
+        "NullsField",
+        "Positive",
+        "SpecModel",
+        "StatisticSpec",
+        "UnitNulls",
+        "canonical",
+        "label_name",
+        "parse_domain",
+        "statistic_name",
+    ),
+    "source_specs": (
+        "NOT_BUILT",
+        "ParquetSpec",
+        "SOURCE_SPECS",
+        "SourceSpec",
+        "parse_source",
+        "source_model",
+    ),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -68,3 +68,24 @@ NO_SUMS: dict[str, str] = {
     "uniform": "the data enter through their smallest and largest value, and those are no sums",
 }
 """Families that a spec may ask for and that are no exponential families, with the reason."""
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "": (
+        "FAMILIES",
+        "NO_SUMS",
+    ),
+    "normal": (
+        "interval",
+        "noisy_moments",
+        "project",
+    ),
+    "shared.contract": (
+        "Absent",
+        "Family",
+    ),
+    "shared.parameter_space": (
+        "ParameterSpace",
+        "Support",
+    ),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

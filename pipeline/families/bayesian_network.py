@@ -9,7 +9,7 @@ minimal-tables.
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
@@ -18,13 +18,20 @@ from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.counted_tables import VariableSpec, default_prior, totals, written_out
+from suffice.pipeline.families.shared.counted_tables import (
+    ZERO_OR_OTHER,
+    VariableSpec,
+    default_prior,
+    totals,
+    written_out,
+)
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.statistics.block import Block, Parameters
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.pipeline.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -157,6 +164,16 @@ def by_mcmc(constants: Parameters) -> bool:
     return bool(joint_parts(constants.tables)[0])
 
 
+def jax_likelihood(
+    statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
+) -> Any:
+    """Return the log likelihood of every cell, a sum over families of nodes."""
+    from suffice.pipeline.engines.jax.count_vectors import network  # noqa: PLC0415 - an extra
+
+    released, noisy = statistic.plan.parameters.tables, counted_tables.tables_of(statistic)
+    return network(released, noisy, given["probability"], statistic.plan.scale, n_prior)
+
+
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of every table."""
     return counted_tables.truth(prior, constants.tables, size, rng)
@@ -188,4 +205,19 @@ FAMILY = Family(
     n_categories=n_categories,
     tables=tables,
     labels=labels,
+    parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
+    jax_likelihood=jax_likelihood,
+    example=Example(
+        entry={"nodes": {"a": ["0", "1"], "b": {"categories": ["0", "1", "2"], "parents": ["a"]}}},
+        columns={"a": ColumnType.TEXT, "b": ColumnType.TEXT},
+    ),
+    generative_case=GenerativeCase(
+        entry={
+            "nodes": {
+                "b": {**ZERO_OR_OTHER, "parents": ["a"]},
+                "a": ZERO_OR_OTHER,
+                "c": {**ZERO_OR_OTHER, "parents": ["a"]},
+            }
+        }
+    ),
 )

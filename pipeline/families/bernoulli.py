@@ -17,6 +17,8 @@ from suffice.pipeline.declaration.domains import boolean_domain
 from suffice.pipeline.declaration.fields import ColumnSpec, Nulls, NullsField
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.success_sums import PROBABILITY
 from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
@@ -24,7 +26,7 @@ from suffice.pipeline.statistics.sensitivity import Design, minimal_sum
 from suffice.pipeline.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -160,6 +162,24 @@ def latent(
     return sums, update
 
 
+def jax_likelihood(
+    statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
+) -> Any:
+    """Return the log likelihood of every cell: all counts are summed."""
+    import jax.numpy as jnp  # noqa: PLC0415 - an extra
+
+    from suffice.pipeline.engines.jax.count_vectors import vector  # noqa: PLC0415 - an extra
+
+    plan = statistic.plan
+    values, rates = statistic.values.astype(np.float64), np.full(2, 1.0 / plan.scale)
+    if plan.design is Design.MINIMAL:  # false is what true leaves of N
+        values = np.concatenate([statistic.known_n - values, values], axis=1)
+        rates[0] = 0.0
+    true = given["probability"]
+    probability = jnp.stack(jnp.broadcast_arrays(1.0 - true, true), axis=-1)
+    return vector(values, probability, rates, plan.scale, n_prior)
+
+
 def simulate(
     _spec: BernoulliSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedSums:
@@ -181,4 +201,8 @@ FAMILY = Family(
     noise_aware=noise_aware,
     latent=latent,
     simulate=simulate,
+    parameter_spaces=lambda _parameters: (PROBABILITY,),
+    jax_likelihood=jax_likelihood,
+    example=Example(entry={"column": "x"}, columns={"x": ColumnType.BOOLEAN}),
+    generative_case=GenerativeCase(entry={"column": "x"}),
 )

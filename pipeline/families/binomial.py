@@ -7,7 +7,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (x, m - x) or minimal-sum (x
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,16 +16,20 @@ from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
-    beta_distribution,
-    bounds,
     one_sum_family,
-    success_log_likelihood,
 )
+from suffice.pipeline.families.shared.success_sums import (
+    PROBABILITY,
+    beta_distribution,
+    success_log_likelihood,
+    uniform_prior,
+)
+from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 
 if TYPE_CHECKING:
     from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
 
@@ -41,14 +45,9 @@ def lattice(spec: BinomialSpec) -> SumLattice:
     return SumLattice.counting(spec.trials)
 
 
-def default_prior(_parameters: Parameters) -> Beta:
-    """Return the uniform prior."""
-    return Beta(1, 1)
-
-
 def failures(sums: OneSum, parameters: Parameters) -> Floats:
     """Return how many trials failed; the bound of T is the number of trials."""
-    return float(parameters.upper or 0) * sums.n - sums.total
+    return bounds(parameters)[1] * sums.n - sums.total
 
 
 def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
@@ -72,6 +71,13 @@ def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) ->
     return success_log_likelihood(probability, sums.total, failures(sums, parameters))
 
 
+def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
+    """Return the binomial distribution of the successes among all trials."""
+    from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+
+    return totals.Binomial(n * bounds(parameters)[1], probability)
+
+
 def draw(spec: BinomialSpec, probability: Floats, rng: np.random.Generator) -> Floats:
     """Return one number of successes for every probability."""
     return rng.binomial(spec.trials, probability).astype(np.float64)
@@ -81,10 +87,16 @@ FAMILY = one_sum_family(
     name="binomial",
     spec=BinomialSpec,
     lattice=lattice,
-    prior=Beta,
-    default_prior=default_prior,
-    update=update,
-    marginal=marginal,
-    log_likelihood=log_likelihood,
+    model=SumModel(
+        parameter=PROBABILITY,
+        prior=Beta,
+        default_prior=uniform_prior,
+        update=update,
+        marginal=marginal,
+        log_likelihood=log_likelihood,
+        in_jax=in_jax,
+    ),
     draw=draw,
+    example={"trials": "12"},
+    generative_case={"trials": "5"},
 )

@@ -17,6 +17,8 @@ from suffice.pipeline.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
@@ -24,6 +26,8 @@ from suffice.pipeline.statistics.sensitivity import Design, minimal_counts
 from suffice.pipeline.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.distribution import Distribution
@@ -161,6 +165,16 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     return CountsDistribution(posterior=count_posterior(counts))
 
 
+def jax_likelihood(
+    statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
+) -> Any:
+    """Return the log likelihood of every cell: all counts are summed."""
+    from suffice.pipeline.engines.jax.count_vectors import vector  # noqa: PLC0415 - an extra
+
+    values, scale = statistic.values.astype(np.float64), statistic.plan.scale
+    return vector(values, given["probability"], np.full(values.shape[1], 1.0 / scale), scale, n_prior)
+
+
 def truth(prior: Dirichlet, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw probabilities of every category."""
     return prior.sample(size, rng, len(parameters.categories))
@@ -191,7 +205,16 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    takes_mixtures=True,
     truth=truth,
     n_categories=n_categories,
     labels=labels,
+    parameter_spaces=lambda parameters: probabilities(len(parameters.categories)),
+    jax_likelihood=jax_likelihood,
+    example=Example(
+        entry={"column": "x", "categories": ["a", "b"], "other": "true"}, columns={"x": ColumnType.TEXT}
+    ),
+    generative_case=GenerativeCase(
+        entry={"column": "x", "categories": ["a", "b", "c", "d"], "other": "true"}
+    ),
 )

@@ -14,7 +14,9 @@ from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.counted_tables import Variables, default_prior, totals
+from suffice.pipeline.families.shared.counted_tables import ZERO_OR_OTHER, Variables, default_prior, totals
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.statistics.block import Block, Parameters
 from suffice.pipeline.statistics.simulated_sums import code_counts
 
@@ -92,8 +94,16 @@ FAMILY = Family(
     log_likelihood=categorical.log_likelihood,
     noise_aware=categorical.noise_aware,
     simulate=simulate,
+    takes_mixtures=True,
     truth=truth,
     n_categories=n_categories,
     tables=tables,
     labels=labels,
+    parameter_spaces=lambda parameters: probabilities(parameters.tables[0].size),
+    jax_likelihood=categorical.jax_likelihood,
+    example=Example(
+        entry={"columns": {"a": ["0", "1"], "b": {"categories": ["0", "1", "2"], "other": "true"}}},
+        columns={"a": ColumnType.TEXT, "b": ColumnType.TEXT},
+    ),
+    generative_case=GenerativeCase(entry={"columns": {"a": ZERO_OR_OTHER, "b": ZERO_OR_OTHER}}),
 )

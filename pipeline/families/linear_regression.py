@@ -4,7 +4,8 @@ r"""Linear regression: a numeric outcome on numeric predictors, each clipped to 
           T(z) = (z, z z^T) \text{ of } z = (x, y)
 
 Without an intercept there are no first moments. Columns, lattice, block and quantities are those of
-`several_columns.py`, the outcome being the last column.
+`several_columns.py`, the outcome being the last column. Sensitivity in `sensitivity.md`: rotated-moments, or
+minimal-moments and, without an intercept, minimal-products beside a public N.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.statistics import moment_columns
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
 from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -143,6 +146,24 @@ def disjoint(
     return regression_posterior(statistics, prior, n_priors, predictors)
 
 
+def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
+    """Return the spaces of the coefficients, the intercept where there is one, and the variance."""
+    coefficient = ParameterSpace(name="coefficient", shape=(len(parameters.columns) - 1,))
+    intercept = ParameterSpace(name="intercept")
+    variance = ParameterSpace(name="variance", support=Support.POSITIVE)
+    if moment_columns.is_linear(parameters):
+        return coefficient, intercept, variance
+    return coefficient, variance
+
+
+def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
+    """Return the log weight (n_cells,) of latent numbers; the predictors have the posterior's prior."""
+    from suffice.pipeline.engines.jax.two_moments import regression  # noqa: PLC0415 - an extra
+
+    predictors = prior_of_columns(statistic.plan.parameters.columns[:-1])
+    return regression(statistic, n_prior, predictors, given, latent)
+
+
 def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, parameters: Parameters) -> Floats:
     r"""Return :math:`-(n \log v + \sum (y - x^T \beta - \beta_0)^2 / v) / 2`.
 
@@ -209,6 +230,23 @@ FAMILY = Family(
     noise_aware=noise_aware,
     disjoint=disjoint,
     simulate=simulate,
+    parameter_spaces=parameter_spaces,
+    jax_likelihood=jax_likelihood,
+    n_latent=moment_columns.n_moments,
+    example=Example(
+        entry={
+            "outcome": {"y": {"lower": "-3", "upper": "100"}},
+            "predictors": {"x": {"lower": "1", "upper": "3"}},
+        },
+        columns={"x": ColumnType.NUMBER, "y": ColumnType.NUMBER},
+    ),
+    generative_case=GenerativeCase(
+        entry={
+            "outcome": {"y": {"lower": "-20", "upper": "20"}},
+            "predictors": {"x": {"lower": "-1", "upper": "1"}},
+        },
+        prior="NormalInverseGammaRegression([0.5, 0], [1, 4], 4, 0.3)",
+    ),
     truth=truth,
     least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,

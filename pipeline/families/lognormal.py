@@ -3,7 +3,8 @@ r"""Lognormal: a column clipped to ``lower..upper``, both above 0, whose logarit
 .. math:: p(x \mid \mu, \sigma^2) \propto x^{-1} \sigma^{-1} e^{-(\log x - \mu)^2 / 2 \sigma^2}, \quad
           T(x) = (\log x, (\log x)^2)
 
-Everything is that of `normal.py`, on natural logarithms: bounds, lattice, sensitivity, quantities, prior.
+Everything is that of `normal.py`, on natural logarithms: bounds, lattice, quantities, prior.
+Sensitivity in `sensitivity.md`: partition-of-unity or minimal-moments.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
 )
 from suffice.pipeline.families import normal
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.statistics.moment_columns import n_moments
 from suffice.pipeline.statistics.simulated_sums import power_sums
 from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
@@ -133,5 +136,13 @@ FAMILY = Family(
     log_likelihood=normal.log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    takes_mixtures=True,
+    parameter_spaces=lambda _parameters: normal.mean_and_variance(*NAMES),
+    jax_likelihood=normal.jax_likelihood,
+    n_latent=n_moments,
+    example=Example(entry={"column": "x", "lower": "0.1", "upper": "100"}, columns={"x": ColumnType.NUMBER}),
+    generative_case=GenerativeCase(
+        entry={"column": "x", "lower": "0.0025", "upper": "400"}, prior="NormalInverseGamma(0.3, 4, 12, 6)"
+    ),
     outside=normal.outside,
 )

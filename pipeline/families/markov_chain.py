@@ -8,7 +8,7 @@ A unit is a sequence: its first L transitions in a declared order, ties broken b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.counted_tables import default_prior, totals
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.statistics.block import Block, Parameters
 from suffice.pipeline.statistics.count_table import CountTable, Variable
 from suffice.pipeline.statistics.measure import TransitionCounts
 from suffice.pipeline.statistics.simulated_sums import transition_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.distribution import Distribution
@@ -121,6 +124,17 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     return PiecewiseTables(pieces=((Probabilities(posterior), states + positions, positions),))
 
 
+def jax_likelihood(
+    statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
+) -> Any:
+    """Return the log likelihood of every cell; the states left have a flat prior, as in the posterior."""
+    from suffice.pipeline.engines.jax.count_vectors import entries, star  # noqa: PLC0415 - an extra
+
+    noisy = counted_tables.tables_of(statistic)
+    probability = entries(given["probability"], len(noisy[0]), noisy[0][0].size)
+    return star(noisy, [probability], statistic.plan.scale, n_prior)
+
+
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of the next state given each state."""
     return counted_tables.truth(prior, constants.tables, size, rng)
@@ -153,4 +167,13 @@ FAMILY = Family(
     n_categories=n_categories,
     tables=tables,
     labels=labels,
+    parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
+    jax_likelihood=jax_likelihood,
+    example=Example(
+        entry={"column": "x", "categories": ["a", "b", "c"], "order": "when", "transitions": "5"},
+        columns={"x": ColumnType.TEXT, "when": ColumnType.TIME},
+    ),
+    generative_case=GenerativeCase(
+        entry={"column": "x", "categories": ["a", "b"], "order": "when", "transitions": "4"}
+    ),
 )

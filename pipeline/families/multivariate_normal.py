@@ -3,7 +3,8 @@ r"""Multivariate normal: numeric columns, each clipped to bounds of its own.
 .. math:: p(x \mid \mu, \Sigma) \propto |\Sigma|^{-1/2} e^{-(x - \mu)^T \Sigma^{-1} (x - \mu) / 2}, \quad
           T(x) = (x, x x^T)
 
-Columns, lattice, block and quantities are those of `several_columns.py`.
+Columns, lattice, block and quantities are those of `several_columns.py`. Sensitivity in `sensitivity.md`:
+rotated-moments, or minimal-moments beside a public N.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from suffice.pipeline.distributions.normal_inverse_wishart import (
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace
 from suffice.pipeline.statistics import moment_columns
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
 from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -119,6 +122,19 @@ def disjoint(
     return normal_posterior(statistics, prior, n_priors)
 
 
+def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
+    """Return the spaces of the means and of the covariance."""
+    size = len(parameters.columns)
+    return (ParameterSpace(name="mean", shape=(size,)), ParameterSpace(name="covariance", shape=(size, size)))
+
+
+def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
+    """Return the log weight (n_cells,) of latent numbers, given means and a covariance."""
+    from suffice.pipeline.engines.jax.two_moments import columns  # noqa: PLC0415 - an extra
+
+    return columns(statistic, n_prior, given, latent)
+
+
 def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Parameters) -> Floats:
     r"""Return :math:`-(n \log |\Sigma| + \mathrm{tr}(\Sigma^{-1} \sum (x - \mu)(x - \mu)^T)) / 2`.
 
@@ -173,6 +189,17 @@ FAMILY = Family(
     noise_aware=noise_aware,
     disjoint=disjoint,
     simulate=simulate,
+    parameter_spaces=parameter_spaces,
+    jax_likelihood=jax_likelihood,
+    n_latent=moment_columns.n_moments,
+    example=Example(
+        entry={"columns": {"x": {"lower": "-3", "upper": "100"}, "y": {"lower": "1", "upper": "3"}}},
+        columns={"x": ColumnType.NUMBER, "y": ColumnType.NUMBER},
+    ),
+    generative_case=GenerativeCase(
+        entry={"columns": {"x": {"lower": "-6", "upper": "6"}, "y": {"lower": "-9", "upper": "9"}}},
+        prior="NormalInverseWishart([0.3, 0], 4, 25, [12, 22])",
+    ),
     truth=truth,
     least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from pydantic import AfterValidator, model_validator
@@ -21,13 +21,21 @@ from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.counted_tables import Variables, default_prior, totals
+from suffice.pipeline.families.shared.counted_tables import (
+    ZERO_OR_OTHER,
+    Variables,
+    default_prior,
+    totals,
+)
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.count_table import CountTable
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.pipeline.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.distribution import Distribution
@@ -170,6 +178,21 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     return PiecewiseTables(pieces=((Probabilities(posterior), everything, everything),))
 
 
+def jax_likelihood(
+    statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
+) -> Any:
+    """Return the log likelihood of every cell, all tables with the same class counts as a margin."""
+    import jax.numpy as jnp  # noqa: PLC0415 - an extra
+
+    from suffice.pipeline.engines.jax.count_vectors import entries, star  # noqa: PLC0415 - an extra
+
+    sizes = [table.size for table in estimated_tables(statistic.plan.parameters)]
+    probability = entries(given["probability"], len(statistic.values), sum(sizes))
+    of_class, *of_features = jnp.split(probability, np.cumsum(sizes)[:-1], axis=1)
+    noisy = counted_tables.tables_of(statistic)
+    return star(noisy, of_features, statistic.plan.scale, n_prior, of_class=of_class)
+
+
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of every table."""
     return counted_tables.truth(prior, estimated_tables(constants), size, rng)
@@ -199,4 +222,13 @@ FAMILY = Family(
     n_categories=n_categories,
     tables=tables,
     labels=labels,
+    parameter_spaces=lambda parameters: counted_tables.probabilities_of(estimated_tables(parameters)),
+    jax_likelihood=jax_likelihood,
+    example=Example(
+        entry={"outcome": {"y": ["0", "1"]}, "features": {"a": ["0", "1", "2"], "b": ["0", "1"]}},
+        columns={"y": ColumnType.TEXT, "a": ColumnType.TEXT, "b": ColumnType.TEXT},
+    ),
+    generative_case=GenerativeCase(
+        entry={"outcome": {"y": ZERO_OR_OTHER}, "features": {"a": ZERO_OR_OTHER, "b": ZERO_OR_OTHER}}
+    ),
 )

@@ -28,17 +28,21 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGammaDistribution,
 )
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity, combination
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums
-from suffice.pipeline.statistics.moment_columns import first_moment
+from suffice.pipeline.statistics.moment_columns import first_moment, n_moments
 from suffice.pipeline.statistics.normal_sums import NormalSums
 from suffice.pipeline.statistics.sensitivity import Design, minimal_moments
 from suffice.pipeline.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.distribution import Distribution
@@ -250,6 +254,20 @@ def noise_aware(
     return MomentsDistribution(posterior=posterior, centre=centre, half_range=half_range, names=names)
 
 
+def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
+    """Return the log weight (n_cells,) of latent numbers, given a mean and a variance."""
+    from suffice.pipeline.engines.jax.two_moments import one_column  # noqa: PLC0415 - an extra
+
+    noisy = noisy_moments(statistic, default_prior(statistic.plan.parameters), n_prior)
+    mean, variance = given.values()
+    return one_column(statistic, noisy, mean, variance, latent)
+
+
+def mean_and_variance(mean: str, variance: str) -> tuple[ParameterSpace, ParameterSpace]:
+    """Return the spaces of a mean and a variance with these names."""
+    return ParameterSpace(name=mean), ParameterSpace(name=variance, support=Support.POSITIVE)
+
+
 def interval(parameters: Parameters) -> tuple[float, float]:
     """Centre and half range, in the column's unit."""
     lower, upper = parameters.lower or Fraction(0), parameters.upper or Fraction(0)
@@ -289,5 +307,13 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
+    takes_mixtures=True,
+    parameter_spaces=lambda _parameters: mean_and_variance("mean", "variance"),
+    jax_likelihood=jax_likelihood,
+    n_latent=n_moments,
+    example=Example(entry={"column": "x", "lower": "-3", "upper": "100"}, columns={"x": ColumnType.NUMBER}),
+    generative_case=GenerativeCase(
+        entry={"column": "x", "lower": "-6", "upper": "6"}, prior="NormalInverseGamma(0.3, 4, 12, 6)"
+    ),
     outside=outside,
 )

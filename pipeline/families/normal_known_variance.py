@@ -9,24 +9,23 @@ Sensitivity in `sensitivity.md`: partition-of-unity (M + X, M - X) or minimal-su
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Bound, Positive
 from suffice.pipeline.distributions.normal import Normal, NormalDistribution
-from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, bounds, one_sum_family
+from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace
+from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.statistics.beyond_bounds import Outside, normal_outside
 from suffice.pipeline.statistics.lattice import Quantiser, require_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from fractions import Fraction
-
     from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
 
@@ -52,11 +51,6 @@ def lattice(spec: NormalKnownVarianceSpec) -> SumLattice:
         upper=spec.upper,
         bits=spec.lattice_bits,
     )
-
-
-def constants(spec: NormalKnownVarianceSpec) -> Mapping[str, Fraction]:
-    """Return the variance."""
-    return {"variance": spec.variance}
 
 
 def default_prior(parameters: Parameters) -> Normal:
@@ -93,6 +87,14 @@ def log_likelihood(mean: Floats, sums: OneSum, parameters: Parameters) -> Floats
     return (mean * sums.total - sums.n * mean**2 / 2) / float(parameters.constants["variance"])
 
 
+def in_jax(mean: Any, n: Any, parameters: Parameters) -> Total:
+    """Return the normal distribution of the total."""
+    from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+
+    lower, _ = bounds(parameters)
+    return totals.Normal(n * (mean - lower), n * float(parameters.constants["variance"]))
+
+
 def draw(spec: NormalKnownVarianceSpec, mean: Floats, rng: np.random.Generator) -> Floats:
     """Return one value for every mean."""
     return rng.normal(mean, math.sqrt(spec.variance))
@@ -109,12 +111,19 @@ FAMILY = one_sum_family(
     name="normal_known_variance",
     spec=NormalKnownVarianceSpec,
     lattice=lattice,
-    constants=constants,
-    prior=Normal,
-    default_prior=default_prior,
-    update=update,
-    marginal=marginal,
-    log_likelihood=log_likelihood,
+    constants=lambda spec: {"variance": spec.variance},
+    model=SumModel(
+        parameter=ParameterSpace(name="mean"),
+        prior=Normal,
+        default_prior=default_prior,
+        update=update,
+        marginal=marginal,
+        log_likelihood=log_likelihood,
+        in_jax=in_jax,
+        outside=outside,
+    ),
     draw=draw,
-    outside=outside,
+    example={"variance": "3", "lower": "-3", "upper": "100"},
+    generative_case={"variance": "1", "lower": "-9", "upper": "9"},
+    generative_prior="Normal(0, 1)",
 )

@@ -14,26 +14,12 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Positive
-from suffice.pipeline.distributions.gamma import Gamma
-from suffice.pipeline.families.shared.one_sum import (
-    LatticeSumSpec,
-    SumLattice,
-    bounds,
-    gamma_distribution,
-    gamma_marginal,
-    one_sum_family,
-    rate_log_likelihood,
-)
-from suffice.pipeline.statistics.beyond_bounds import gamma_rate_outside
+from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
+from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.statistics.lattice import Quantiser
 from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.families.shared.one_sum import OneSum
-    from suffice.pipeline.statistics.beyond_bounds import Outside
-    from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
 
 
@@ -76,45 +62,18 @@ def lattice(spec: ParetoSpec) -> SumLattice:
     )
 
 
-def default_prior(parameters: Parameters) -> Gamma:
-    """Return ``Gamma(1, upper / 2)`` of T's bound: as if one record at half of it had been seen."""
-    return Gamma(1, bounds(parameters)[1] / 2)
-
-
-def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
-    r"""Return :math:`\mathrm{Gamma}(a + n, b + \text{total})`."""
-    return gamma_distribution(prior, sums, name="shape")
-
-
-def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
-    """Return the distribution of the total, a scaled beta prime."""
-    return gamma_marginal(prior.concentration, prior.rate)
-
-
-def log_likelihood(shape: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
-    r"""Return :math:`n \log a - a \, \text{total}`."""
-    return rate_log_likelihood(shape, sums)
-
-
 def draw(spec: ParetoSpec, shape: Floats, rng: np.random.Generator) -> Floats:
     """Return one value for every shape."""
     return float(spec.minimum) * np.exp(rng.standard_exponential(shape.shape) / shape)
-
-
-def outside(shape: Floats, parameters: Parameters) -> Outside:
-    """Return logarithms above the bound, which are exponential."""
-    return gamma_rate_outside(shape, bounds(parameters)[1])
 
 
 FAMILY = one_sum_family(
     name="pareto",
     spec=ParetoSpec,
     lattice=lattice,
-    prior=Gamma,
-    default_prior=default_prior,
-    update=update,
-    marginal=marginal,
-    log_likelihood=log_likelihood,
+    model=rate_of_gamma_sums("shape"),
     draw=draw,
-    outside=outside,
+    example={"minimum": "0.7", "upper": "90"},
+    generative_case={"minimum": "2", "upper": "2e26"},
+    generative_prior="Gamma(8, 8)",
 )

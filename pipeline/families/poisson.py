@@ -7,20 +7,22 @@ Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.pipeline.declaration.fields import Count
 from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
-from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, bounds, one_sum_family
+from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, one_sum_family
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
+from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.statistics.beyond_bounds import poisson_outside
 from suffice.pipeline.statistics.clipped_counts import clipped_poisson
 
 if TYPE_CHECKING:
     from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.families.shared.one_sum import OneSum
     from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
@@ -62,6 +64,13 @@ def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Float
     return likelihood
 
 
+def in_jax(rate: Any, n: Any, _parameters: Parameters) -> Total:
+    """Return the Poisson distribution of the total."""
+    from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+
+    return totals.Poisson(n * rate)
+
+
 def draw(_spec: PoissonSpec, rate: Floats, rng: np.random.Generator) -> Floats:
     """Return one count for every rate."""
     return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
@@ -81,12 +90,19 @@ FAMILY = one_sum_family(
     name="poisson",
     spec=PoissonSpec,
     lattice=lattice,
-    prior=Gamma,
-    default_prior=default_prior,
-    update=update,
-    marginal=marginal,
-    log_likelihood=log_likelihood,
+    model=SumModel(
+        parameter=ParameterSpace(name="rate", support=Support.POSITIVE),
+        prior=Gamma,
+        default_prior=default_prior,
+        update=update,
+        marginal=marginal,
+        log_likelihood=log_likelihood,
+        in_jax=in_jax,
+        outside=outside,
+        clipped_record=clipped_record,
+    ),
     draw=draw,
-    outside=outside,
-    clipped_record=clipped_record,
+    example={"upper": "1000"},
+    generative_case={"upper": "40"},
+    generative_prior="Gamma(4, 1)",
 )

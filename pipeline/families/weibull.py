@@ -15,27 +15,13 @@ from typing import TYPE_CHECKING, Self
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Positive
-from suffice.pipeline.distributions.gamma import Gamma
-from suffice.pipeline.families.shared.one_sum import (
-    LatticeSumSpec,
-    SumLattice,
-    bounds,
-    gamma_distribution,
-    gamma_marginal,
-    one_sum_family,
-    rate_log_likelihood,
-)
-from suffice.pipeline.statistics.beyond_bounds import gamma_rate_outside
+from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
+from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.statistics.transforms import Shape, Transform, power_bound
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.families.shared.one_sum import OneSum
-    from suffice.pipeline.statistics.beyond_bounds import Outside
-    from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
 
 
@@ -64,45 +50,18 @@ def lattice(spec: WeibullSpec) -> SumLattice:
     )
 
 
-def default_prior(parameters: Parameters) -> Gamma:
-    """Return ``Gamma(1, upper**k / 2)``: as if one record had been seen with half the largest power."""
-    return Gamma(1, bounds(parameters)[1] / 2)
-
-
-def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
-    r"""Return :math:`\mathrm{Gamma}(a + n, b + \text{total})`."""
-    return gamma_distribution(prior, sums)
-
-
-def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
-    """Return the distribution of the total, a scaled beta prime."""
-    return gamma_marginal(prior.concentration, prior.rate)
-
-
-def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
-    r"""Return :math:`n \log r - r \, \text{total}`."""
-    return rate_log_likelihood(rate, sums)
-
-
 def draw(spec: WeibullSpec, rate: Floats, rng: np.random.Generator) -> Floats:
     """Return one value for every rate."""
     return (rng.standard_exponential(rate.shape) / rate) ** (1.0 / float(spec.shape))
-
-
-def outside(rate: Floats, parameters: Parameters) -> Outside:
-    """Return powers above the bound, which are exponential."""
-    return gamma_rate_outside(rate, bounds(parameters)[1])
 
 
 FAMILY = one_sum_family(
     name="weibull",
     spec=WeibullSpec,
     lattice=lattice,
-    prior=Gamma,
-    default_prior=default_prior,
-    update=update,
-    marginal=marginal,
-    log_likelihood=log_likelihood,
+    model=rate_of_gamma_sums(),
     draw=draw,
-    outside=outside,
+    example={"shape": "1.7", "upper": "60"},
+    generative_case={"shape": "1.7", "upper": "11"},
+    generative_prior="Gamma(8, 8)",
 )

@@ -4,3 +4,8 @@ In: exact sums, opened here and nowhere else.
 Out: noisy integers. Claims and proof in `mechanism.md`.
 May import: reduce and below. The only room that knows OpenDP.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "mechanism": ("privatize",),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -4,3 +4,11 @@ In: releases, and what a person says of how their data are related.
 Out: one posterior, a comparison, or merged cells.
 May import: posterior and below. Never a trusted room.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "comparison": ("compare",),
+    "pool": ("pool",),
+    "release": ("Release",),
+    "roll_up": ("roll_up",),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

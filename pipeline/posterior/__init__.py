@@ -4,3 +4,46 @@ In: a noisy statistic and a prior; `infer` chooses the method.
 Out: `Posterior`.
 May import: families and below. Never a trusted room.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "clipped_cells": ("pooled_with_clipping",),
+    "clipping_report": ("THRESHOLD",),
+    "contrasts": (
+        "Contrast",
+        "DIFFERENCE",
+        "RATIO",
+        "contrast_between",
+        "matched_cells",
+        "parse_statement",
+        "tidy_rows",
+    ),
+    "infer": (
+        "AnyPrior",
+        "disjoint_moments_posterior",
+        "disjoint_posterior",
+        "n_prior_for",
+        "noise_aware_posterior",
+        "plug_in_posterior",
+        "posterior_of",
+        "read_prior",
+        "require_way_of_clipping",
+    ),
+    "matching": (
+        "conjugate_like",
+        "draw",
+    ),
+    "pooled_one_parameter": ("pooled_grid_distribution",),
+    "posterior": (
+        "DRAWS",
+        "IGNORED",
+        "MASS",
+        "MODELLED",
+        "NOISE_AWARE",
+        "PLUG_IN",
+        "Posterior",
+        "generator",
+        "summarise",
+    ),
+    "predictive": ("Model",),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

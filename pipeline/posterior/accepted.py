@@ -12,13 +12,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
-_ONE_TABLE = ("categorical", "contingency")
-"""Count tables under mixtures of priors; others take no mixture yet."""
-
 
 def takes_mixtures(family: Family) -> bool:
     """Whether a family's conjugate prior may be a mixture."""
-    return family.latent is not None or family.prior is NormalInverseGamma or family.name in _ONE_TABLE
+    return family.latent is not None or family.takes_mixtures
 
 
 def accepted_priors(family: Family) -> str:

@@ -4,3 +4,12 @@ In: splits of a source.
 Out: exact sums, in the calling process.
 May import: contribution and below. The only room that knows Dask.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "cluster": (
+        "Cluster",
+        "open_cluster",
+    ),
+    "tree": ("exact_sums",),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -4,3 +4,13 @@ In: a plan, and noisy values.
 Out: unbiased estimates with the standard deviation of their noise.
 May import: statistics and below.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "noise": (
+        "NoisyTotals",
+        "log_laplace",
+    ),
+    "noisy_statistic": ("NoisyStatistic",),
+    "text_table": ("text_table",),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -46,3 +46,22 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
 def check(pin: Pin) -> None:
     """Check that a source still is what was pinned; see `contract.Source.check`."""
     SOURCES[pin.kind].check(pin)
+
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "": (),
+    "arrow_arrays": (
+        "as_float64",
+        "comparable",
+        "fixed_width",
+        "validity",
+    ),
+    "contract": (
+        "Pin",
+        "Split",
+        "join",
+    ),
+    "schema_check": ("check_schema",),
+    "template": ("skeleton",),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

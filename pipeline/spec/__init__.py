@@ -4,3 +4,20 @@ In: a document.
 Out: `Spec`, `Plan`, the canonical plan and its hash. No data are read.
 May import: families and below. The last room that both branches share.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "plan": (
+        "Plan",
+        "compile_plan",
+        "measures",
+    ),
+    "spec": (
+        "ALL",
+        "ROW",
+        "Spec",
+        "check_window",
+        "load_spec",
+        "require_spec",
+    ),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

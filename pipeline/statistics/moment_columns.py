@@ -169,6 +169,12 @@ def is_linear(parameters: Parameters) -> bool:
     return bool(parameters.constants.get("intercept", True))
 
 
+def n_moments(parameters: Parameters) -> int:
+    """Return how many first and second moments a statistic has."""
+    size = max(1, len(parameters.columns))
+    return (size if is_linear(parameters) else 0) + size * (size + 1) // 2
+
+
 def first_moment(steps: int, weight: Fraction, value: str = "X") -> str:
     """Return the name of the component of a weighted first moment."""
     shift = (steps / weight).numerator.bit_length() - steps.bit_length()

@@ -4,3 +4,14 @@ In: an address.
 Out: an object store.
 May import: errors alone.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "address": (
+        "Address",
+        "read_address",
+    ),
+    "mounts": ("network_file_system",),
+    "object_store": ("ObjectStore",),
+    "probe": ("check_create_only",),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -4,3 +4,24 @@ In: noisy statistics and a manifest.
 Out: files of a size that depends on no value; the manifest last.
 May import: ledger and below.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "location": (
+        "Location",
+        "MANIFEST",
+    ),
+    "manifest": (
+        "compose_manifest",
+        "is_tombstone",
+        "parse_manifest",
+    ),
+    "manifest_model": ("Manifest",),
+    "release_parquet": ("encode_statistic",),
+    "release_store": (
+        "ReleaseStore",
+        "locate",
+        "open_release",
+        "open_store",
+    ),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

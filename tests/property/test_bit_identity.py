@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.reduce.cluster import Cluster, open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
-from support.catalogue import ANY_STATISTIC, ENTRIES
+from support.catalogue import ANY_STATISTIC
 from support.hostile import hostile_table, make_spec
 from support.splits import splits_of
 
@@ -55,10 +54,6 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with open_cluster(request.param) as opened:
         yield opened
-
-
-def test_the_catalogue_has_every_family() -> None:
-    assert set(ENTRIES) == {name for name, family in FAMILIES.items() if not family.needs_unit}
 
 
 def check_bits(

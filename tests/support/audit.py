@@ -100,7 +100,7 @@ def ranks_of(
     n_is_fixed : bool
         Every simulation has the same N, while the posterior's prior of N stays uniform.
     conditions : tuple of dict and str, optional
-        As in ``CONDITIONS``, which has those of the family otherwise.
+        As in ``generative_model_for``.
     """
     generative_model = generative_model_for(
         problem.family,

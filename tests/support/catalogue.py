@@ -1,4 +1,4 @@
-"""An entry of every family over the columns of `hostile.hostile_table`, for tests that take any statistic."""
+"""Entries of every family over the columns of `hostile.hostile_table`, for tests that take any statistic."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.example import ColumnType
+from support.entries import fields_of
+
 NUMBERS = ["tiny", "integer", "unsigned", "float", "single", "price", "precise", "measure", "whole"]
+HOSTILE = {
+    ColumnType.NUMBER: NUMBERS,
+    ColumnType.BOOLEAN: ["flag", "tiny"],
+    ColumnType.TEXT: ["text", "dictionary", "digits"],
+}
+"""Columns by what they hold."""
 NULLS = st.sampled_from(["drop", {"value": "1"}])
 BITS = st.integers(2, 24).map(str)
 BOUNDS = st.fixed_dictionaries(
     {"lower": st.sampled_from(["-3", "1"]), "upper": st.sampled_from(["3", "100"]), "nulls": NULLS}
 )
 """Of one column of several."""
-
-
-def _on_a_number(family: str, **fields: Any) -> st.SearchStrategy[dict[str, Any]]:
-    strategies = {
-        name: field if isinstance(field, st.SearchStrategy) else st.just(field)
-        for name, field in fields.items()
-    }
-    return st.fixed_dictionaries(
-        {"family": st.just(family), "column": st.sampled_from(NUMBERS), "nulls": NULLS, **strategies}
-    )
 
 
 VARIABLES: dict[str, dict[str, Any]] = {
@@ -33,10 +33,15 @@ VARIABLES: dict[str, dict[str, Any]] = {
 }
 FIRST, SECOND, THIRD, FOURTH = ({name: entry} for name, entry in VARIABLES.items())
 
-ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
-    "bernoulli": st.fixed_dictionaries(
-        {"family": st.just("bernoulli"), "column": st.sampled_from(["flag", "tiny"]), "nulls": NULLS}
-    ),
+VARIED: dict[str, dict[str, list[str]]] = {
+    "poisson": {"upper": ["3", "1000000000"]},
+    "exponential": {"upper": ["0.3", "100"]},
+    "weibull": {"shape": ["0.7", "1.7"]},
+    "normal": {"upper": ["3", "100"]},
+}
+"""Values beside those of a family's example that are worth trying."""
+
+SHAPED: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "categorical": st.fixed_dictionaries(
         {
             "family": st.just("categorical"),
@@ -73,21 +78,6 @@ ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             ),
         }
     ),
-    "binomial": _on_a_number("binomial", trials="12"),
-    "poisson": _on_a_number("poisson", upper=st.sampled_from(["3", "1000000000"])),
-    "geometric": _on_a_number("geometric", upper="12"),
-    "negative_binomial": _on_a_number("negative_binomial", successes="2.5", upper="12"),
-    "exponential": _on_a_number("exponential", upper=st.sampled_from(["0.3", "100"]), lattice_bits=BITS),
-    "gamma": _on_a_number("gamma", shape="2", upper="100", lattice_bits=BITS),
-    "weibull": _on_a_number("weibull", shape=st.sampled_from(["0.7", "1.7"]), upper="60", lattice_bits=BITS),
-    "pareto": _on_a_number("pareto", minimum="0.7", upper="90", lattice_bits=BITS),
-    "laplace": _on_a_number("laplace", location="0.1", half_range="60", lattice_bits=BITS),
-    "normal": _on_a_number("normal", lower="-3", upper=st.sampled_from(["3", "100"]), lattice_bits=BITS),
-    "normal_known_mean": _on_a_number("normal_known_mean", mean="0.1", half_range="60", lattice_bits=BITS),
-    "normal_known_variance": _on_a_number(
-        "normal_known_variance", variance="3", lower="-3", upper="100", lattice_bits=BITS
-    ),
-    "lognormal": _on_a_number("lognormal", lower="0.1", upper="100", lattice_bits=BITS),
     "multivariate_normal": st.fixed_dictionaries(
         {
             "family": st.just("multivariate_normal"),
@@ -104,6 +94,41 @@ ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "lattice_bits": BITS,
         }
     ),
+}
+"""Entries over columns that are no numbers, or over several: harder ones than the families' examples."""
+
+
+def _from_example(family: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Put a family's example over hostile columns of the same types; nulls and the lattice vary."""
+    example, fields = FAMILIES[family].example, fields_of(family)
+    left = {kind: list(names) for kind, names in HOSTILE.items()}
+    hostile = {name: left[kind].pop(0) for name, kind in example.columns.items()}
+    varied: dict[str, st.SearchStrategy[Any]] = {
+        key: st.sampled_from(values) for key, values in VARIED.get(family, {}).items()
+    }
+    if "column" in fields:
+        varied["column"] = st.sampled_from(HOSTILE[example.columns[example.entry["column"]]])
+    if "nulls" in fields:
+        varied["nulls"] = NULLS
+    if "lattice_bits" in fields:
+        varied["lattice_bits"] = BITS
+    same = {key: st.just(_renamed(value, hostile)) for key, value in example.entry.items()}
+    return st.fixed_dictionaries({"family": st.just(family), **same, **varied})
+
+
+def _renamed(part: Any, names: dict[str, str]) -> Any:
+    """Call the columns of a part of an entry otherwise."""
+    if isinstance(part, dict):
+        return {names.get(key, key): _renamed(value, names) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_renamed(value, names) for value in part]
+    return names.get(part, part)
+
+
+ENTRIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    name: SHAPED[name] if name in SHAPED else _from_example(name)
+    for name, family in FAMILIES.items()
+    if not family.needs_unit
 }
 """Entries by family, as a spec's mapping states them."""
 

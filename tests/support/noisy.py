@@ -9,6 +9,7 @@ import numpy as np
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from support.entries import counting_nulls, entry_of, privacy_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,27 +17,16 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 
-COLUMNLESS = frozenset({"contingency", "naive_bayes", "bayesian_network"})
-"""Families that name their columns in their own way."""
-NO_NULLS = COLUMNLESS | {"categorical", "markov_chain"}
-"""Families that count every row where every column has `other`."""
-
-
 def statistic_plan(statistic: dict[str, Any], *, epsilon: str, public_n: bool) -> StatisticPlan:
     """The only statistic's plan; with a public N it counts every row, nulls as well."""
-    if statistic["family"] not in COLUMNLESS:
-        statistic = {"column": "x", **statistic}
-    if public_n and statistic["family"] not in NO_NULLS:
-        statistic = {**statistic, "nulls": {"value": "0"}}
+    statistic = entry_of(statistic["family"], statistic)
+    if public_n:
+        statistic = counting_nulls(statistic)
     spec = {
         "name": "simulated",
         "dataset": "simulated",
         "source": {"parquet": "rows/"},
-        "privacy": {
-            "epsilon": epsilon,
-            "neighboring": "replace_one" if public_n else "add_or_remove_one",
-            "unit": {"column": "who", "max_rows": "1"} if statistic["family"] == "markov_chain" else "row",
-        },
+        "privacy": privacy_of(statistic["family"], epsilon=epsilon, public_n=public_n),
         "statistics": {"measured": statistic},
     }
     (plan,) = compile_plan(load_spec(spec)).statistics

@@ -1,18 +1,23 @@
-"""Tiny universes of records, for every family: what exhaustive neighbours are made of."""
+"""Tiny universes of records: what exhaustive neighbours are made of.
+
+The example of every family is over one; cases beside it are harder.
+"""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.example import ColumnType
+from support.entries import counting_nulls, fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Row = tuple[Any, ...]
 
@@ -51,12 +56,13 @@ class Cases:
     """Universes of values of several columns, whose combinations are the records."""
 
     entry: dict[str, Any]
-    values: dict[str, Sequence[str | None]]
+    values: Mapping[str, Sequence[Any]]
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
-        """The columns' types."""
-        return dict.fromkeys(self.values, pa.string())
+        """The columns' types: text where none is stated."""
+        return {name: self.types.get(name, pa.string()) for name in self.values}
 
     @property
     def records(self) -> list[Row]:
@@ -71,8 +77,6 @@ class Cases:
 
 BITS = {"lattice_bits": 2}
 JOINT = ["multivariate_normal", "linear_regression"]
-TABLES = {"contingency", "naive_bayes", "bayesian_network", "markov_chain"}
-NEW = sorted(set(FAMILIES) - {"bernoulli", "categorical", "poisson", "normal", *JOINT} - TABLES)
 SCALAR: dict[str, Case] = {
     "bernoulli": Case(pa.int64(), [0, 1, 2, None], {"family": "bernoulli"}),
     "bernoulli-nulls": Case(pa.float64(), [0.0, 1.0, None], {"family": "bernoulli", "nulls": {"value": 1}}),
@@ -145,7 +149,7 @@ SCALAR: dict[str, Case] = {
 SCALAR |= {
     f"{name}-nulls": Case(case.type, case.values, {**case.entry, "nulls": {"value": "1"}})
     for name, case in SCALAR.items()
-    if name in NEW
+    if "nulls" in fields_of(name.partition("-")[0]) and f"{name}-nulls" not in SCALAR and "-" not in name
 }
 SCALAR["lognormal-nulls"] = Case(
     pa.float64(),
@@ -221,3 +225,21 @@ STRUCTURED: dict[str, Cases] = {
     ),
 }
 CASES: dict[str, Case | Cases] = {**SCALAR, **STRUCTURED}
+"""Harder cases than the families' examples, by name."""
+
+TYPES: dict[ColumnType, tuple[pa.DataType, Sequence[Any]]] = {
+    ColumnType.BOOLEAN: (pa.bool_(), [False, True, None]),
+    ColumnType.NUMBER: (pa.float64(), [-np.inf, -3.0, 0.0, 0.1, 1.0, 3.0, 100.0, np.inf, np.nan]),
+    ColumnType.TEXT: (pa.string(), ["0", "1", "a", "z", None]),
+}
+
+
+def of_example(family: str, *, every_row_counts: bool = False) -> Cases:
+    """Return a family's example over all combinations of a few values, on the coarsest lattice."""
+    example = FAMILIES[family].example
+    entry = {"family": family, **example.entry, **(BITS if "lattice_bits" in fields_of(family) else {})}
+    return Cases(
+        counting_nulls(entry, "1") if every_row_counts else entry,
+        {name: TYPES[kind][1] for name, kind in example.columns.items()},
+        {name: TYPES[kind][0] for name, kind in example.columns.items()},
+    )

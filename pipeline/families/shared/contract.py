@@ -1,4 +1,4 @@
-"""What a family is to the engine and the mechanism: its sums, its block of components, its totals."""
+"""What a family says of itself: everything that other rooms and the tests ask of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.families.shared.example import Example, GenerativeCase
+    from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -27,9 +29,18 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
 
 
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Stands for what a family does not have, and says why."""
+
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """One exponential family: what is released of it, and its posteriors.
+
+    `docs/contributing/a-family.md` adds one, step by step.
 
     Parameters
     ----------
@@ -56,14 +67,26 @@ class Family:
         The posterior's parameters in order, exact or projected sums, the constants -> the log likelihood
         but for what does not depend on the parameters; arrays broadcast.
     noise_aware : callable or None
-        The noisy statistic, a prior, the prior of N -> the exact posterior given all its looks; None where
-        there is none yet.
-    latent : callable or None
-        The noisy statistic, a prior, the prior of N -> the latent sums, and what N and S make of the prior;
-        of families with one parameter, None of the others.
+        The noisy statistic, a prior, the prior of N -> the exact posterior given all its observations; None
+        where there is none yet.
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
         the exact sums of data sets that the model draws; None where no data can be simulated yet.
+    parameter_spaces : callable
+        The constants -> its parameters in the order of its likelihood, as models of one's own give them.
+    jax_likelihood : callable or Absent
+        The noisy statistic, the prior of N, the parameters as JAX arrays by name, latent numbers -> the log
+        likelihood of every cell, (n_cells,), but for a constant; traced by JAX.
+    n_latent : callable
+        The constants -> how many latent numbers of every cell that likelihood takes: standard normal ones
+        over which it is a mean; 0 where everything latent is summed or integrated.
+    example : Example
+        A small statistic of this family.
+    generative_case : GenerativeCase
+        A statistic and a prior under which its posterior can be calibrated.
+    latent : callable or None
+        The noisy statistic, a prior, the prior of N -> the latent sums, and what N and S make of the prior;
+        of families with one parameter, None of the others.
     truth : callable
         The prior, the constants, how many, a generator -> draws of the prior, a row each, as ``simulate``
         takes them: the posterior's parameters in order, each with all its entries.
@@ -71,6 +94,8 @@ class Family:
         The constants -> the fewest rows that the noise-aware posterior believes possible.
     by_mcmc : callable
         The constants -> whether the noise-aware posterior takes MCMC.
+    takes_mixtures : bool
+        Whether mixtures of its conjugate prior are taken though it has no ``latent`` sums.
     predicts : bool
         Whether new rows depend on nothing but its parameters.
     disjoint : callable or None
@@ -104,7 +129,15 @@ class Family:
     default_prior: Callable[[Parameters], Prior]
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
-    noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None = None
+    noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
+    simulate: (
+        Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
+    )
+    parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
+    jax_likelihood: Callable[[NoisyStatistic, NPrior, Mapping[str, Any], Any], Any] | Absent
+    n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
+    example: Example
+    generative_case: GenerativeCase
     latent: (
         Callable[
             [NoisyStatistic, Any, NPrior],
@@ -112,14 +145,12 @@ class Family:
         ]
         | None
     ) = None
-    simulate: (
-        Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
-    ) = None
     truth: Callable[[Any, Parameters, int, np.random.Generator], NDArray[np.float64]] = field(
         default=lambda prior, _parameters, size, rng: prior.sample(size, rng)
     )
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    takes_mixtures: bool = False
     predicts: bool = True
     disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
     outside: Callable[..., Outside] | None = None
@@ -130,3 +161,7 @@ class Family:
     labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
         default=lambda _parameters: {}
     )
+
+    def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
+        """Return the names of its parameters, in the order of its likelihood."""
+        return tuple(space.name for space in self.parameter_spaces(parameters))

@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, model_validator
 from suffice.pipeline.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
 from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.families import categorical
+from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.count_table import CountTable, Variable, label_columns
@@ -29,8 +30,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
+
+
+ZERO_OR_OTHER: dict[str, Any] = {"categories": ["0"], "other": "true"}
+"""A variable of which every row has a category; for examples."""
 
 
 class VariableSpec(SpecModel):
@@ -132,6 +138,14 @@ def default_prior(_parameters: Parameters) -> Dirichlet:
 def labels_of(tables: Sequence[CountTable]) -> dict[str, tuple[str | None, ...]]:
     """Call the entries of some tables by their table and the categories of its variables."""
     return label_columns([label for table in tables for label in table.labels()])
+
+
+def probabilities_of(tables: Sequence[CountTable]) -> tuple[ParameterSpace]:
+    """Return the space of each table's probabilities of its last variable given the others."""
+    from suffice.pipeline.distributions.dirichlet_blocks import block_starts  # noqa: PLC0415 - consumers only
+
+    starts = block_starts(tables).tolist()
+    return probabilities(sum(table.size for table in tables), tuple(starts))
 
 
 def concentrations(prior: Dirichlet, tables: Sequence[CountTable]) -> list[Floats]:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from suffice.pipeline.declaration.fields import ColumnSpec, LatticeBits, Nulls, NullsField
-from suffice.pipeline.distributions.beta import BetaDistribution
-from suffice.pipeline.distributions.gamma import GammaDistribution
-from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.sum_model import OneSum, bounds
 from suffice.pipeline.released.noise import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser
@@ -31,16 +30,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.beta import Beta
     from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.distributions.gamma import Gamma
-    from suffice.pipeline.distributions.inverse_gamma import InverseGamma
-    from suffice.pipeline.distributions.normal import Normal
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.families.shared.sum_model import SumModel
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.pipeline.statistics.transforms import Transform
     from suffice.typing import Floats
@@ -50,7 +46,6 @@ LARGEST_RATE = 1e18
 """NumPy draws no Poisson count of a larger mean."""
 
 SpecType = TypeVar("SpecType", bound="SumSpec")
-PriorType = TypeVar("PriorType", "Beta", "Gamma", "InverseGamma", "Normal")
 
 
 class SumSpec(ColumnSpec):
@@ -109,38 +104,22 @@ class SumLattice:
         return self.quantiser.highest - self.quantiser.lowest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneSum:
-    """Sums of a statistic with one sum.
-
-    Attributes
-    ----------
-    n, total : ndarray, float64
-        Rows, and the sum of T in T's unit.
-    """
-
-    n: Floats
-    total: Floats
-
-
 def one_sum_family(
     *,
     name: str,
     spec: type[SpecType],
     lattice: Callable[[SpecType], SumLattice],
-    prior: type[PriorType],
-    default_prior: Callable[[Parameters], PriorType],
-    update: Callable[[PriorType, OneSum, Parameters], Distribution],
-    marginal: Callable[[PriorType, Parameters], Marginal],
-    log_likelihood: Callable[[Any, OneSum, Parameters], Floats],
+    model: SumModel,
     draw: Callable[[SpecType, Floats, np.random.Generator], Floats],
+    example: Mapping[str, str],
+    generative_case: Mapping[str, str],
+    generative_prior: str | None = None,
     constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
-    outside: Callable[[Floats, Parameters], Outside] | None = None,
-    clipped_record: Callable[[Floats, Parameters], Floats] | None = None,
 ) -> Family:
-    """Return the family with this lattice, this conjugate update and this marginal of the sum.
+    """Return the family with this lattice of T and this model of T's total.
 
-    `draw` gives a value of the column for every value of the parameter; the others are as in ``Family``.
+    `draw` gives a value of the column for every value of the parameter, `constants` what the model knows of
+    an entry; `example`, and the generative case with its prior, state an entry's keys beside the column.
     """
 
     def measure(entry: SpecType) -> PowerSums:
@@ -154,22 +133,31 @@ def one_sum_family(
         own = lattice(entry)
         return Parameters(lower=own.lower, upper=own.upper, lattice_bits=own.bits, constants=constants(entry))
 
-    def plug_in(statistic: NoisyStatistic, given: PriorType) -> Distribution:
-        return update(given, project(statistic), statistic.plan.parameters)
+    def plug_in(statistic: NoisyStatistic, prior: Prior) -> Distribution:
+        return model.update(prior, project(statistic), statistic.plan.parameters)
 
     def latent(
-        statistic: NoisyStatistic, given: PriorType, n_prior: NPrior
+        statistic: NoisyStatistic, prior: Prior, n_prior: NPrior
     ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
-        constants = statistic.plan.parameters
+        known = statistic.plan.parameters
         return (
-            noisy_sums(statistic, marginal(given, constants), n_prior),
-            lambda n, total: update(given, OneSum(n=n, total=total), constants),
+            noisy_sums(statistic, model.marginal(prior, known), n_prior),
+            lambda n, total: model.update(prior, OneSum(n=n, total=total), known),
         )
 
-    def noise_aware(statistic: NoisyStatistic, given: PriorType, n_prior: NPrior) -> Distribution:
+    def noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> Distribution:
         from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
 
-        return LatentSumPosterior.of(*latent(statistic, given, n_prior))
+        return LatentSumPosterior.of(*latent(statistic, prior, n_prior))
+
+    def jax_likelihood(
+        statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
+    ) -> Any:
+        from suffice.pipeline.engines.jax.one_sum import one_sum  # noqa: PLC0415 - an extra
+
+        known = statistic.plan.parameters
+        parameter = given[model.parameter.name]
+        return one_sum(statistic, n_prior, parameter, lambda value, n: model.in_jax(value, n, known))
 
     return Family(
         name=name,
@@ -180,17 +168,21 @@ def one_sum_family(
         ),
         totals=lambda entry, design, sums: totals(lattice(entry), design, sums),
         parameters=parameters,
-        prior=prior,
-        default_prior=default_prior,
+        prior=model.prior,
+        default_prior=model.default_prior,
         plug_in=plug_in,
-        log_likelihood=log_likelihood,
+        log_likelihood=model.log_likelihood,
         simulate=lambda entry, truth, sizes, rng: power_sums(
             measure(entry), sizes, lambda record: draw(entry, truth[record], rng)
         ),
         noise_aware=noise_aware,
         latent=latent,
-        outside=outside,
-        clipped_record=clipped_record,
+        parameter_spaces=lambda _parameters: (model.parameter,),
+        jax_likelihood=jax_likelihood,
+        example=Example(entry={"column": "x", **example}, columns={"x": ColumnType.NUMBER}),
+        generative_case=GenerativeCase(entry={"column": "x", **generative_case}, prior=generative_prior),
+        outside=model.outside,
+        clipped_record=model.clipped_record,
     )
 
 
@@ -267,54 +259,3 @@ def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -
 
 def _total(plan: StatisticPlan) -> Quantity:
     return next(quantity for quantity in plan.quantities if quantity.name == "total")
-
-
-def bounds(parameters: Parameters) -> tuple[float, float]:
-    """Return T's bounds on one record, in T's unit."""
-    return float(parameters.lower or 0), float(parameters.upper or 0)
-
-
-def rate_log_likelihood(rate: Floats, sums: OneSum, shape: float = 1.0) -> Floats:
-    r"""Return :math:`k n \log r - r \, \text{total}`, of a rate r that a gamma is conjugate to."""
-    return shape * sums.n * np.log(rate) - rate * sums.total
-
-
-def success_log_likelihood(probability: Floats, successes: Floats, failures: Floats) -> Floats:
-    r"""Return :math:`s \log p + f \log(1 - p)`, of a probability that a beta is conjugate to."""
-    from scipy.special import xlog1py, xlogy  # noqa: PLC0415 - slow to import
-
-    return np.asarray(xlogy(successes, probability) + xlog1py(failures, -probability), dtype=np.float64)
-
-
-def beta_distribution(prior: Beta, successes: Floats, failures: Floats) -> Distribution:
-    """Return the distribution of a probability after these, possibly fractional, successes and failures."""
-    return BetaDistribution(
-        concentration1=prior.concentration1 + successes, concentration0=prior.concentration0 + failures
-    )
-
-
-def failures_before(successes: float, probability: Floats, rng: np.random.Generator) -> Floats:
-    """Return how many trials fail before that many succeed, for every probability of success."""
-    mean = rng.standard_gamma(successes, probability.shape) * (1.0 - probability)
-    return rng.poisson(np.minimum(mean, LARGEST_RATE * probability) / probability).astype(np.float64)
-
-
-def gamma_distribution(prior: Gamma, sums: OneSum, *, shape: float = 1.0, name: str = "rate") -> Distribution:
-    r"""Return the distribution of a rate: :math:`\mathrm{Gamma}(a + k n, b + \text{total})`."""
-    return GammaDistribution(
-        concentration=prior.concentration + shape * sums.n, rate=prior.rate + sums.total, name=name
-    )
-
-
-def gamma_marginal(concentration: float, rate: float, *, shape: float = 1.0, share: float = 1.0) -> Marginal:
-    r"""Return the distribution of S where :math:`w S \sim \mathrm{Gamma}(k N, r)` and r has a gamma prior."""
-    from suffice.pipeline.engines.one_sum.marginals import GammaGamma  # noqa: PLC0415 - consumers only
-
-    return GammaGamma(concentration=concentration, rate=rate, shape=shape, share=share)
-
-
-def inverse_gamma_distribution(prior: InverseGamma, sums: OneSum, *, share: float, name: str) -> Distribution:
-    r"""Return the distribution of a scale: :math:`\mathrm{InverseGamma}(a + w n, s + w \, \text{total})`."""
-    return InverseGammaDistribution(
-        concentration=prior.concentration + share * sums.n, scale=prior.scale + share * sums.total, name=name
-    )

@@ -13,6 +13,7 @@ from suffice.cli.card_plot import forest
 from suffice.cli.output import clipping_model, clipping_warnings, diagnostics_text
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.posterior import PLUG_IN, summarise
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def card(
         "<h2>What this says</h2>",
         _list(_says(posterior, statistic, mass)),
         "<h2>What this does not say</h2>",
-        _list(_does_not_say(posterior, statistic)),
+        _list(_does_not_say(posterior)),
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -222,15 +223,10 @@ def _says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Itera
         yield f"The number of records is private here, and unknown under the prior {posterior.n_prior}."
 
 
-def _does_not_say(posterior: Posterior, statistic: NoisyStatistic) -> Iterable[str]:
+def _does_not_say(posterior: Posterior) -> Iterable[str]:
     yield "Anything about one person or record: the release is private at the epsilon stated above."
     yield f"That the records are {posterior.family}: the model is an assumption, and so is the prior."
-    modelled = posterior.models_clipping
-    if (
-        statistic.plan.parameters.upper is not None
-        and posterior.family not in {"bernoulli", "binomial"}
-        and modelled is None
-    ):
+    if FAMILIES[posterior.family].outside is not None and posterior.models_clipping is None:
         yield (
             "What values beyond the bounds were: the model knows nothing of clipping, so where many values "
             "were clipped these intervals are about the clipped values and may miss the true parameter."

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import suffice
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from support.joint import plan_of
 from support.noisy import noisy_statistic, statistic_plan
@@ -29,7 +30,6 @@ from numpyro import distributions as dist  # noqa: E402
 from numpyro.diagnostics import effective_sample_size  # noqa: E402
 
 from suffice import numpyro as likelihood  # noqa: E402
-from suffice.pipeline.numpyro_likelihoods import observed  # noqa: E402
 
 BERNOULLI: dict[str, Any] = {"family": "bernoulli"}
 
@@ -46,7 +46,7 @@ def sample(model: Callable[[], None], seed: int = 0, samples: int = 1500) -> dic
 
 def normal_model(statistic: NoisyStatistic) -> None:
     mean, variance = normal_inverse_gamma(len(statistic.values))
-    names = observed.PARAMETERS[statistic.plan.family]
+    names = FAMILIES[statistic.plan.family].parameter_names(statistic.plan.parameters)
     likelihood.observe(statistic, n_prior=N_PRIOR, **dict(zip(names, (mean, variance), strict=True)))
 
 
@@ -74,7 +74,7 @@ def line_model(statistic: NoisyStatistic) -> None:
     slope, variance = normal_inverse_gamma(len(statistic.values))
     parameters = {"coefficient": slope[:, None], "variance": variance}
     numpyro.deterministic("coefficient", slope[:, None])
-    if "intercept" in observed.parameters_of("linear_regression", statistic.plan.parameters):
+    if "intercept" in FAMILIES["linear_regression"].parameter_names(statistic.plan.parameters):
         parameters["intercept"] = numpyro.sample(
             "intercept", dist.Normal(0.0, jnp.sqrt(variance)).to_event(1)
         )

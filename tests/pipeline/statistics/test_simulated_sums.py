@@ -13,6 +13,7 @@ from suffice.pipeline.calibration.calibrate import simulate
 from suffice.pipeline.calibration.result import LEFT_OUT
 from suffice.pipeline.calibration.simulated_release import GenerativeModel
 from suffice.pipeline.distributions import moment_projection
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.posterior import PLUG_IN
 from suffice.pipeline.posterior.predictive import Model
 from suffice.pipeline.statistics.count_table import CountTable, Variable
@@ -27,16 +28,16 @@ from suffice.pipeline.statistics.simulated_sums import (
     transition_counts,
 )
 from support.audit import designs
-from support.generative_models import CONDITIONS, SEVERAL, generative_model_for, most_clipped
+from support.generative_models import families_measured_by, generative_model_for, most_clipped
 
 if TYPE_CHECKING:
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Counts, Floats
 
-COUNTED = {"bernoulli", "categorical", "contingency", "naive_bayes", "bayesian_network", "markov_chain"}
-SUMMED = [name for name in CONDITIONS if name not in COUNTED | SEVERAL]
+
+SUMMED = families_measured_by(PowerSums)
 SIMULATIONS = 1000
-FALSE_ALARM = 1e-6 / (2 * 10 * len(CONDITIONS) * (len(LEFT_OUT) + 1))
+FALSE_ALARM = 1e-6 / (2 * 10 * len(FAMILIES) * (len(LEFT_OUT) + 1))
 """Of one check: 1e-6 over both designs of all families, of at most ten parameters or categories each."""
 
 
@@ -139,7 +140,7 @@ def test_simulated_noise_has_its_distribution() -> None:
 
 @pytest.mark.parametrize(
     ("family", "public_n"),
-    [(name, known) for name in CONDITIONS for known in designs(name)],
+    [(name, known) for name in FAMILIES for known in designs(name)],
 )
 def test_without_noise_the_conjugate_posterior_is_calibrated(
     family: str, public_n: bool, monkeypatch: pytest.MonkeyPatch
@@ -219,7 +220,7 @@ def test_walks_start_in_states_that_are_equally_likely() -> None:
 @pytest.mark.parametrize("intercept", ["true", "false"])
 def test_rows_of_a_regression_lie_about_its_line(intercept: str) -> None:
     """Least squares of 100,000 rows that were not clipped, within 6 standard errors; two predictors."""
-    entry, _ = CONDITIONS["linear_regression"]
+    entry = dict(FAMILIES["linear_regression"].generative_case.entry)
     wide = {**entry["predictors"], "z": {"lower": "-2", "upper": "1"}}
     size = 3 if intercept == "true" else 2
     generative_model = generative_model_for(

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any, Self
 import jax.numpy as jnp
 import numpy as np
 
+from suffice.pipeline.engines.jax.windows import NATS, require_terms, window_of_n
 from suffice.pipeline.engines.multivariate.posterior import noisy_moments, require_rows
-from suffice.pipeline.families import normal
-from suffice.pipeline.numpyro_likelihoods.windows import NATS, require_terms, window_of_n
 from suffice.pipeline.statistics.moment_columns import is_linear, least_rows
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noise import NoisyTotals
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 
-ONE_COLUMN = ("normal", "lognormal")
 _LEAST_SPREAD = 1e-12
 """Of the scatter that the released values suggest, where there is next to no noise."""
 
@@ -59,21 +58,33 @@ class Observed:
     spread_noise: Floats
 
     @classmethod
-    def of(cls, statistic: NoisyStatistic, prior: NPrior) -> Self:
+    def of_one_column(cls, statistic: NoisyStatistic, noisy: NoisyMoments) -> Self:
+        """Return what was released of one column."""
+        return cls._of(statistic, noisy.totals, noisy.n_prior, size=1, linear=True, least=0)
+
+    @classmethod
+    def of_columns(cls, statistic: NoisyStatistic, prior: NPrior) -> Self:
+        """Return what was released of several columns."""
+        constants = statistic.plan.parameters
+        size, least = len(constants.columns), least_rows(constants)
+        require_rows(prior, size, least)
+        totals, linear = noisy_moments(statistic), is_linear(constants)
+        return cls._of(statistic, totals, prior, size=size, linear=linear, least=least)
+
+    @classmethod
+    def _of(
+        cls,
+        statistic: NoisyStatistic,
+        totals: NoisyTotals,
+        prior: NPrior,
+        *,
+        size: int,
+        linear: bool,
+        least: int,
+    ) -> Self:
         """Return what was released, at unbiased estimates of the moments."""
-        plan = statistic.plan
-        one = plan.family in ONE_COLUMN
-        if one:
-            scaled = normal.noisy_moments(
-                statistic, normal.default_prior(plan.parameters), prior
-            ).totals.in_scales()
-            size, linear, least = 1, True, 0
-        else:
-            scaled = noisy_moments(statistic).in_scales()
-            size, linear = len(plan.parameters.columns), is_linear(plan.parameters)
-            least = least_rows(plan.parameters)
-            require_rows(prior, size, least)
-        known_n = statistic.known_n if plan.design is Design.MINIMAL else None
+        known_n = statistic.known_n if statistic.plan.design is Design.MINIMAL else None
+        scaled = totals.in_scales()
         moments, noise, reach = _estimates(scaled, known_n)
         n, log_pi = window_of_n(moments[:, 0], reach, prior, least)
         require_terms(n.size * (len(scaled.scale) + size**2 * (size + 1)))

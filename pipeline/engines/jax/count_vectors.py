@@ -19,16 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 
+from suffice.pipeline.engines.jax.windows import NATS, log_prior_of_n, require_terms
 from suffice.pipeline.engines.network.decomposition import by_class, families
-from suffice.pipeline.families.shared.counted_tables import tables_of
-from suffice.pipeline.numpyro_likelihoods.windows import NATS, log_prior_of_n, require_terms
-from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.count_table import CountTable
     from suffice.typing import Floats
 
 
@@ -77,67 +75,47 @@ class Window:
         return self.first[:, None] + np.arange(float(self.size))
 
 
-def vector(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
-    """Return the log likelihood (n_cells,) of one vector of counts a cell."""
-    plan = statistic.plan
-    values = statistic.values.astype(np.float64)
-    rate = 1.0 / plan.scale
-    rates = np.full(values.shape[1], rate)
-    if plan.family == "bernoulli":
-        probability = jnp.stack(jnp.broadcast_arrays(1.0 - probability, probability), axis=-1)
-        if plan.design is Design.MINIMAL:  # false is what true leaves of N
-            values = np.concatenate([statistic.known_n - values, values], axis=1)
-            rates = np.array([0.0, rate])
-    return _vector(values, probability, rates, math.ceil(NATS * plan.scale), prior)
-
-
-def naive_bayes(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
-    """Return the log likelihood (n_cells,) of tables by class, all with the same class counts as a margin."""
-    features = tables_of(statistic)
-    classes = features[0].shape[1]
-    probability = _entries(statistic, probability, classes + sum(table[0].size for table in features))
-    parts = jnp.split(probability, np.cumsum([classes, *(table[0].size for table in features)])[:-1], axis=1)
-    return _star(statistic, prior, features, parts[1:], of_class=parts[0])
-
-
-def markov_chain(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
-    """Return the log likelihood (n_cells,) of transitions; the states left have a flat prior."""
-    features = tables_of(statistic)
-    return _star(statistic, prior, features, [_entries(statistic, probability, features[0][0].size)])
-
-
-def bayesian_network(statistic: NoisyStatistic, prior: NPrior, probability: Any) -> Any:
+def network(
+    released: Sequence[CountTable], noisy: Sequence[Floats], probability: Any, scale: float, prior: NPrior
+) -> Any:
     """Return the sum over families of nodes of the log likelihood of their own tables, (n_cells,).
 
     As in the posterior: each family has latent counts and an N of its own.
     """
-    released, noisy = statistic.plan.parameters.tables, tables_of(statistic)
     ends = np.cumsum([table.size for table in released])
-    parts = jnp.split(_entries(statistic, probability, int(ends[-1])), ends[:-1], axis=1)
-    half = math.ceil(NATS * statistic.plan.scale)
-    total = jnp.zeros(len(statistic.values))
+    parts = jnp.split(entries(probability, len(noisy[0]), int(ends[-1])), ends[:-1], axis=1)
+    total = jnp.zeros(len(noisy[0]))
     for root, nodes in families(released):
         if root is not None and not nodes:
-            rates = np.full(released[root].size, 1.0 / statistic.plan.scale)
-            total += _vector(noisy[root], parts[root], rates, half, prior)
+            values = noisy[root].reshape(len(noisy[root]), -1)
+            total += vector(values, parts[root], np.full(released[root].size, 1.0 / scale), scale, prior)
             continue
         names = [variable.name for variable in released[nodes[0]].variables[:-1]]
-        total += _star(
-            statistic,
-            prior,
+        total += star(
             [by_class(released[node], noisy[node], names) for node in nodes],
             [
                 by_class(released[node], parts[node].reshape(-1, *released[node].shape), names)
                 for node in nodes
             ],
+            scale,
+            prior,
             of_class=None if root is None else parts[root],
             classes=None if root is None else noisy[root],
         )
     return total
 
 
-def _vector(values: Floats, probability: Any, rates: Floats, half: int, prior: NPrior) -> Any:
-    """Log likelihood of counts (n_cells, n_categories) whose noise has these rates."""
+def entries(probability: Any, n_cells: int, n_entries: int) -> Any:
+    """Return probabilities of every cell, (n_cells, n_entries)."""
+    return jnp.broadcast_to(probability, (n_cells, n_entries))
+
+
+def vector(values: Floats, probability: Any, rates: Floats, scale: float, prior: NPrior) -> Any:
+    """Return the log likelihood (n_cells,) of counts (n_cells, n_categories).
+
+    Their noise has these rates, each 1 / `scale`, or 0 of a count that is what the others leave of N.
+    """
+    half = math.ceil(NATS * scale)
     probability = jnp.broadcast_to(probability, values.shape)
     require_terms(len(values) * (2 * half + 1) ** 2 * (values.shape[1] - 1))
     most = float(prior.support[1])
@@ -147,21 +125,21 @@ def _vector(values: Floats, probability: Any, rates: Floats, half: int, prior: N
     return logsumexp(total.log + gammaln(n + 1.0) + log_prior_of_n(n, prior), axis=1)
 
 
-def _star(
-    statistic: NoisyStatistic,
-    prior: NPrior,
+def star(
     features: Sequence[Floats],
     probabilities: Sequence[Any],
+    scale: float,
+    prior: NPrior,
     *,
     of_class: Any = None,
     classes: Floats | None = None,
 ) -> Any:
-    """Log likelihood of tables (n_cells, n_classes, n_categories) that are independent given the class.
+    """Return the log likelihood of tables (n_cells, n_classes, n_categories), independent given the class.
 
     Class counts (n_cells, n_classes) may be observed beside; without probabilities of the classes their
     frequencies have a flat prior.
     """
-    scale, most = statistic.plan.scale, float(prior.support[1])
+    most = float(prior.support[1])
     half = math.ceil(NATS * scale)
     n_cells, n_classes = features[0].shape[:2]
     per_class = sum(table.shape[2] - 1 for table in features) + 1
@@ -235,7 +213,3 @@ def _convolved(left: Masses, right: Masses, window: Window) -> Masses:
     shifted = left.between(first - right.first - (width - 1), window.size + width - 1)
     position = np.arange(window.size)[:, None] - np.arange(width) + (width - 1)
     return Masses(first, logsumexp(shifted[:, position] + right.log[:, None, :], axis=2))
-
-
-def _entries(statistic: NoisyStatistic, probability: Any, entries: int) -> Any:
-    return jnp.broadcast_to(probability, (len(statistic.values), entries))

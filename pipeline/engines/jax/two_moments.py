@@ -37,14 +37,15 @@ from jax.scipy.special import logsumexp
 from scipy.special import gammaln, multigammaln
 
 from suffice.pipeline.distributions.scaling import Scaling
+from suffice.pipeline.engines.jax.moment_noise import Observed
 from suffice.pipeline.engines.multivariate.posterior import normal_evidence
-from suffice.pipeline.families.multivariate_normal import prior_of_columns
-from suffice.pipeline.numpyro_likelihoods.moment_noise import Observed
-from suffice.pipeline.statistics.moment_columns import is_linear, lattice_of
+from suffice.pipeline.statistics.moment_columns import lattice_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
@@ -71,26 +72,18 @@ class Coordinates:
         return centre * (sd / noise) ** 2 + sd * u
 
 
-def n_latent(statistic: NoisyStatistic) -> int:
-    """Return how many latent numbers a cell has."""
-    size = max(1, len(statistic.plan.parameters.columns))
-    return (size if is_linear(statistic.plan.parameters) else 0) + size * (size + 1) // 2
-
-
-def normal(statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, Any], latent: Any) -> Any:
+def one_column(statistic: NoisyStatistic, noisy: NoisyMoments, mean: Any, variance: Any, latent: Any) -> Any:
     """Return the log weight (n_cells,) of latent numbers, of one column with this mean and variance."""
     bounds = statistic.plan.parameters
     lower, upper = float(bounds.lower or 0), float(bounds.upper or 0)
     cells, half_range = len(statistic.values), (upper - lower) / 2.0
-    mean, variance = (jnp.broadcast_to(value, (cells,)) for value in parameters.values())
+    mean, variance = (jnp.broadcast_to(value, (cells,)) for value in (mean, variance))
     centred = (mean[:, None] - (lower + upper) / 2.0) / half_range
     root = jnp.sqrt(variance)[:, None, None] / half_range
-    return _rows_of(Observed.of(statistic, prior), centred, root, latent)
+    return _rows_of(Observed.of_one_column(statistic, noisy), centred, root, latent)
 
 
-def multivariate_normal(
-    statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, Any], latent: Any
-) -> Any:
+def columns(statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, Any], latent: Any) -> Any:
     """Return the log weight (n_cells,) of latent numbers, given means and a covariance of all columns."""
     lattices = [lattice_of(column, linear=True) for column in statistic.plan.parameters.columns]
     centre, half_range = (np.array([float(part) for part in parts]) for parts in zip(*lattices, strict=True))
@@ -98,18 +91,22 @@ def multivariate_normal(
     mean = jnp.broadcast_to(parameters["mean"], shape)
     covariance = jnp.broadcast_to(parameters["covariance"], (*shape, shape[1]))
     root = jnp.linalg.cholesky(covariance) / half_range[:, None]
-    return _rows_of(Observed.of(statistic, prior), (mean - centre) / half_range, root, latent)
+    return _rows_of(Observed.of_columns(statistic, prior), (mean - centre) / half_range, root, latent)
 
 
-def linear_regression(
-    statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, Any], latent: Any
+def regression(
+    statistic: NoisyStatistic,
+    prior: NPrior,
+    predictors: NormalInverseWishart,
+    parameters: Mapping[str, Any],
+    latent: Any,
 ) -> Any:
     """Return the log weight (n_cells,) of latent numbers, given the parameters of the last column.
 
-    The predictors' rows are normal; their mean and covariance have the default prior of a multivariate
-    normal statistic and are integrated out, as in the posterior.
+    The predictors' rows are normal; their mean and covariance have a prior and are integrated out, as in the
+    posterior.
     """
-    observed = Observed.of(statistic, prior)
+    observed = Observed.of_columns(statistic, prior)
     constants = statistic.plan.parameters
     scaling, cells, last = Scaling.of(constants), len(statistic.values), observed.size - 1
     beta = jnp.broadcast_to(parameters["coefficient"], (cells, last))
@@ -119,7 +116,7 @@ def linear_regression(
     beta = (beta - scaling.shift) @ np.linalg.inv(scaling.matrix).T
     sd = jnp.sqrt(jnp.broadcast_to(parameters["variance"], (cells,)))[:, None] / scaling.outcome
     coordinates = Coordinates(latent)
-    mean_x, root_x, log_distribution = _predictors(statistic, observed, coordinates)
+    mean_x, root_x, log_distribution = _predictors(statistic, observed, predictors, coordinates)
     noise = observed.spread_noise
     mean_y = jnp.zeros((cells, 0))
     if observed.linear:
@@ -178,7 +175,7 @@ def _rows_of(observed: Observed, mean: Any, root: Any, latent: Any) -> Any:
 
 
 def _predictors(
-    statistic: NoisyStatistic, observed: Observed, coordinates: Coordinates
+    statistic: NoisyStatistic, observed: Observed, given: NormalInverseWishart, coordinates: Coordinates
 ) -> tuple[Any, Any, Any]:
     r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
 
@@ -191,10 +188,12 @@ def _predictors(
     up to a constant; without means :math:`A = \Psi`, and :math:`\Gamma_p(N / 2)` and :math:`\nu + p + 1`
     replace theirs.
     """
-    columns, p = statistic.plan.parameters.columns[:-1], observed.size - 1
-    lattices = [lattice_of(column, linear=observed.linear) for column in columns]
+    p = observed.size - 1
+    lattices = [
+        lattice_of(column, linear=observed.linear) for column in statistic.plan.parameters.columns[:-1]
+    ]
     centre, half_range = (np.array([float(part) for part in parts]) for parts in zip(*lattices, strict=True))
-    prior = normal_evidence(prior_of_columns(columns), p, centre, half_range, linear=observed.linear)
+    prior = normal_evidence(given, p, centre, half_range, linear=observed.linear)
     at = observed.root[:, :p, :p]
     scale = np.einsum("cii->ci", at)
     noise = observed.spread_noise[:, :p, :p] / (scale[:, :, None] * scale[:, None, :])

@@ -1,0 +1,127 @@
+r"""Totals that are gamma distributed: of a rate, which a gamma is conjugate to, or of a scale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
+from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known
+from suffice.pipeline.statistics.beyond_bounds import Outside, gamma_rate_outside, gamma_scale_outside
+
+if TYPE_CHECKING:
+    from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.engines.jax.totals import Total
+    from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.statistics.block import Parameters
+    from suffice.typing import Floats
+
+
+def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumModel:
+    r"""Return the model of a rate r where :math:`T \sim \mathrm{Gamma}(k, r)`.
+
+    .. math:: p(\text{total} \mid r) \propto r^{k n} e^{-r \, \text{total}}, \quad
+              r \sim \mathrm{Gamma}(a, b) \mapsto \mathrm{Gamma}(a + k n, b + \text{total})
+
+    The default prior is ``Gamma(1, upper / 2k)``, of T's bound: one record at half of it.
+
+    Parameters
+    ----------
+    name : str
+        What r is called.
+    shape : float or str
+        k, or the name of the constant that it is.
+    """
+
+    def default_prior(parameters: Parameters) -> Gamma:
+        return Gamma(1, bounds(parameters)[1] / (2 * known(shape, parameters)))
+
+    def update(prior: Gamma, sums: OneSum, parameters: Parameters) -> Distribution:
+        return GammaDistribution(
+            concentration=prior.concentration + known(shape, parameters) * sums.n,
+            rate=prior.rate + sums.total,
+            name=name,
+        )
+
+    def marginal(prior: Gamma, parameters: Parameters) -> Marginal:
+        from suffice.pipeline.engines.one_sum.marginals import GammaGamma  # noqa: PLC0415 - consumers only
+
+        return GammaGamma(
+            concentration=prior.concentration, rate=prior.rate, shape=known(shape, parameters), share=1.0
+        )
+
+    def log_likelihood(rate: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+        return known(shape, parameters) * sums.n * np.log(rate) - rate * sums.total
+
+    def in_jax(rate: Any, n: Any, parameters: Parameters) -> Total:
+        from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+
+        return totals.Gamma(n * known(shape, parameters), rate)
+
+    def outside(rate: Floats, parameters: Parameters) -> Outside:
+        return gamma_rate_outside(rate, bounds(parameters)[1], known(shape, parameters))
+
+    return SumModel(
+        parameter=ParameterSpace(name=name, support=Support.POSITIVE),
+        prior=Gamma,
+        default_prior=default_prior,
+        update=update,
+        marginal=marginal,
+        log_likelihood=log_likelihood,
+        in_jax=in_jax,
+        outside=outside,
+    )
+
+
+def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
+    r"""Return the model of a scale s where :math:`w T \sim \mathrm{Gamma}(w, 1 / s)`.
+
+    .. math:: p(\text{total} \mid s) \propto s^{-w n} e^{-w \, \text{total} / s}, \quad
+              s \sim \mathrm{InverseGamma}(a, b) \mapsto \mathrm{InverseGamma}(a + w n, b + w \, \text{total})
+
+    The default prior is ``InverseGamma(3, upper / 2)``, of T's bound: a quarter of it on average.
+
+    Parameters
+    ----------
+    name : str
+        What s is called.
+    share : float
+        w: 1 where T is exponential, 1/2 where it is a normal variable's square.
+    """
+
+    def update(prior: InverseGamma, sums: OneSum, _parameters: Parameters) -> Distribution:
+        return InverseGammaDistribution(
+            concentration=prior.concentration + share * sums.n,
+            scale=prior.scale + share * sums.total,
+            name=name,
+        )
+
+    def marginal(prior: InverseGamma, _parameters: Parameters) -> Marginal:
+        from suffice.pipeline.engines.one_sum.marginals import GammaGamma  # noqa: PLC0415 - consumers only
+
+        return GammaGamma(concentration=prior.concentration, rate=prior.scale, shape=share, share=share)
+
+    def in_jax(scale: Any, n: Any, _parameters: Parameters) -> Total:
+        from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+
+        return totals.Gamma(n * share, share / scale)
+
+    def outside(scale: Floats, parameters: Parameters) -> Outside:
+        found = gamma_scale_outside(scale / share, bounds(parameters)[1], share)
+        return Outside(share=found.share, shifts=(share * found.shifts[0],))
+
+    return SumModel(
+        parameter=ParameterSpace(name=name, support=Support.POSITIVE),
+        prior=InverseGamma,
+        default_prior=lambda parameters: InverseGamma(3, bounds(parameters)[1] / 2),
+        update=update,
+        marginal=marginal,
+        log_likelihood=lambda scale, sums, _parameters: (
+            -share * (sums.n * np.log(scale) + sums.total / scale)
+        ),
+        in_jax=in_jax,
+        outside=outside,
+    )
