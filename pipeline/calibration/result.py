@@ -1,4 +1,4 @@
-"""What a calibration found: ranks, coverage, and a conclusion whose rate of false alarms is stated."""
+"""What a calibration found: ranks, coverage, and a conclusion with a stated rate of false alarms."""
 
 from __future__ import annotations
 
@@ -210,9 +210,9 @@ class Calibration:
         elif self.clipped_share > 0.0:
             reason = f"{share}; without clipping the same simulations fail as well"
         else:
-            reason = "no record is clipped: clipping has no part in it"
+            reason = "no record is clipped, so clipping is not the cause"
         low, high = self.passing(0.95)
-        unseen = f"95 % intervals pass that cover {100 * low:.1f} to {100 * high:.1f} %"
+        unseen = f"95 % intervals pass if they cover {100 * low:.1f} to {100 * high:.1f} %"
         return f"{self.conclusion}: {reason} ({alarm}; {unseen})"
 
 

@@ -145,9 +145,7 @@ def generative_model_of(
         raise _not_simulated(plan)
     spec = Model.of(statistic, entry).entry
     if family.block(spec, plan.design is Design.MINIMAL).components != plan.components:
-        message = (
-            f"{plan.name} was released by a suffice whose components were others: it cannot be simulated"
-        )
+        message = f"{plan.name} was released with other components by another version: it cannot be simulated"
         raise UsageError(message)
     drawn_from = _n_prior(statistic, n_prior)
     believed = None if plan.design is Design.MINIMAL or method != NOISE_AWARE else drawn_from

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 NO_POSITION = -(2**63)
-"""The place of nulls in a unit's order, before all others."""
+"""The position of nulls in a unit's order, before all others."""
 
 
 class CellReader:

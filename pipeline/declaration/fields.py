@@ -48,7 +48,7 @@ RESERVED = frozenset(
         "table",
     ]
 )
-"""Columns of tables and draws that no group and no variable may be called like."""
+"""Names of columns of tables and draws, which no group and no variable may have."""
 
 
 class SpecModel(BaseModel):

@@ -27,14 +27,14 @@ NATS = 25.0
 
 _QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 _ROUGH = 0.4
-"""Nats by which the second and fourth place may miss the parabola through the others."""
+"""Nats by which the second and fourth location may miss the parabola through the others."""
 _BEND = 6.0
 _OF_ROUGH = 40.0
 """Nats of a straight rise that count as much as a roughness of one."""
 _RATIO = 10.0
 """Of the ends of a block that is as long as allowed, counted from the nearest pole."""
 _SPARSE = 6.0
-"""Depth beyond which a block's nodes need not stand for a distribution, and may be fewer than so many:"""
+"""Nats below the mode beyond which a block's nodes may be fewer than it takes for a distribution:"""
 _DENSE = 8
 _MOST_ROUNDS = 200
 SLICE = 1 << 14

@@ -65,7 +65,7 @@ FAMILIES: dict[str, Family] = {
 """Every family that can be released, by name."""
 
 NO_SUMS: dict[str, str] = {
-    "uniform": "the data enter through their smallest and largest value, and those are no sums",
+    "uniform": "the data enter through their smallest and largest value, which are not sums",
 }
 """Families that a spec may ask for and that are no exponential families, with the reason."""
 

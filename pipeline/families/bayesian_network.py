@@ -76,7 +76,7 @@ class BayesianNetworkSpec(StatisticSpec):
         try:
             TopologicalSorter({name: node.parents for name, node in self.nodes.items()}).prepare()
         except CycleError as error:
-            message = f"the nodes are no network, parents run in a circle: {' -> '.join(error.args[1])}"
+            message = f"the nodes form no network: parents run in a circle: {' -> '.join(error.args[1])}"
             raise ValueError(message) from None
         return self
 

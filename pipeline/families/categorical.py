@@ -56,7 +56,7 @@ class CategoricalSpec(ColumnSpec):
 def require_one_other(spec: CategoricalSpec | VariableSpec) -> None:
     """Refuse a category called like the one that null and unlisted values go to."""
     if spec.other and OTHER in spec.categories:
-        message = "a category called 'other' cannot stand beside other: true"
+        message = "a category cannot be called 'other' where other: true is stated"
         raise ValueError(message)
 
 

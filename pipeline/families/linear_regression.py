@@ -64,7 +64,7 @@ class LinearRegressionSpec(StatisticSpec):
         several_columns.require_columns((*self.predictors, *self.outcome), least=2)
         require_weight(self.moment_weight, self.lattice_bits)
         if self.moment_weight is not None and not self.intercept:
-            message = "without an intercept there are no first moments, and moment_weight has no use"
+            message = "without an intercept there are no first moments, so moment_weight has no effect"
             raise ValueError(message)
         return self
 

@@ -34,7 +34,7 @@ class ParetoSpec(LatticeSumSpec):
     def _minimum_is_known(cls, data: object) -> object:
         if isinstance(data, dict) and "minimum" not in data:
             message = (
-                "a pareto statistic needs its public minimum: with an unknown one it is of no exponential "
+                "a pareto statistic needs its public minimum: with an unknown one it is not an exponential "
                 "family, since the data enter through their smallest value and not through a sum"
             )
             raise ValueError(message)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_EPSILON = 100
-"""More is no privacy to speak of; a target that needs more is refused."""
+"""Beyond this there is hardly any privacy; a target that needs more is refused."""
 _MOST = LARGEST_EPSILON * MICRO
 PRECISION = 0.01
 """Part of the answer by which it may exceed the smallest epsilon of its own simulations, besides rounding."""

@@ -115,7 +115,7 @@ def smallest_epsilon(
         raise UsageError(message)
     alone = trials.width_of_prior()
     if alone <= asked.width:
-        message = f"target {asked}: the prior alone is as narrow ({alone:.4g}): no release is needed for it"
+        message = f"target {asked}: the prior alone is that narrow ({alone:.4g}): no release is needed for it"
         raise UsageError(message)
     size, done = len(without), 0
 

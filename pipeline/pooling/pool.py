@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 MOST_BY_QUADRATURE = 128
-"""Releases times cells up to which quadrature of a mean and a variance is no matter of many minutes."""
+"""Releases times cells up to which a mean and a variance are integrated by quadrature, in minutes at most."""
 LARGEST_R_HAT = 1.1
-"""Above it pooled chains have not found one distribution."""
+"""R-hat above which pooled chains have not converged."""
 
 
 def pool(
@@ -241,6 +241,6 @@ def _factors(posterior: Posterior) -> list[Any]:
     one_component(posterior.prior, f"a pooled posterior of {posterior.family} statistics")
     factors = factors_of(posterior.distribution)
     if factors is None:
-        message = f"{posterior.statistic} is {posterior.family}, of which disjoint data do not pool yet"
+        message = f"{posterior.statistic} is {posterior.family}, of which disjoint data cannot be pooled yet"
         raise UsageError(message)
     return factors

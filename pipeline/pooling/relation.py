@@ -58,7 +58,7 @@ def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relati
         if not same:
             return Relation.OVERLAPPING, f"they are of the same window, and their {what} differ"
     if _unit(first) != "row":
-        return Relation.OVERLAPPING, "which rows of a unit count is chosen anew in every release"
+        return Relation.OVERLAPPING, "every release chooses anew which rows of a unit enter"
     return Relation.SAME_DATA, f"both are of window {first.window} of {first.dataset}"
 
 
@@ -79,7 +79,7 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
         require_agreement(first, one, statistic)
         for other in releases[:position]:
             if one.release_id == other.release_id:
-                message = f"release {one.release_id} stands there twice: its noise would count as two"
+                message = f"release {one.release_id} is given twice: its noise would count as two"
                 raise UsageError(message)
             found, reason = relation_of(other, one, statistic)
             if found is claimed:

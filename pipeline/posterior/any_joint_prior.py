@@ -56,7 +56,7 @@ def any_joint_posterior(
     ------
     PriorError
         Where the family is another, the prior is improper or leaves the parameters' domain, or prior and
-        released values are so far apart that the posterior cannot be resolved.
+        released values disagree so much that the posterior cannot be resolved.
     """
     if n_prior is not None:
         return pooled_joint_distribution([statistic], prior, [n_prior])

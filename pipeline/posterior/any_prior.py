@@ -133,7 +133,7 @@ def any_prior_posterior(
     ------
     PriorError
         Where the family has several parameters, the prior is improper or leaves the parameter's domain, or
-        prior and released values are so far apart that the posterior cannot be resolved.
+        prior and released values disagree so much that the posterior cannot be resolved.
     """
     plan = statistic.plan
     family = FAMILIES[plan.family]
@@ -164,7 +164,7 @@ def any_prior_posterior(
         if not pending.size:
             return GriddedDistribution.of(name, line, (found[cell] for cell in range(len(references))))
     message = (
-        f"prior {density} and the released values of {plan.name} are so far apart, or its tails are so "
+        f"prior {density} and the released values of {plan.name} disagree so much, or its tails are so "
         "heavy, that the posterior cannot be resolved: give a prior closer to what is possible, or a "
         "narrower support"
     )

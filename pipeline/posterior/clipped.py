@@ -47,7 +47,7 @@ _RISE = 16.0
 _LONGEST = 2.0
 _NOTHING = -1e100
 _DEEP = 100.0
-"""Nats below the highest density of a product at which it is only known about."""
+"""Nats below the mode of a product beyond which it is evaluated only roughly."""
 _ELEMENTS = 1 << 21
 """Chances held at a time while panels are found: some hundred megabytes with what rests on them."""
 

@@ -255,7 +255,7 @@ def share_between(draws: Floats, above: float | None, below: float | None) -> Fl
             message = f"{name} must be one number, not {bound!r}"
             raise UsageError(message)
     if above is None and below is None:
-        message = "state above, below, or both for what lies between"
+        message = "state above, below, or both for a range"
         raise UsageError(message)
     if above is not None and below is not None and not above < below:
         message = f"nothing lies above {above!r} and below {below!r}"

@@ -85,7 +85,7 @@ def posterior_of(
         )
         raise UsageError(message)
     if n_prior is not None:
-        message = f"{PLUG_IN} takes the noisy N for exact and has no use for a prior of N: leave it out"
+        message = f"{PLUG_IN} takes the noisy N for exact and needs no prior of N: leave it out"
         raise UsageError(message)
     return plug_in_posterior(statistic, prior=prior)
 
@@ -103,7 +103,7 @@ def noise_aware_posterior(
     if family.noise_aware is None:
         message = (
             f"{statistic.plan.name} is {family.name}, which has no {NOISE_AWARE} posterior yet: only method "
-            f"{PLUG_IN}, which ignores the noise and is not calibrated, exists so far"
+            f"{PLUG_IN}, which ignores the noise and is not calibrated, is available"
         )
         raise UsageError(message)
     latent_n = n_prior_for(statistic, n_prior)
@@ -292,7 +292,7 @@ def n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -
     """Take the public N where the statistic rests on it, else the given or the default prior."""
     if statistic.plan.design is Design.MINIMAL:
         if statistic.public_n is None:
-            message = f"{statistic.plan.name} rests on a public N, which this release does not state"
+            message = f"{statistic.plan.name} needs a public N, which this release does not state"
             raise UsageError(message)
         if n_prior is not None:
             message = f"N is public in this release ({statistic.public_n}): leave the prior of N out"

@@ -195,7 +195,7 @@ def _cell(
                 width = max(first.spread * _HARDER ** (turn - _MOST_ROUNDS), NARROWEST)
             releases[release].append(one_more(release, alike(kind, position, width)))
     message = (
-        "the pooled data hardly agree on one parameter, so that its posterior cannot be resolved: pool fewer "
+        "the pooled data barely fit one parameter, so that its posterior cannot be resolved: pool fewer "
         "of them, or keep cells with where"
     )
     raise UsageError(message)

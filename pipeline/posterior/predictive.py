@@ -61,7 +61,7 @@ class Model:
             raise UsageError(message)
         if not family.predicts:
             message = (
-                f"{plan.name} is {plan.family}: its posterior does not tell all that new rows depend on, as "
+                f"{plan.name} is {plan.family}: its posterior lacks what new rows depend on, such as "
                 "the predictors of a regression or the first states of sequences, and so none can be drawn"
             )
             raise UsageError(message)

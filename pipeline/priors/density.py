@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 _NOTHING = -1e100
-"""Stands for the logarithm of 0 where parabolas are drawn."""
+"""Replaces the logarithm of 0 where parabolas are fitted."""
 _RISE = 10.0
 _SPREAD = np.concatenate([np.arange(0.0, 8.0, 0.25), np.exp2(np.arange(3.0, 250.0))])
 LEVELS = (1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 0.999, 1.0 - 1e-5, 1.0 - 1e-9)
 _ROUNDING = 1e-12
-"""What the ends of a support that was worked out may miss those of the parameter's by."""
+"""By how much the computed ends of a support may miss those of the parameter's."""
 LEAST = 1e-4
 _LEFT_OUT = 15.0
-"""Nats by which what lies beyond the line's ends must be less than everything."""
+"""Nats by which the mass beyond the ends of the line must be below all of it."""
 
 
 class ScipyDistribution(Protocol):
@@ -109,7 +109,7 @@ class Density:
             raise PriorError(message)
         if any(np.ndim(value) for value in (*given.args, *given.kwds.values())):
             message = (
-                f"a prior from scipy.stats must be of one number: give {given.dist.name} plain numbers and "
+                f"a prior from scipy.stats must be univariate: give {given.dist.name} plain numbers and "
                 "no arrays"
             )
             raise PriorError(message)

@@ -48,7 +48,7 @@ class Mixture:
     def __init__(self, *parts: float | Prior) -> None:
         weights, components = parts[::2], parts[1::2]
         if not components or len(weights) != len(components):
-            message = "Mixture needs weights and priors by turns: Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"
+            message = "Mixture needs weights and priors in turn: Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"
             raise PriorError(message)
         for weight in weights:
             is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
@@ -58,7 +58,7 @@ class Mixture:
         try:
             math.fsum(weights)  # type: ignore[arg-type]
         except OverflowError:
-            message = "Mixture: the weights are too large to be added up: their ratios are all that counts"
+            message = "Mixture: the weights are too large to be added up: only their ratios matter"
             raise PriorError(message) from None
         kind = type(components[0])
         if isinstance(components[0], int | float) or any(
@@ -93,7 +93,7 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
             raise PriorError(message)
         parts.append(parse_prior(ast.unparse(node)) if is_call else parse_number(node, text))
     if call.keywords:
-        message = f"prior {text!r}: Mixture takes weights and priors by turns, and no keywords"
+        message = f"prior {text!r}: Mixture takes weights and priors in turn, and no keywords"
         raise PriorError(message)
     return Mixture(*parts)
 

@@ -36,16 +36,16 @@ _NOT_ENCRYPTED = (
     "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with the certificates "
     "in Dask's configuration (distributed.comm.tls)"
 )
-_UNREACHABLE = "the cluster cannot be reached, or its certificates and this client's do not fit each other"
+_UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
 _NOT_STARTED = (
-    "the local processes could not be started; a script that asks for them needs its work to stand under "
+    "the local processes could not be started; a script that uses them must do its work under "
     "if __name__ == '__main__'"
 )
 _NO_WORKER = "the cluster has no worker: start one, then run again"
 _STRANGERS = "the cluster's workers cannot run this suffice: install suffice[pipeline] {} on each of them"
-_LOST = "the connection to the cluster was lost, or it dropped the run: look at its logs, then run again"
+_LOST = "the connection was lost, or the cluster dropped the run: check the cluster's logs, then run again"
 _WORKERS_DIED = (
-    "the workers that read one partition died again and again: they may lack memory, or be stopped by someone"
+    "the workers that read one partition died repeatedly: they may lack memory, or somebody stops them"
 )
 
 _CONNECT_SECONDS = 30
@@ -55,7 +55,7 @@ _LOCAL_SETTINGS = {
     **{f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")},
     **{f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker", "nanny")},
 }
-"""Nothing spills, and the HTTP servers that Dask always starts have nothing to say."""
+"""Nothing spills, and the HTTP servers that Dask always starts show nothing."""
 
 
 @dataclass(frozen=True, slots=True)

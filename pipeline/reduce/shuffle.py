@@ -51,7 +51,7 @@ _BUCKETS_PER_THREAD = 8
 _MOST_EDGES = 4096
 """Pieces that go from reading to gathering tasks in a round: each costs milliseconds of scheduling."""
 
-_GATHERING_FAILED = "a task failed while it bounded the units' rows; more is not said, as it might quote them"
+_GATHERING_FAILED = "a task failed while it bounded the units' rows; the reason might quote them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ SPLIT_EVERY = 8
 PARTIAL_BYTES = 1 << 28
 """Partial sums of a run hold at most this in all, or one of them per thread where that is more."""
 
-READING_FAILED = "a task failed while it read the data; more is not said, as it might quote them"
+READING_FAILED = "a task failed while it read the data; the reason might quote them and is withheld"
 ADDING_FAILED = "a task failed while it added partial sums: its worker may lack memory"
 NO_MEMORY = "a worker ran out of memory while it read the data: give it more, or fewer threads"
 

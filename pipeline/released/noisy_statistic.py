@@ -145,8 +145,8 @@ class NoisyStatistic:
             if isinstance(key, Iterable) and not isinstance(key, str):
                 example = {column: str(self.groups[column][0])}
                 message = (
-                    f"where takes one key for {column}, as {example}, not several: ask for one after the "
-                    f"other, or leave {column} out and choose among the rows"
+                    f"where takes one key for {column}, as {example}, not several: ask for one at a "
+                    f"time, or leave {column} out and choose among the rows"
                 )
                 raise UsageError(message)
             found = np.array([str(entry) == str(key) for entry in self.groups[column]], dtype=bool)

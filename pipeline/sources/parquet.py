@@ -202,7 +202,7 @@ def _check_pinned(file: PinnedFile) -> None:
     except OSError:
         raise _failure(file, "cannot be read: it is gone, or access to it was lost") from None
     if found != file:
-        raise _failure(file, "has changed since its size and time were taken") from None
+        raise _failure(file, "has changed since its size and time were recorded") from None
 
 
 def _failure(file: PinnedFile, what: str) -> StageFailedError:

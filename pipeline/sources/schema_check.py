@@ -182,7 +182,7 @@ def _column_family(schema: pa.Schema, column: str, where: str) -> TypeFamily | N
         message = f"{where}: no column {column!r}; its columns are {', '.join(names)}{more}"
         raise SchemaError(message)
     if len(positions) > 1:
-        message = f"{where}: the column {column!r} stands there {len(positions)} times: rename all but one"
+        message = f"{where}: the column {column!r} occurs {len(positions)} times: rename all but one"
         raise SchemaError(message)
     return type_family(schema.field(positions[0]).type)
 

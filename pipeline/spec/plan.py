@@ -204,7 +204,7 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
-        rule = "it weighs moments beside a public number of records, and here that number is private"
+        rule = "it weights moments beside a public number of records, but that number is private here"
         raise SpecError(f"{position}.moment_weight", rule, "leave it out")
     if scale > LARGEST_SCALE:
         raise SpecError(

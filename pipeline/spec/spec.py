@@ -258,7 +258,7 @@ def _statistics(document: Document, content: dict[str, Any], directory: Path) ->
         except ValueError as error:
             raise SpecError(document.location(path), str(error)) from None
         if name.lower() in {other.lower() for other in statistics}:
-            raise SpecError(document.location(path), "another statistic has this name but for letter case")
+            raise SpecError(document.location(path), "another statistic has this name in other letter case")
         if not isinstance(entry, dict) or not isinstance(entry.get("family"), str):
             raise SpecError(
                 document.location(path), "a statistic is a mapping with a family", _known_families()
@@ -325,13 +325,13 @@ def _check_sizes(document: Document, spec: Spec) -> None:
         if family.needs_unit and spec.privacy.column_unit is None:
             raise SpecError(
                 location,
-                f"{statistic.family} follows the rows of a unit, which unit: row does not tell",
+                f"{statistic.family} follows the rows of a unit; unit: row does not say which those are",
                 "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
             )
         unit, order = spec.privacy.column_unit, getattr(statistic, "order", None)
         if unit is not None and order == unit.column:
             raise SpecError(
-                location, f"{order!r} is the unit: it cannot put a unit's rows in order", "name a time"
+                location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time"
             )
         for variable in spec.groups.keys() & variables:
             raise SpecError(

@@ -86,7 +86,7 @@ def observe(
     observed.require_statistic(statistic)
     if not numpyro.primitives._PYRO_STACK:  # noqa: SLF001 - NumPyro has no other name for it
         message = (
-            "observe was called outside of a model, where nothing takes up what it adds: call it in the "
+            "observe was called outside of a model, where it has no effect: call it in the "
             "function that is given to NUTS or another algorithm of NumPyro; log_likelihood returns numbers"
         )
         raise UsageError(message)
@@ -124,5 +124,5 @@ def log_likelihood(
 
 def _require_64_bits() -> None:
     if not jax.config.jax_enable_x64:
-        message = "32 bits are too few for log likelihoods of counts: call numpyro.enable_x64() first"
+        message = "32 bits are not enough for log likelihoods of counts: call numpyro.enable_x64() first"
         raise UsageError(message)

@@ -356,7 +356,7 @@ class _Run:
             return StageFailedError(stage, "staged but not published: the same command again publishes it")
         if isinstance(error, ChargeLostError):
             return StageFailedError(
-                stage, "another run took this charge over, and decides what becomes of it"
+                stage, "another run has taken over this charge, and decides what becomes of it"
             )
         if isinstance(error, LedgerError):  # unknown how far the ledger came: the next run settles it
             return StageFailedError(

@@ -62,7 +62,7 @@ class Terms:
             if self.unit != ROW and not self.units_disjoint:
                 message = (
                     f"a grant per window holds for {self.unit} only if no unit has rows in two windows: "
-                    "say so with --units-disjoint, or grant without --per-window"
+                    "confirm it with --units-disjoint, or grant without --per-window"
                 )
                 raise UsageError(message)
 

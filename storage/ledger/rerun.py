@@ -25,7 +25,7 @@ class Decision(Enum):
     START = auto()
     """Reserve a new attempt."""
     TAKE_OVER = auto()
-    """Go on with an expired charge that never drew: same charge, same reservation, next epoch."""
+    """Continue with an expired charge that never drew: same charge, same reservation, next epoch."""
     PUBLISH_STAGED = auto()
     """Take over and publish the manifest that the ledger holds."""
     ALREADY_PUBLISHED = auto()

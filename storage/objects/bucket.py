@@ -50,7 +50,7 @@ _REFUSED = (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-"""Answers that say that nothing was written."""
+"""Answers which mean that nothing was written."""
 
 _FAILURES = (BaseError, OSError, ValueError)
 _STATUS = re.compile(r"status code: (\d{3})")

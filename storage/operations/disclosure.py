@@ -18,7 +18,7 @@ SOURCE = "opendp/deployments-registry-data@3e9c812a924c"
 TO_STATE = {
     "deployment.basic.data_curators": "who publishes it",
     "deployment.basic.intended_use": "what it is for",
-    "deployment.basic.data_product_region": "which region the data or their law are of",
+    "deployment.basic.data_product_region": "the region of the data, or of the law that applies to them",
     "deployment.basic.data_product_sector": "Technology, Healthcare, Education, Government, ...",
     "deployment.dp_variant.data_domain": "which data sets are protected: actual, potential, counterfactual",
     "deployment.deployment_model.data_source_type": "Static or Dynamic",
@@ -102,7 +102,7 @@ def _basic(manifest: Mapping[str, Any], release: str) -> dict[str, Any]:
 
 def _unprotected(manifest: Mapping[str, Any]) -> str:
     if manifest["n"] is None:
-        return "None: also the number of records is protected."
+        return "None: the number of records is protected too."
     return f"The number of records, {manifest['n']}, which adjacent data sets share."
 
 
@@ -145,10 +145,10 @@ def _implementation(manifest: Mapping[str, Any]) -> dict[str, str]:
     versions = ", ".join(f"{package} {version}" for package, version in manifest["versions"].items())
     return {
         "preprocessing_and_hyperparameter_tuning": "Values are clipped to public bounds and rounded to a "
-        "public lattice. Keys, categories and bounds stand in the spec, and may not come from the data.",
+        "public lattice. Keys, categories and bounds are stated in the spec, and may not come from the data.",
         "mechanisms": "The Laplace mechanism on exact integer sums: discrete Laplace noise from OpenDP's "
-        f"exact sampler, in lattice units ({scales}). No floating-point number is noised. Not hardened "
-        f"against readers of time. Versions: {versions}.",
+        f"exact sampler, in lattice units ({scales}). No floating-point number gets noise. Not hardened "
+        f"against observers of time. Versions: {versions}.",
     }
 
 

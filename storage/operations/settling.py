@@ -97,7 +97,7 @@ def publish(ledger: Ledger, store: ReleaseStore, charge: Charge) -> Charge:
     except ObjectExistsError:
         standing = store.read_manifest(charge.name, charge.window, charge.release_id)
         if standing is not None and is_tombstone(standing):
-            return ledger.abandon(charge, reason="a tombstone stands where its manifest belongs")
+            return ledger.abandon(charge, reason="there is a tombstone at its manifest's key")
         if standing != charge.manifest:
             raise _foreign(store, charge) from None
     return _mark_published(ledger, charge)

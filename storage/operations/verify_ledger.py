@@ -133,8 +133,8 @@ def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:
         if older:
             message = (
                 f"the store {store.uri} has {trace.key}, and this ledger no charge that could have made it: "
-                "it is an older copy of the ledger, or its end was cut off. Nothing was charged; bring the "
-                f"newest copy back. `suffice ledger verify --store {store.uri}` names all that differs"
+                "it is an older copy of the ledger, or its end was cut off. Nothing was charged; restore the "
+                f"newest copy. `suffice ledger verify --store {store.uri}` names all that differs"
             )
             raise LedgerCorruptError(message)
 
@@ -178,7 +178,7 @@ def _without_charge(store: ReleaseStore, trace: _Trace, ledger_id: str, hashes: 
         return f"it names entry {manifest.drawing_sequence}, the ledger ends at {len(hashes)}: {_OLDER}"
     if manifest.drawing_hash != hashes[manifest.drawing_sequence]:
         return (
-            f"it names another entry {manifest.drawing_sequence} than the ledger has: the ledger was "
+            f"its entry {manifest.drawing_sequence} is not the one that the ledger has: the ledger was "
             "rewritten, or goes on from an older copy"
         )
     return "the ledger has no charge for it"
@@ -190,9 +190,9 @@ def _compare_charge(store: ReleaseStore, charge: Row, hashes: Mapping[int, str])
     state, stands = ChargeState(charge["state"]), data is not None and not is_tombstone(data)
     if state is ChargeState.ABANDONED:
         if stands:
-            return ["a release stands there, though its charge was abandoned"]
+            return ["there is a release, although its charge was abandoned"]
         lacks = charge["drew"] and data is None
-        return ["its charge was abandoned after a draw, and no tombstone stands there"] if lacks else []
+        return ["its charge was abandoned after a draw, but there is no tombstone"] if lacks else []
     if state in {ChargeState.RESERVED, ChargeState.DRAWING}:
         return [f"a release stands there, though its charge is {state}: {_OLDER}"] if stands else []
     if data is None or not stands:
@@ -200,7 +200,7 @@ def _compare_charge(store: ReleaseStore, charge: Row, hashes: Mapping[int, str])
         what = "no manifest" if data is None else "a tombstone"
         return [f"its charge is published, and {what} stands there"] if lacks else []
     if sha256(data) != charge["manifest_sha256"]:
-        return ["what stands there is not the manifest that was staged"]
+        return ["the manifest there is not the one that was staged"]
     manifest = parse_manifest(data)
     compared = {
         "epsilon": (manifest.epsilon * MICRO, charge["micro_epsilon"]),

@@ -116,7 +116,7 @@ def _check_files(location: Location, manifest: Manifest) -> list[str]:
         except ReleaseCorruptError as error:
             problems.append(str(error))
     extra = set(location.objects.keys("")) - {MANIFEST} - {file.path for file in manifest.files}
-    problems += [f"{name!r} stands beside the manifest, which does not name it" for name in sorted(extra)]
+    problems += [f"{name!r} is beside the manifest, which does not name it" for name in sorted(extra)]
     return problems
 
 
@@ -152,7 +152,7 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
         f"its {what} is not the one in the ledger" for what, (own, paid) in compared.items() if own != paid
     ]
     if location.store is not None and location.store.store_id != charge.store_id:
-        problems.append("it stands in another store than the one it was charged for")
+        problems.append("it is in a store other than the one it was charged for")
     if charge.state is not ChargeState.PUBLISHED:
         problems.append(f"the ledger has its charge as {charge.state}, not as published")
     return problems

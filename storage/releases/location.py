@@ -1,4 +1,4 @@
-"""A place where a release should stand, and its bytes, checked before they are parsed."""
+"""A location where a release should be, and its bytes, checked before they are parsed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Location:
         """
         data = self.objects.get(MANIFEST, at_most=LARGEST_MANIFEST + 1)
         if data is None:
-            message = f"there is no release at {self.uri}: what has no manifest is not published"
+            message = f"there is no release at {self.uri}: it has no manifest, so nothing was published"
             raise ReleaseMissingError(message)
         if len(data) > LARGEST_MANIFEST:
             message = f"the manifest at {self.uri} is corrupt: it has more than {LARGEST_MANIFEST} bytes"
@@ -61,7 +61,7 @@ class Location:
         manifest = parse_manifest(data)
         stated = (manifest.name, manifest.window, manifest.release_id)
         if self.key is not None and self.key != stated:
-            message = f"the manifest at {self.uri} is that of another release: {'/'.join(stated)}"
+            message = f"the manifest at {self.uri} belongs to another release: {'/'.join(stated)}"
             raise ReleaseCorruptError(message)
         return data, manifest
 
@@ -77,9 +77,9 @@ class Location:
         if data is None:
             rule = "is missing"
         elif len(data) != file.size:
-            rule = f"has not the {file.size} bytes that the manifest states"
+            rule = f"does not have the {file.size} bytes that the manifest states"
         elif hashlib.sha256(data).hexdigest() != file.sha256:
-            rule = "has not the SHA-256 that the manifest states"
+            rule = "does not have the SHA-256 that the manifest states"
         else:
             return decode_statistic(data, manifest.statistics[index].plan(), manifest.domains())
         message = f"the release at {self.uri} is corrupt: {file.path} {rule}"

@@ -318,7 +318,7 @@ class Manifest(_Model):
             [(file.statistic, file.rows) for file in self.files] == rows, "the files are not the statistics'"
         )
         minimal = any(statistic.design is Design.MINIMAL for statistic in self.statistics)
-        _require((self.n is not None) == minimal, "exactly minimal statistics stand beside a public n")
+        _require((self.n is not None) == minimal, "a public n and minimal statistics go together")
         _require(not minimal or self.unit == ROW, "minimal statistics protect a row")
         return self
 

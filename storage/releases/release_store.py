@@ -126,7 +126,7 @@ class ReleaseStore:
         standing = self.read_manifest(name, window, release_id)
         if standing is None or not is_tombstone(standing):
             message = (
-                f"no tombstone stands at {self.release_uri(name, window, release_id)}: its files are kept"
+                f"there is no tombstone at {self.release_uri(name, window, release_id)}: its files are kept"
             )
             raise StoreError(message)
         prefix = f"{name}/{window}/{release_id}/"

@@ -162,7 +162,7 @@ def _parse(text: str, location: str) -> list[PublicKey]:
     from suffice.storage.signatures import ed25519  # noqa: PLC0415 - needs the extra
 
     if "PRIVATE KEY-----" in text:
-        message = f"{location} holds a private key: give readers the .pub file, and nobody the other"
+        message = f"{location} holds a private key: give readers the .pub file, and never give away this one"
         raise UsageError(message)
     raw = [ed25519.read_public_key(block.encode()) for block in _PEM.findall(text)]
     for line in _PEM.sub("", text).splitlines():

@@ -136,7 +136,7 @@ def check_signature(content: Mapping[str, Any], keys: Sequence[PublicKey]) -> No
 
     value, signed = base64.b64decode(signature["value"]), signed_message(content)
     if not any(ed25519.fits(key.raw, value, signed) for key in candidates):
-        message = f"the release's signature does not fit: {signature['key_id']} did not sign this manifest"
+        message = f"the release's signature is wrong: {signature['key_id']} did not sign this manifest"
         raise SignatureError(message)
 
 

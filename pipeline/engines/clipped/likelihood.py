@@ -44,7 +44,7 @@ _OCTAVES = np.concatenate([np.arange(8.0), np.exp2(np.arange(3.0, 50.0))])
 _BOUNDS = np.exp2(np.arange(-40.0, 6.0, 0.5))
 """Tilts at which tails are bounded, per step of the lattice."""
 _MOST_NUMBERS = 256.0
-"""Numbers of records up to which each is taken for itself."""
+"""Numbers of records up to which each is summed by itself."""
 _STARTS = 64
 _SMALLEST = 2.0**-12
 """Variance of one record below which its size no longer tells grids apart: they differ much in period."""
@@ -115,7 +115,7 @@ def _rule_of_n(counts: ClippedSums, at: Saddle, first: Floats, last: Floats) -> 
     ladders = (centres[:, None] + _LADDER / counts.fall).ravel()
     edges = np.ceil(np.clip(np.concatenate([*kinks, whole, ladders, _OCTAVES]), low, high + 1.0))
     joined = np.unique(np.append(edges[~np.isnan(edges)], [low, high + 1.0]))
-    # Between integers the distribution of few different sums is none: it only rings.
+    # Between integers the transform of few different sums is no distribution: it only oscillates.
     nodes, weights = sum_rule(joined[:-1], joined[1:], at_integers=True)
     used = weights != 0.0
     return nodes[used], weights[used]

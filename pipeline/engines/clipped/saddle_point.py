@@ -174,7 +174,7 @@ def _tilt_given(counts: ClippedSums, probability: Floats, n: Floats) -> Floats:
 
 
 def _other_n(counts: ClippedSums, probability: Floats, n: Floats, tilt: Floats) -> tuple[Floats, Floats]:
-    """Move to another N where data and distribution are so far apart that rather N is wrong: rare."""
+    """Move to another N where data and distribution disagree so much that N is the likelier error: rare."""
     assert counts.second is not None  # noqa: S101 - for the type checker
     n, tilt = n.copy(), tilt.copy()
     _, one, _, _ = tilted(probability, tilt)

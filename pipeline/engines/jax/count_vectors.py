@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 _NOTHING = -1e30
-"""Stands for the log of 0: finite, so that gradients are."""
+"""Replaces the log of 0: finite, so that gradients are finite too."""
 _LEAST = 1e-300
-"""Probabilities are taken for at least this."""
+"""Probabilities are treated as at least this."""
 
 
 @dataclass(frozen=True, slots=True)

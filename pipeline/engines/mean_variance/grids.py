@@ -22,7 +22,7 @@ OUTER = 8.0
 _FINEST, _GROWTH, _COARSEST = 0.18, 0.06, 1.2
 """Steps of a sum in scales of its noise: near the released value, by how much more for each away, and far."""
 _BESIDE = 0.5
-"""Numbers of rows at which the noise is looked at, in its scales."""
+"""Spacing of the numbers of rows at which the noise is evaluated, in its scales."""
 _OF_ROWS, _OF_FEW, _WIDER = 32.0, 8.0, 2.0
 """Parts of a number of rows that share a grid: always, and at most as far as that is some steps of noise."""
 _STEP = 0.45

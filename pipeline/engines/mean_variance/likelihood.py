@@ -35,7 +35,7 @@ FEW = 8
 """Numbers of rows up to this may leave a variance without moments."""
 _NUMBERS = 2**19
 _NO_DEVIATION = -4.0
-"""Stands for log E of a single row where positions are looked for."""
+"""Represents log E of a single row where locations are searched."""
 _LARGEST_MEAN, _LEAST_LOG = 1e70, -320.0
 
 

@@ -42,7 +42,7 @@ AnyJointPrior: TypeAlias = Independent | JointDensity | NormalInverseGamma | Mix
 _LARGEST_MEAN = 1e75
 _FARTHEST = 200.0
 _LEFT_OUT = 15.0
-"""Nats by which what lies beyond the plane's ends must be less than everything."""
+"""Nats by which the mass beyond the ends of the grid must be below all of it."""
 _NEARLY_NOTHING = 40.0
 _FALL = 4.0
 _SPREAD = np.concatenate([np.arange(0.0, 8.0, 0.5), np.exp2(np.arange(3.0, 250.0))])
@@ -253,7 +253,7 @@ def _near(line: DensityOnLine) -> Floats:
 
 
 def _laid_out(typical: float, ends: Floats, support: Floats, positions: Floats | None = None) -> Floats:
-    """Positions to look for a density at: in octaves, and evenly over a bounded support."""
+    """Locations at which a density is searched: in octaves, and evenly over a bounded support."""
     found = [ends, typical - _SPREAD, typical + _SPREAD]
     if np.all(np.isfinite(support)):
         found.append(np.linspace(ends[0], ends[1], _STEPS))

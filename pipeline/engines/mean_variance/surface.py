@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _TOLERANCE = 1e-4
-"""What the last coefficients of log densities may be, times the share of mass of a rectangle."""
+"""Bound of the last coefficients of log densities, times the share of mass of a rectangle."""
 _MOST_ROUNDS = 20
 _MOST_RECTANGLES = 1500
 _EDGE = 0.3

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _FEWEST_STEPS = 16.0
 """Steps of a grid over one scale of the noise; fewer only where values are that far from N."""
 OUT_OF_REACH = (
-    "noisy counts are so far from every possible N that noise of their scale takes them there with a chance "
-    "below 1e-300, and no grid holds what lies between: give an N and noisy counts that belong together"
+    "noisy counts are so far from every possible N that noise of their scale moves them there with a chance "
+    "below 1e-300, and no grid covers the distance: give an N that fits the noisy counts"
 )
 _NEGLIGIBLE = 1e-8
 """Posterior probability of a class count at the end of what is resolved."""

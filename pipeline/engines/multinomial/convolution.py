@@ -38,7 +38,7 @@ MAX_GRID = 2**15
 
 TABLE_BLOCKS = 2**12
 RELIABLE = 1e-11
-UNRESOLVED = "this prior and this noise leave an N that cannot be resolved: give a narrower --n-prior"
+UNRESOLVED = "under this prior and this noise N is too uncertain to be resolved: give a narrower --n-prior"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

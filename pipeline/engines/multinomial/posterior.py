@@ -246,7 +246,7 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
         if not todo.size:
             return _mixture(counts, found)
     message = (
-        "this prior leaves an N too uncertain to be resolved: give a narrower --n-prior or a weaker prior"
+        "under this prior N is too uncertain to be resolved: give a narrower --n-prior or a weaker prior"
     )
     raise PriorError(message)
 

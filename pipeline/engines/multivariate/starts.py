@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _LEAST_SPREAD = 1e-12
-"""What keeps a start positive definite where there is next to no noise."""
+"""Added so that a start is positive definite where there is next to no noise."""
 
 
 def starts(

@@ -33,7 +33,7 @@ _MEMORY = 0.05
 _LEAST_SIZE, _MOST_SIZE = 0.25, 1e15
 _LEAST_WEIGHT = 0.1
 _LENGTHS = (1.0, 0.1)
-"""Of sets of moves in turn, times what they are tuned to: rows with few counts need short moves."""
+"""Factors of the tuned length, for sets of moves in turn: rows with few counts need short moves."""
 
 
 class Chains:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _LEAST = 0.01
-"""What keeps shares possible where a row has no counts."""
+"""Added so that shares are defined where a row has no counts."""
 
 
 def first_tables(

@@ -56,7 +56,7 @@ def cover(weights: MomentWeights, share: float = SHARE) -> tuple[Boxes, Floats]:
         accepted = np.bincount(cell, part * np.exp(middle - bound), cells)
         level = np.where(accepted < _ACCEPTED, np.minimum(share, worst / 4.0), share)
         cut = excess > level[cell]
-        # Far above the highest density seen no bound can stay: all those above the middle are cut together.
+        # Bounds far above the highest density found cannot stay: those above the middle are cut together.
         hopeless = np.maximum((highest + peak) / 2.0, peak + _FAR)
         cut |= keep & (bound > hopeless[cell]) & (slack > _RESOLVED)
         if not np.any(cut):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _CLOSE = 4.0
-"""Nats below a bound at which the best of a few positions passes for the mode."""
+"""Nats below a bound at which the best of a few locations counts as the mode."""
 _SECTIONS, _EIGHTHS = 11, np.linspace(0.0, 1.0, 9)
 _LOWEST_LOG = -600.0
 _LONGEST_LOG = 5.0

@@ -118,7 +118,7 @@ def _of_cell(distributions: Sequence[MixtureOfConjugates], rng: np.random.Genera
     if float(np.min(effective)) < FEWEST_EFFECTIVE:
         message = (
             f"of {MORE * PARTICLES} draws only {np.min(effective):.0f} count in some cell: the pooled data "
-            "hardly agree on one parameter, or say too little of it: give a stronger prior, or keep cells "
+            "barely fit one parameter, or say too little about it: give a stronger prior, or keep cells "
             "with where"
         )
         raise UsageError(message)

@@ -166,7 +166,7 @@ def compare(
     public_keys: PublicKeyOption = None,
     *,
     vouched: Annotated[
-        bool, typer.Option("--vouched", help="You know that the two hold disjoint data.")
+        bool, typer.Option("--vouched", help="You vouch that the two hold disjoint data.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -51,7 +51,7 @@ def plan(
     compiled = compile_plan(read)
     if target is None:
         if {n, prior, n_prior, simulations, seed} != {None}:
-            message = "--n, --prior, --n-prior, --simulations and --seed are for --target: give that too"
+            message = "--n, --prior, --n-prior, --simulations and --seed are options of --target: give it too"
             raise UsageError(message)
         if as_json:
             output.print_json(compiled.to_dict())

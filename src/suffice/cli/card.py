@@ -209,7 +209,7 @@ def _says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Itera
         f"records, each interval holds its parameter with probability {mass:g}."
     )
     if posterior.method == PLUG_IN:
-        yield "The noise that was added for privacy is left out of account."
+        yield "The noise that was added for privacy is ignored."
         return
     yield "The noise that was added for privacy is taken into account exactly as the release states it."
     yield (
@@ -231,7 +231,7 @@ def _does_not_say(posterior: Posterior) -> Iterable[str]:
             "What values beyond the bounds were: the model knows nothing of clipping, so where many values "
             "were clipped these intervals are about the clipped values and may miss the true parameter."
         )
-    yield "Anything about several intervals at once: each is for itself, none is adjusted for the others."
+    yield "Anything about several intervals jointly: each stands alone, none is adjusted for the others."
     yield "That this page is genuine: suffice verify checks the release; draw the posterior again from it."
 
 

@@ -93,7 +93,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError:
-        message = f"--dir {directory}: no directory can be made there"
+        message = f"--dir {directory}: no directory can be created there"
         raise UsageError(message) from None
     n_rows = _write_flights(directory / "flights")
     spec_path = directory / "release.yaml"

@@ -79,14 +79,14 @@ def diagnostics_text(posterior: Posterior) -> dict[str, str]:
 
 
 def clipping_model(posterior: Posterior) -> str:
-    """Say in how many cells records are taken for clipped; empty where there are none."""
+    """Say in how many cells records are treated as clipped; empty where there are none."""
     modelled = posterior.models_clipping
     if modelled is None or not modelled.any():
         return ""
-    others = "" if modelled.all() else "; in the others that makes no difference"
+    others = "" if modelled.all() else "; in the others it makes no difference"
     return (
-        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are taken "
-        f"for clipped to the public bound{others}"
+        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are treated "
+        f"as clipped to the public bound{others}"
     )
 
 
@@ -106,7 +106,7 @@ def clipping_warnings(posterior: Posterior) -> list[str]:
     if not found.is_known.all():
         warnings.append(
             f"clipping could not be judged in {(~found.is_known).sum()} of {posterior.n_groups} cells: that "
-            "is done at the posterior mean, and there is none; it may matter there"
+            "takes a posterior mean, and there is none; clipping may matter there"
         )
     return warnings
 
@@ -216,7 +216,7 @@ def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> 
 _WORTH_SAYING = 5
 """Seconds that are left."""
 _WIDTH = 60
-"""Of a line of progress: what is shorter than the line before it covers it."""
+"""Width of a line of progress, so that a shorter line covers the one before."""
 
 
 class Progress:

@@ -54,7 +54,7 @@ def pool(
     public_keys: PublicKeyOption = None,
     *,
     vouched: Annotated[
-        bool, typer.Option("--vouched", help="You know that the releases are related so.")
+        bool, typer.Option("--vouched", help="You vouch for this relation of the releases.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

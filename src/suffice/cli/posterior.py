@@ -74,7 +74,7 @@ def posterior(
     """Print posterior means and credible intervals under any public prior. Costs no privacy."""
     _check_files(out, plot, plot_kind, card)
     if plot is None and (plot_kind, beside) != (None, None):
-        message = "--plot-kind and --beside are for --plot: give that too"
+        message = "--plot-kind and --beside are options of --plot: give it too"
         raise UsageError(message)
     analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
     check_draws(draws, seed)
@@ -145,7 +145,7 @@ def posterior(
     print(f"prior: {drawn_from.prior}")
     if drawn_from.n_prior is not None:
         print(f"prior of N: {drawn_from.n_prior}")
-    print(f"answers that take draws rest on {draws} draws")
+    print(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)
 
 

@@ -39,7 +39,7 @@ _CONNECTION: dict[str, str | int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Without these a connection that a network swallowed would be waited for during hours."""
+"""Without these, a connection that the network lost would be waited for during hours."""
 
 _SESSION = (
     ("search_path", "public"),  # no table of the same name in a schema of the user's own
@@ -101,7 +101,7 @@ def parse_address(url: str) -> URL:
     if any("password" in name.lower() for name in address.query):
         message = (
             "the ledger's URL holds a password among its options, where programs show it: "
-            "write it before the @, or better into the file that PGPASSFILE names"
+            "write it before the @, or better in the file that PGPASSFILE names"
         )
         raise UsageError(message)
     return address

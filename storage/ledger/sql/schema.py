@@ -36,7 +36,7 @@ def has_ledger(connection: Connection, location: str) -> bool:
     if not inspector.has_table("alembic_version"):
         return False
     if not inspector.has_table(tables.ledger.name):
-        message = f"{location} is a database, but no ledger of suffice"
+        message = f"{location} is a database, but not a ledger of suffice"
         raise LedgerError(message)
     revision = connection.scalar(select(text("version_num")).select_from(text("alembic_version")))
     if revision != tables.REVISION:

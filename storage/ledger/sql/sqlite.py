@@ -129,7 +129,7 @@ def _configure(connection: sqlite3.Connection) -> None:
 
 def _require_ledger(connection: Connection, path: Path) -> None:
     if not has_ledger(connection, str(path)):
-        message = f"{path} is a database, but no ledger of suffice"
+        message = f"{path} is a database, but not a ledger of suffice"
         raise LedgerError(message)
 
 
@@ -147,7 +147,7 @@ def _refuse_network(path: Path) -> None:
     if kind is not None:
         message = (
             f"{path} is on a network file system ({kind}), where SQLite cannot keep two writers apart: "
-            "put the ledger on a local disk, or into PostgreSQL (postgresql://USER@HOST/DATABASE)"
+            "put the ledger on a local disk, or in PostgreSQL (postgresql://USER@HOST/DATABASE)"
         )
         raise LedgerError(message)
 

@@ -94,7 +94,7 @@ def test_what_so_few_simulations_cannot_see_is_said(simulations: int) -> None:
         assert distribution.cdf(low) > level >= (distribution.cdf(low - 1) if low else 0.0)
         assert distribution.sf(high - 1) > level >= (distribution.sf(high) if high < simulations else 0.0)
     low, high = found.to_dict()["passing"]["coverage_95"]
-    assert f"95 % intervals pass that cover {100 * low:.1f} to {100 * high:.1f} %" in str(found)
+    assert f"95 % intervals pass if they cover {100 * low:.1f} to {100 * high:.1f} %" in str(found)
 
 
 def test_an_interval_leaves_out_the_ranks_of_its_mass() -> None:
