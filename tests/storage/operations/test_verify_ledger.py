@@ -186,7 +186,7 @@ def test_a_ledger_that_went_on_from_an_older_copy_is_named(tmp_path: Path) -> No
         again = Books(directory=tmp_path, ledger=forked, store=books.store)
         pay(again, "b")
         (sentence,) = problems(again)
-        assert "it names another entry 4 than the ledger has" in sentence
+        assert "its entry 4 is not the one that the ledger has" in sentence
         with pytest.raises(LedgerCorruptError):
             refuse_older_ledger(forked, books.store)
 
