@@ -92,8 +92,9 @@ def written(names: Names) -> str:
     """Return the list as it stands in a room's ``__init__.py``."""
     lines = ["\nPUBLIC: dict[str, tuple[str, ...]] = {\n"]
     for inside in sorted(names):
-        items = "".join(f'"{name}", ' for name in sorted(names[inside]))
-        lines.append(f'    "{inside}": ({items}),\n')
+        items = ", ".join(f'"{name}"' for name in sorted(names[inside]))
+        comma = "," if len(names[inside]) == 1 else ""
+        lines.append(f'    "{inside}": ({items}{comma}),\n')
     return "".join([*lines, "}\n", _SAYS])
 
 

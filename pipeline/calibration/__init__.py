@@ -7,15 +7,7 @@ May import: pooling and below. Never a trusted room.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "calibrate": ("calibrate",),
-    "result": (
-        "BINS",
-        "Calibration",
-    ),
-    "simulated_release": (
-        "GenerativeModel",
-        "generative_model_of",
-        "require_drawable",
-        "require_positive",
-    ),
+    "result": ("BINS", "Calibration"),
+    "simulated_release": ("GenerativeModel", "generative_model_of", "require_drawable", "require_positive"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

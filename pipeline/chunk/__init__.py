@@ -6,33 +6,11 @@ May import: sources and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "accumulators": (
-        "TransitionAccumulator",
-        "accumulator",
-    ),
-    "exact_sums": (
-        "Sums",
-        "Table",
-        "combine",
-        "to_python",
-        "zeros",
-    ),
-    "jit": (
-        "compiled",
-        "read_only",
-        "writable",
-    ),
+    "accumulators": ("TransitionAccumulator", "accumulator"),
+    "exact_sums": ("Sums", "Table", "combine", "to_python", "zeros"),
+    "jit": ("compiled", "read_only", "writable"),
     "kernels": ("NOTHING",),
-    "partition": (
-        "BLOCK_ROWS",
-        "ChunkJob",
-        "chunk",
-        "chunk_job",
-    ),
-    "row_readers": (
-        "CellReader",
-        "OrderReader",
-        "column_reader",
-    ),
+    "partition": ("BLOCK_ROWS", "ChunkJob", "chunk", "chunk_job"),
+    "row_readers": ("CellReader", "OrderReader", "column_reader"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

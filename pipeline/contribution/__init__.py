@@ -7,20 +7,8 @@ May import: chunk and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "bounding": ("UnitSums",),
-    "clustered_units": (
-        "Seen",
-        "bit_count",
-        "combine_seen",
-        "units_seen",
-    ),
-    "records": (
-        "RecordLayout",
-        "RecordReader",
-        "Records",
-        "Rows",
-        "divide",
-        "slices",
-    ),
+    "clustered_units": ("Seen", "bit_count", "combine_seen", "units_seen"),
+    "records": ("RecordLayout", "RecordReader", "Records", "Rows", "divide", "slices"),
     "unit_key": ("UnitKey",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -6,11 +6,7 @@ May import: nothing of the pipeline.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "document": (
-        "Document",
-        "read_file",
-        "read_mapping",
-    ),
+    "document": ("Document", "read_file", "read_mapping"),
     "domains": (
         "Domain",
         "DomainKind",

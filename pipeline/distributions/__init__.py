@@ -6,98 +6,29 @@ May import: released and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "adaptive_blocks": (
-        "Blocks",
-        "NATS",
-        "SLICE",
-        "divide",
-        "divide_by_mass",
-        "divide_line",
-        "nodes_of",
-    ),
-    "beta": (
-        "Beta",
-        "BetaDistribution",
-    ),
-    "conjugate_mixture": (
-        "ConjugateMixture",
-        "states_in_turn",
-    ),
-    "dirichlet": (
-        "Dirichlet",
-        "DirichletDistribution",
-        "sample_dirichlet",
-    ),
-    "dirichlet_blocks": (
-        "BlockDirichlet",
-        "Starts",
-        "block_starts",
-        "block_totals",
-        "sample_blocks",
-    ),
-    "distribution": (
-        "ConjugateDistribution",
-        "Distribution",
-        "Labelled",
-        "MixtureOfConjugates",
-    ),
+    "adaptive_blocks": ("Blocks", "NATS", "SLICE", "divide", "divide_by_mass", "divide_line", "nodes_of"),
+    "beta": ("Beta", "BetaDistribution"),
+    "conjugate_mixture": ("ConjugateMixture", "states_in_turn"),
+    "dirichlet": ("Dirichlet", "DirichletDistribution", "sample_dirichlet"),
+    "dirichlet_blocks": ("BlockDirichlet", "Starts", "block_starts", "block_totals", "sample_blocks"),
+    "distribution": ("ConjugateDistribution", "Distribution", "Labelled", "MixtureOfConjugates"),
     "draws": ("Draws",),
     "entries": ("Entries",),
-    "gamma": (
-        "Gamma",
-        "GammaDistribution",
-    ),
-    "inverse_gamma": (
-        "InverseGamma",
-        "InverseGammaDistribution",
-    ),
+    "gamma": ("Gamma", "GammaDistribution"),
+    "inverse_gamma": ("InverseGamma", "InverseGammaDistribution"),
     "line": ("Line",),
-    "moment_projection": (
-        "Moments",
-        "estimate",
-        "project",
-    ),
-    "normal": (
-        "Normal",
-        "NormalDistribution",
-    ),
-    "normal_inverse_gamma": (
-        "NormalInverseGamma",
-        "NormalInverseGammaDistribution",
-    ),
-    "normal_inverse_gamma_regression": (
-        "NormalInverseGammaRegression",
-        "RegressionDistribution",
-    ),
-    "normal_inverse_wishart": (
-        "NormalInverseWishart",
-        "NormalInverseWishartDistribution",
-    ),
-    "on_grid": (
-        "Cell",
-        "GriddedDistribution",
-    ),
-    "one_parameter": (
-        "Coordinate",
-        "coordinate_of",
-        "widened",
-    ),
-    "piecewise": (
-        "Piece",
-        "PiecewiseTables",
-        "Probabilities",
-    ),
+    "moment_projection": ("Moments", "estimate", "project"),
+    "normal": ("Normal", "NormalDistribution"),
+    "normal_inverse_gamma": ("NormalInverseGamma", "NormalInverseGammaDistribution"),
+    "normal_inverse_gamma_regression": ("NormalInverseGammaRegression", "RegressionDistribution"),
+    "normal_inverse_wishart": ("NormalInverseWishart", "NormalInverseWishartDistribution"),
+    "on_grid": ("Cell", "GriddedDistribution"),
+    "one_parameter": ("Coordinate", "coordinate_of", "widened"),
+    "piecewise": ("Piece", "PiecewiseTables", "Probabilities"),
     "prior": ("Prior",),
-    "quadrature": (
-        "POINTS",
-        "integral_rule",
-        "sum_rule",
-    ),
+    "quadrature": ("POINTS", "integral_rule", "sum_rule"),
     "quantiles": ("find_quantile",),
-    "scaling": (
-        "Scaling",
-        "design_of",
-    ),
+    "scaling": ("Scaling", "design_of"),
     "simplex": ("project_simplex",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

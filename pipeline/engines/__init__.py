@@ -7,69 +7,28 @@ May import: priors and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "clipped.likelihood": ("log_product",),
-    "clipped.saddle_point": (
-        "ClippedSums",
-        "saddle",
-        "tilted",
-    ),
-    "jax.count_vectors": (
-        "entries",
-        "network",
-        "star",
-        "vector",
-    ),
+    "clipped.saddle_point": ("ClippedSums", "saddle", "tilted"),
+    "jax.count_vectors": ("entries", "network", "star", "vector"),
     "jax.one_sum": ("one_sum",),
     "jax.totals": ("Total",),
-    "jax.two_moments": (
-        "columns",
-        "one_column",
-        "regression",
-    ),
-    "mean_variance.distribution": (
-        "Exists",
-        "MeanVarianceDistribution",
-    ),
+    "jax.two_moments": ("columns", "one_column", "regression"),
+    "mean_variance.distribution": ("Exists", "MeanVarianceDistribution"),
     "mean_variance.grids": ("TooManyError",),
     "mean_variance.likelihood": ("LatentRows",),
-    "mean_variance.panels": (
-        "NowhereError",
-        "Panels",
-        "around",
-        "node_weights",
-    ),
-    "mean_variance.plug_in": (
-        "Exact",
-        "exists",
-    ),
-    "mean_variance.prior": (
-        "AnyJointPrior",
-        "DensityOnGrid",
-    ),
+    "mean_variance.panels": ("NowhereError", "Panels", "around", "node_weights"),
+    "mean_variance.plug_in": ("Exact", "exists"),
+    "mean_variance.prior": ("AnyJointPrior", "DensityOnGrid"),
     "mean_variance.product": ("Product",),
-    "multinomial.class_counts": (
-        "StarCounts",
-        "star_posterior",
-    ),
+    "multinomial.class_counts": ("StarCounts", "star_posterior"),
     "multinomial.distribution": ("CountsDistribution",),
     "multinomial.noisy_counts": ("NoisyCounts",),
     "multinomial.posterior": ("count_posterior",),
-    "multivariate.posterior": (
-        "normal_posterior",
-        "regression_posterior",
-    ),
-    "network.decomposition": (
-        "joint_parts",
-        "network_distribution",
-        "project_tables",
-    ),
+    "multivariate.posterior": ("normal_posterior", "regression_posterior"),
+    "network.decomposition": ("joint_parts", "network_distribution", "project_tables"),
     "network.pooled": ("pooled_network_distribution",),
     "network.posterior": ("NoisyTables",),
     "normal.distribution": ("MomentsDistribution",),
-    "normal.noisy_moments": (
-        "BERNSTEIN",
-        "MOMENTS",
-        "NoisyMoments",
-    ),
+    "normal.noisy_moments": ("BERNSTEIN", "MOMENTS", "NoisyMoments"),
     "normal.posterior": ("MomentPosterior",),
     "one_sum.marginals": (
         "BetaBinomial",
@@ -81,17 +40,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "one_sum.merged": ("Components",),
     "one_sum.mixture_ratio": ("MixtureRatio",),
-    "one_sum.nodes": (
-        "batches",
-        "resolve",
-    ),
+    "one_sum.nodes": ("batches", "resolve"),
     "one_sum.noisy_sum": ("NoisySums",),
     "one_sum.posterior": ("LatentSumPosterior",),
     "pooled.importance_sampling": ("products",),
     "pooled.multinomial": ("factors_of",),
-    "posterior_mixture": (
-        "mixture_distribution",
-        "weighed",
-    ),
+    "posterior_mixture": ("mixture_distribution", "weighed"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

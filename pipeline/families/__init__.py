@@ -70,22 +70,9 @@ NO_SUMS: dict[str, str] = {
 """Families that a spec may ask for and that are no exponential families, with the reason."""
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "": (
-        "FAMILIES",
-        "NO_SUMS",
-    ),
-    "normal": (
-        "interval",
-        "noisy_moments",
-        "project",
-    ),
-    "shared.contract": (
-        "Absent",
-        "Family",
-    ),
-    "shared.parameter_space": (
-        "ParameterSpace",
-        "Support",
-    ),
+    "": ("FAMILIES", "NO_SUMS"),
+    "normal": ("interval", "noisy_moments", "project"),
+    "shared.contract": ("Absent", "Family"),
+    "shared.parameter_space": ("ParameterSpace", "Support"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -28,10 +28,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "read_prior",
         "require_way_of_clipping",
     ),
-    "matching": (
-        "conjugate_like",
-        "draw",
-    ),
+    "matching": ("conjugate_like", "draw"),
     "pooled_one_parameter": ("pooled_grid_distribution",),
     "posterior": (
         "DRAWS",

@@ -6,10 +6,7 @@ May import: contribution and below. The only room that knows Dask.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "cluster": (
-        "Cluster",
-        "open_cluster",
-    ),
+    "cluster": ("Cluster", "open_cluster"),
     "tree": ("exact_sums",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

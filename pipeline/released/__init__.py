@@ -6,10 +6,7 @@ May import: statistics and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "noise": (
-        "NoisyTotals",
-        "log_laplace",
-    ),
+    "noise": ("NoisyTotals", "log_laplace"),
     "noisy_statistic": ("NoisyStatistic",),
     "text_table": ("text_table",),
 }

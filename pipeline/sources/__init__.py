@@ -50,17 +50,8 @@ def check(pin: Pin) -> None:
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": (),
-    "arrow_arrays": (
-        "as_float64",
-        "comparable",
-        "fixed_width",
-        "validity",
-    ),
-    "contract": (
-        "Pin",
-        "Split",
-        "join",
-    ),
+    "arrow_arrays": ("as_float64", "comparable", "fixed_width", "validity"),
+    "contract": ("Pin", "Split", "join"),
     "schema_check": ("check_schema",),
     "template": ("skeleton",),
 }

@@ -6,18 +6,7 @@ May import: families and below. The last room that both branches share.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "plan": (
-        "Plan",
-        "compile_plan",
-        "measures",
-    ),
-    "spec": (
-        "ALL",
-        "ROW",
-        "Spec",
-        "check_window",
-        "load_spec",
-        "require_spec",
-    ),
+    "plan": ("Plan", "compile_plan", "measures"),
+    "spec": ("ALL", "ROW", "Spec", "check_window", "load_spec", "require_spec"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

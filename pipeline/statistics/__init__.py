@@ -14,17 +14,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "normal_outside",
         "poisson_outside",
     ),
-    "block": (
-        "Block",
-        "ColumnBounds",
-        "Parameters",
-        "Quantity",
-        "combination",
-    ),
-    "clipped_counts": (
-        "clipped_failures",
-        "clipped_poisson",
-    ),
+    "block": ("Block", "ColumnBounds", "Parameters", "Quantity", "combination"),
+    "clipped_counts": ("clipped_failures", "clipped_poisson"),
     "count_table": (
         "CountTable",
         "Label",
@@ -35,11 +26,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "label_names",
         "label_rows",
     ),
-    "lattice": (
-        "DEFAULT_BITS",
-        "Quantiser",
-        "require_interval",
-    ),
+    "lattice": ("DEFAULT_BITS", "Quantiser", "require_interval"),
     "measure": (
         "CodeColumn",
         "CodeCounts",
@@ -85,12 +72,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "table_counts",
         "transition_counts",
     ),
-    "statistic_plan": (
-        "DECIMAL",
-        "INT64",
-        "StatisticPlan",
-        "_NOISE_REACH",
-    ),
+    "statistic_plan": ("DECIMAL", "INT64", "StatisticPlan", "_NOISE_REACH"),
     "transforms": (
         "EXP",
         "LN2_HIGH",

@@ -6,10 +6,7 @@ May import: errors alone.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "address": (
-        "Address",
-        "read_address",
-    ),
+    "address": ("Address", "read_address"),
     "mounts": ("network_file_system",),
     "object_store": ("ObjectStore",),
     "probe": ("check_create_only",),

@@ -6,21 +6,10 @@ May import: releases and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "disclosure": (
-        "disclosure",
-        "to_yaml",
-    ),
+    "disclosure": ("disclosure", "to_yaml"),
     "recovery": ("recover",),
-    "settling": (
-        "abandon",
-        "publish",
-        "remove_orphans",
-        "settle",
-    ),
-    "verify_ledger": (
-        "compare_with_store",
-        "refuse_older_ledger",
-    ),
+    "settling": ("abandon", "publish", "remove_orphans", "settle"),
+    "verify_ledger": ("compare_with_store", "refuse_older_ledger"),
     "verify_release": ("verify_release",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

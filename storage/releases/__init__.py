@@ -6,22 +6,10 @@ May import: ledger and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "location": (
-        "Location",
-        "MANIFEST",
-    ),
-    "manifest": (
-        "compose_manifest",
-        "is_tombstone",
-        "parse_manifest",
-    ),
+    "location": ("Location", "MANIFEST"),
+    "manifest": ("compose_manifest", "is_tombstone", "parse_manifest"),
     "manifest_model": ("Manifest",),
     "release_parquet": ("encode_statistic",),
-    "release_store": (
-        "ReleaseStore",
-        "locate",
-        "open_release",
-        "open_store",
-    ),
+    "release_store": ("ReleaseStore", "locate", "open_release", "open_store"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -7,13 +7,7 @@ May import: objects.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "canonical_json": (),
-    "keys": (
-        "KeyReference",
-        "PublicKey",
-        "load_public_keys",
-        "new_keys",
-        "pinned_keys",
-    ),
+    "keys": ("KeyReference", "PublicKey", "load_public_keys", "new_keys", "pinned_keys"),
     "signing": (
         "SignatureStatus",
         "Signer",
