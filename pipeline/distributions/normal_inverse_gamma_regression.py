@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.pipeline.distributions.distribution import OfCells, moment_above
-from suffice.pipeline.distributions.entries import Entries, freeze, matrix_of, require_positive, vector_of
 from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.distributions.named_entries import (
+    Entries,
+    freeze,
+    matrix_of,
+    require_positive,
+    vector_of,
+)
 from suffice.pipeline.distributions.prior import Prior
 from suffice.pipeline.distributions.scaling import Scaling, design_of
 from suffice.pipeline.statistics.moment_columns import is_linear

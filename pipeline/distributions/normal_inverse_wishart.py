@@ -10,7 +10,13 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.distribution import OfCells, moment_above
-from suffice.pipeline.distributions.entries import Entries, freeze, matrix_of, require_positive, vector_of
+from suffice.pipeline.distributions.named_entries import (
+    Entries,
+    freeze,
+    matrix_of,
+    require_positive,
+    vector_of,
+)
 from suffice.pipeline.distributions.prior import Prior
 from suffice.pipeline.statistics.moment_columns import pair_name
 

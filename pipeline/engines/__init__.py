@@ -17,7 +17,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "mean_variance.likelihood": ("LatentRows",),
     "mean_variance.panels": ("NowhereError", "Panels", "around", "node_weights"),
     "mean_variance.plug_in": ("Exact", "exists"),
-    "mean_variance.prior": ("AnyJointPrior", "DensityOnGrid"),
+    "mean_variance.prior_on_grid": ("AnyJointPrior", "DensityOnGrid"),
     "mean_variance.product": ("Product",),
     "multinomial.class_counts": ("StarCounts", "star_posterior"),
     "multinomial.distribution": ("CountsDistribution",),

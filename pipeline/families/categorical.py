@@ -19,7 +19,7 @@ from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
 from suffice.pipeline.statistics.sensitivity import Design, minimal_counts

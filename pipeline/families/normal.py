@@ -30,7 +30,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity, combination
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval

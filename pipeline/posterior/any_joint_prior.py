@@ -22,7 +22,7 @@ from suffice.pipeline.engines.mean_variance.grids import TooManyError
 from suffice.pipeline.engines.mean_variance.likelihood import LatentRows
 from suffice.pipeline.engines.mean_variance.panels import NowhereError, Panels, around, node_weights
 from suffice.pipeline.engines.mean_variance.plug_in import Exact, exists
-from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid
+from suffice.pipeline.engines.mean_variance.prior_on_grid import DensityOnGrid
 from suffice.pipeline.engines.mean_variance.product import Product
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import interval, noisy_moments, project
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.engines.mean_variance.distribution import Exists
-    from suffice.pipeline.engines.mean_variance.prior import AnyJointPrior
+    from suffice.pipeline.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.priors.joint_density import Independent, JointDensity
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.engines.mean_variance.prior import AnyJointPrior
+    from suffice.pipeline.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.priors.density import ScipyDistribution
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 

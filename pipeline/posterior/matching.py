@@ -63,7 +63,7 @@ def conjugate_like(
 
         return conjugate_alike(prior, family, parameters)
     if isinstance(prior, Independent | JointDensity):
-        from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid  # noqa: PLC0415
+        from suffice.pipeline.engines.mean_variance.prior_on_grid import DensityOnGrid  # noqa: PLC0415
         from suffice.pipeline.families.normal import interval  # noqa: PLC0415 - rarely needed
         from suffice.pipeline.posterior.any_joint_prior import conjugate_alike as alike  # noqa: PLC0415
 

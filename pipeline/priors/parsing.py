@@ -17,7 +17,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma_regression import Norma
 from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.entries import Entries
+    from suffice.pipeline.distributions.named_entries import Entries
     from suffice.pipeline.distributions.prior import Prior
 
 CONJUGATE: dict[str, type[Prior]] = {

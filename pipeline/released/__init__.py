@@ -6,7 +6,7 @@ May import: statistics and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "noise": ("NoisyTotals", "log_laplace"),
+    "noise_distribution": ("NoisyTotals", "log_laplace"),
     "noisy_statistic": ("NoisyStatistic",),
     "text_table": ("text_table",),
 }

@@ -18,7 +18,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.statistics.measure import columns_of
 from suffice.pipeline.statistics.sensitivity import Design, NeighboringRelation
-from suffice.pipeline.statistics.statistic_plan import _NOISE_REACH, DECIMAL, INT64, StatisticPlan
+from suffice.pipeline.statistics.statistic_plan import NOISE_REACH, DECIMAL, INT64, StatisticPlan
 
 if TYPE_CHECKING:
     from suffice.pipeline.declaration.domains import Domain
@@ -212,7 +212,7 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
             f"its noise scale {scale:.3g} is above 2^57",
             "give it more epsilon or fewer lattice_bits",
         )
-    reach = block.largest_value * spec.max_total_rows + _NOISE_REACH * Fraction(scale)
+    reach = block.largest_value * spec.max_total_rows + NOISE_REACH * Fraction(scale)
     if reach >= 10**38:
         raise SpecError(
             position, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits"

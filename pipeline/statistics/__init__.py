@@ -72,7 +72,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "table_counts",
         "transition_counts",
     ),
-    "statistic_plan": ("DECIMAL", "INT64", "StatisticPlan", "_NOISE_REACH"),
+    "statistic_plan": ("DECIMAL", "INT64", "NOISE_REACH", "StatisticPlan"),
     "transforms": (
         "EXP",
         "LN2_HIGH",

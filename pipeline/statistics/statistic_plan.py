@@ -18,7 +18,7 @@ INT64 = "int64"
 DECIMAL = "decimal128(38, 0)"
 
 
-_NOISE_REACH = 64
+NOISE_REACH = 64
 """Noise beyond 64 scales has probability under e^-64 a draw; values saturate there."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betainc, gammaln
 
 from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior

@@ -17,7 +17,7 @@ from suffice.pipeline.statistics.sensitivity import Design
 if TYPE_CHECKING:
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noise import NoisyTotals
+    from suffice.pipeline.released.noise_distribution import NoisyTotals
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 

@@ -13,7 +13,7 @@ from suffice.pipeline.engines.mean_variance.panels import PANELS, thinned
 if TYPE_CHECKING:
     from suffice.pipeline.engines.mean_variance.distribution import Exists
     from suffice.pipeline.engines.mean_variance.panels import LogDensity
-    from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid
+    from suffice.pipeline.engines.mean_variance.prior_on_grid import DensityOnGrid
     from suffice.typing import Floats
 
 

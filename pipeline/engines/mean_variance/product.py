@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.engines.mean_variance.distribution import Exists
     from suffice.pipeline.engines.mean_variance.likelihood import LatentRows
-    from suffice.pipeline.engines.mean_variance.prior import DensityOnGrid
+    from suffice.pipeline.engines.mean_variance.prior_on_grid import DensityOnGrid
     from suffice.typing import Floats
 
 

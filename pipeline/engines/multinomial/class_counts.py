@@ -32,7 +32,7 @@ from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.engines.multinomial.class_tables import StarTables
 from suffice.pipeline.engines.multinomial.convolution import MAX_GRID, UNRESOLVED
 from suffice.pipeline.engines.multinomial.noise_weights import NATS
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ from suffice.pipeline.engines.multinomial.noisy_counts import (
 )
 from suffice.pipeline.engines.multinomial.splitting import Splitter
 from suffice.pipeline.priors.record_count import Uniform
-from suffice.pipeline.released.noise import NoisyTotals, log_laplace
+from suffice.pipeline.released.noise_distribution import NoisyTotals, log_laplace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.released.noise import log_laplace
+from suffice.pipeline.released.noise_distribution import log_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ from suffice.pipeline.engines.multinomial.noise_weights import (
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal
 
 if TYPE_CHECKING:
-    from suffice.pipeline.released.noise import NoisyTotals
+    from suffice.pipeline.released.noise_distribution import NoisyTotals
     from suffice.typing import Cells, Floats
 
 

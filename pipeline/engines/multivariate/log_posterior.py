@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.multivariate.evidence import Evidence
-    from suffice.pipeline.released.noise import NoisyTotals
+    from suffice.pipeline.released.noise_distribution import NoisyTotals
     from suffice.typing import Floats
 
     Indices: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -22,7 +22,7 @@ from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.engines.multivariate.pooled import SharedTarget
 from suffice.pipeline.engines.multivariate.starts import starts
 from suffice.pipeline.priors.record_count import Reciprocal
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.moment_columns import is_linear, least_rows, moment_map
 from suffice.pipeline.statistics.sensitivity import Design
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.dirichlet_blocks import Starts
     from suffice.pipeline.engines.network.connected import Scope
     from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noise import NoisyTotals
+    from suffice.pipeline.released.noise_distribution import NoisyTotals
     from suffice.pipeline.statistics.count_table import CountTable
     from suffice.typing import Floats, Rows
 

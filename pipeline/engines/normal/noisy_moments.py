@@ -19,7 +19,7 @@ from suffice.errors import PriorError
 
 if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noise import NoisyTotals
+    from suffice.pipeline.released.noise_distribution import NoisyTotals
     from suffice.typing import Cells, Floats
 
 

@@ -18,13 +18,13 @@ import numpy as np
 
 from suffice.pipeline.distributions.adaptive_blocks import NATS
 from suffice.pipeline.engines.one_sum.marginals import Marginal, Support
-from suffice.pipeline.released.noise import log_laplace
+from suffice.pipeline.released.noise_distribution import log_laplace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noise import NoisyTotals
+    from suffice.pipeline.released.noise_distribution import NoisyTotals
     from suffice.typing import Cells, Floats
 
 

@@ -18,7 +18,7 @@ from suffice.pipeline.declaration.fields import Boolean, Column, DomainField, Sp
 from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared.parameter_space import probabilities
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.count_table import CountTable, Variable, label_columns
 from suffice.pipeline.statistics.measure import TableCounts

@@ -18,7 +18,7 @@ from suffice.pipeline.declaration.fields import ColumnSpec, LatticeBits, Nulls, 
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.sum_model import OneSum, bounds
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser
 from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums

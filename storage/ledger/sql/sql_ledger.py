@@ -21,8 +21,8 @@ from suffice.storage.ledger.replay import compare, replay, sha256
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import TermsAsked, exceeded_error, shift, write_grant
-from suffice.storage.ledger.sql.charges import Holder, claim, move, start, step
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
+from suffice.storage.ledger.sql.reservation import Holder, claim, move, start, step
 from suffice.storage.ledger.sql.rows import (
     read_account,
     read_account_row,

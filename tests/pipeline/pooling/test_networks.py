@@ -18,7 +18,7 @@ from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.priors.record_count import Uniform
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.count_table import CountTable, Variable
 from support.noisy import noisy_statistic, statistic_plan
 

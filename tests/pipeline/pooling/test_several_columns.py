@@ -15,7 +15,7 @@ from suffice.pipeline.engines.multivariate.pooled import SharedTarget
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.sensitivity import Design
 from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic

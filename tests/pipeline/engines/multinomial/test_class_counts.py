@@ -15,7 +15,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.engines.multinomial import convolution, splitting
 from suffice.pipeline.engines.multinomial.class_counts import StarCounts, log_chance_of, star_posterior
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

@@ -16,7 +16,7 @@ from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, Regre
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior, posterior_of
 from suffice.pipeline.priors.record_count import Fixed, Uniform
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from support.joint import plan_of, simulate, true_regression
 from support.noisy import noisy_statistic
 

@@ -18,7 +18,7 @@ from suffice.pipeline.engines.network.connected import junction_tree, parts
 from suffice.pipeline.engines.network.log_posterior import Network
 from suffice.pipeline.engines.network.starts import first_tables
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.count_table import CountTable, Variable
 
 if TYPE_CHECKING:

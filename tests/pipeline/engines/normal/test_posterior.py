@@ -15,7 +15,7 @@ from suffice.pipeline.engines.normal.noisy_moments import BERNSTEIN, MOMENTS, No
 from suffice.pipeline.engines.normal.posterior import MomentPosterior
 from suffice.pipeline.engines.normal.weights import LOG_ZERO, Boxes, MomentWeights
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
-from suffice.pipeline.released.noise import NoisyTotals
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

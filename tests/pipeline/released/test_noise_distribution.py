@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from suffice.pipeline.released.noise import NoisyTotals, log_laplace
+from suffice.pipeline.released.noise_distribution import NoisyTotals, log_laplace
 from support.noisy import noisy_statistic, statistic_plan
 
 KINKS = np.array([[[3.0], [-2.0]], [[3.0], [7.0]], [[0.5], [10.0]]])

@@ -1,4 +1,4 @@
-"""Charges on their way in an SQL database: begun, taken over, moved on.
+"""Epsilon reserved in an SQL database: charges begun, taken over, moved on.
 
 Each runs inside a transaction, and locks the charge's row after its account's, before the chain's head.
 """
