@@ -18,7 +18,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.statistics.measure import columns_of
 from suffice.pipeline.statistics.sensitivity import Design, NeighboringRelation
-from suffice.pipeline.statistics.statistic_plan import NOISE_REACH, DECIMAL, INT64, StatisticPlan
+from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
 
 if TYPE_CHECKING:
     from suffice.pipeline.declaration.domains import Domain
