@@ -111,7 +111,7 @@ def test_an_unknown_key_or_prior_is_answered_with_the_known_ones(release: str, s
 @pytest.mark.parametrize("words", [("--beside", "plug-in"), ("--plot-kind", "forest")])
 def test_what_is_of_a_plot_needs_one(release: str, suffice: Runner, words: tuple[str, str]) -> None:
     message = suffice.json("posterior", release, "cancelled", *words, status=2)["error"]["message"]
-    assert "are for --plot" in message
+    assert "are options of --plot" in message
 
 
 @pytest.mark.parametrize("kind", ["density", "forest"])

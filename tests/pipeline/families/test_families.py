@@ -344,7 +344,7 @@ def test_a_null_counts_as_the_stated_value_of_the_column(family: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "rule"),
     [
-        ({"family": "uniform", "lower": 0, "upper": 1}, "no exponential family: .* no sums"),
+        ({"family": "uniform", "lower": 0, "upper": 1}, "no exponential family: .* not sums"),
         ({"family": "pareto", "upper": 5}, "needs its public minimum: .*smallest value"),
         ({"family": "pareto", "minimum": 5, "upper": 5}, "minimum must be below upper"),
         ({"family": "pareto", "minimum": 5, "upper": "5.000001"}, "too close to minimum"),

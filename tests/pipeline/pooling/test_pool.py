@@ -124,7 +124,7 @@ def test_what_is_not_known_to_be_related_so_is_refused(put: Put) -> None:
         ("cancelled", {}, "disjoint=.*same_data="),
         ("cancelled", {"disjoint": [january], "same_data": [january]}, "disjoint=.*same_data="),
         ("cancelled", {"disjoint": [january]}, "at least two"),
-        ("cancelled", {"disjoint": [january, january], "vouched": True}, "stands there twice"),
+        ("cancelled", {"disjoint": [january, january], "vouched": True}, "is given twice"),
         ("cancelled", {"disjoint": [january, year]}, "may share rows"),
         ("cancelled", {"disjoint": [january, crew]}, "different datasets"),
         ("cancelled", {"same_data": [january, february]}, "do not meet"),

@@ -236,7 +236,7 @@ def test_conjugate_priors_work_up_to_the_ends_of_their_range(
 
 
 def test_a_distribution_of_several_numbers_is_refused(one_parameter: Release) -> None:
-    with pytest.raises(PriorError, match="must be of one number: give lognorm plain numbers"):
+    with pytest.raises(PriorError, match="must be univariate: give lognorm plain numbers"):
         one_parameter.posterior("poisson", prior=stats.lognorm([0.5, 1], scale=2))
 
 

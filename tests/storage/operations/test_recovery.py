@@ -255,7 +255,7 @@ def test_the_files_of_a_manifest_are_never_removed(generative_model: GenerativeM
     path.write_bytes(b"somebody's manifest")
     report = generative_model.recover()
     assert not report.ok
-    assert "no tombstone stands" in report.charges[0].problem
+    assert "there is no tombstone" in report.charges[0].problem
     assert generative_model.files(charge) == {"manifest.json", "a.parquet", "b.parquet"}
 
 

@@ -97,8 +97,8 @@ def test_every_damaged_file_is_named(published: Published) -> None:
         found,
         [
             "carrier.parquet is missing",
-            "cancelled.parquet has not the",
-            "stops.parquet has not the SHA-256",
+            "cancelled.parquet does not have the",
+            "stops.parquet does not have the SHA-256",
             "'notes.txt'",
             "'sub/more.parquet'",
         ],
@@ -172,7 +172,7 @@ def test_a_release_in_another_store_is_told(published: Published, tmp_path: Path
     copy = Path(other.release_uri("flights", "all", published.charge.release_id))
     shutil.copytree(published.directory, copy)
     (sentence,) = problems(published, reference=str(copy))
-    assert "another store" in sentence
+    assert "a store other than the one" in sentence
     assert problems(published, with_ledger=False, reference=str(copy)) == ()
     foreign = open_store(str(tmp_path / "foreign"), ledger_id="0" * 32, create=True)
     copy = Path(foreign.release_uri("flights", "all", published.charge.release_id))

@@ -90,7 +90,7 @@ def test_a_ledger_is_made_whole_or_not_at_all(postgres_url: str) -> None:
 def test_another_programs_database_is_refused(postgres_url: str) -> None:
     execute(postgres_url, "CREATE TABLE alembic_version (version_num text)")
     for use in (open_ledger, create_ledger):
-        with pytest.raises(LedgerError, match="no ledger of suffice"):
+        with pytest.raises(LedgerError, match="not a ledger of suffice"):
             use(postgres_url)
 
 

@@ -112,7 +112,7 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path, cont
     path.write_bytes(content)
     for use in (open_ledger, create_ledger):
         with pytest.raises(
-            LedgerError, match=r"notes\.txt (cannot be used as a|is a database, but no) ledger"
+            LedgerError, match=r"notes\.txt (cannot be used as a|is a database, but not a) ledger"
         ):
             use(f"sqlite:///{path}")
     if content:
@@ -123,7 +123,7 @@ def test_another_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
-    with pytest.raises(LedgerError, match="no ledger of suffice"):
+    with pytest.raises(LedgerError, match="not a ledger of suffice"):
         open_ledger(f"sqlite:///{path}")
 
 
