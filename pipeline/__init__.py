@@ -1,7 +1,7 @@
 """Numbers in, numbers out: from declarations and partitions to exact sums, noise and posteriors.
 
-In: specs, Arrow batches, releases.
-Out: plans, noisy statistics, posteriors.
-May import: errors. Rooms below are listed in the order in which they may import each other; nothing lies
-    loose beside them.
+From the ground up: declaration, statistics, released, distributions, priors, engines, families, spec. Above
+them stand two branches that never import each other: the trusted rooms sources, chunk, contribution, reduce
+and mechanism, and the consumer's rooms posterior, pooling, calibration, planning and numpyro_likelihoods. A
+room imports only rooms below it, and only the names that they list as public; no module lies beside them.
 """

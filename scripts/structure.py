@@ -212,7 +212,7 @@ def report(findings: Findings) -> str:
     lines += [f"  {name} {count}" for name, count in findings.long_files]
     lines += [
         "",
-        f"not followed: {len(findings.not_followed)}",
+        f"imports that could not be followed: {len(findings.not_followed)}",
         *(f"  {text}" for text in findings.not_followed),
     ]
     lines += ["", f"defects: {len(findings.defects)}", *(f"  {text}" for text in findings.defects)]

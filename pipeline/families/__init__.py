@@ -1,4 +1,4 @@
-"""One exponential family per file: spec, measure, block, totals, constants; prior, projection, posteriors.
+"""One exponential family per file: its entry in a spec, what is summed, its block, prior and posteriors.
 
 In: a statistic's entry in a spec.
 Out: `FAMILIES`, the registry: the only place that other rooms look a family up in.

@@ -376,7 +376,10 @@ MANY = {"range": ["1", "4000"]}
             {**CONTINGENCY, "columns": {"a": {"other": "true"}}},
             r"columns\.a: the key 'categories' is missing",
         ),
-        ({**CONTINGENCY, "columns": {"a": {"categories": ["other"], "other": "true"}}}, "where other: true is stated"),
+        (
+            {**CONTINGENCY, "columns": {"a": {"categories": ["other"], "other": "true"}}},
+            "where other: true is stated",
+        ),
         ({**CONTINGENCY, "columns": {"a": ["1", "1.0"]}}, "duplicates"),
         ({**CONTINGENCY, "columns": {"a": MANY, "b": MANY}}, "16000000 cells are declared"),
         ({**CONTINGENCY, "column": "a"}, "unknown key"),

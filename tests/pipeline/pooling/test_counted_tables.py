@@ -115,5 +115,5 @@ def test_tables_that_contradict_each_other_are_refused() -> None:
         noisy_statistic(statistic_plan(NAIVE_BAYES, epsilon="1", public_n=False), np.array([row]))
         for row in ([9000, 5, 5, 9000], [5, 9000, 9000, 5])
     ]
-    with pytest.raises(UsageError, match="hardly agree"):
+    with pytest.raises(UsageError, match="barely fit"):
         pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())

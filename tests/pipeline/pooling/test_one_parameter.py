@@ -194,7 +194,7 @@ def test_data_that_disagree_behind_wide_noise_and_a_private_n_are_pooled() -> No
 
 def test_data_that_no_parameter_explains_are_refused() -> None:
     parts = [noisy(BERNOULLI, row, "1") for row in ([1e5, 5.0], [5.0, 1e5])]
-    with pytest.raises(UsageError, match="hardly agree"):
+    with pytest.raises(UsageError, match="barely fit"):
         joint(parts, n_prior=None)
 
 

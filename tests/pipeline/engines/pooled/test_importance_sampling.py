@@ -139,7 +139,7 @@ def test_weights_left_out_are_found_out() -> None:
 
 def test_releases_that_contradict_each_other_are_refused() -> None:
     parts = [counts(CATEGORICAL, row, "1") for row in ([100_000, 5, 5], [5, 100_000, 5])]
-    with pytest.raises(UsageError, match="hardly agree"):
+    with pytest.raises(UsageError, match="barely fit"):
         pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
 
 
