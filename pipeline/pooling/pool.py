@@ -144,7 +144,7 @@ def pooled(
     Raises
     ------
     UsageError
-        Where the family cannot be pooled yet, the data hardly agree on one parameter, or chains disagree.
+        Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
     family = FAMILIES[parts[0].plan.family]
     is_conjugate = not isinstance(read_prior(prior), Mixture | AnyDensity)

@@ -198,7 +198,7 @@ def _too_far_apart(grid_prior: DensityOnGrid, parts: Sequence[NoisyStatistic]) -
     name = parts[0].plan.name
     if len(parts) > 1:
         message = (
-            f"prior {grid_prior.prior} and the pooled values of {name} hardly agree on one mean "
+            f"prior {grid_prior.prior} and the pooled values of {name} barely fit one mean "
             "and variance, so that the posterior cannot be resolved: pool fewer of them, keep cells with "
             "where, or give a prior closer to what is possible"
         )

@@ -40,7 +40,7 @@ def pooled_network_distribution(
     Raises
     ------
     UsageError
-        Where the data hardly agree on the probabilities of a family of nodes that is taken by itself.
+        Where the data barely fit the probabilities of a family of nodes that is taken by itself.
     """
     pieces = joint_pieces(released, data_sets, concentrations)
     cells = data_sets[0].tables[0].n_cells
