@@ -200,7 +200,7 @@ def test_what_lies_beyond_the_noise_that_is_covered_is_refused(
     """The first is found in grids that cover 250 nats; the second has no likelihood to all digits."""
     monkeypatch.setattr("suffice.pipeline.posterior.any_joint_prior._DEPTHS", (28.0,))
     parts = [released(n, epsilon, public=True, mean=own) for own in (-2.0, 2.0)]
-    with pytest.raises(UsageError, match="hardly agree"):
+    with pytest.raises(UsageError, match="barely fit"):
         joint(parts, prior)
     with pytest.raises(PriorError, match="so far apart"):
         joint(parts[:1], prior)
