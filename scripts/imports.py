@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "suffice"
 
-_MODULE_STRING = re.compile(rf"({PACKAGE}(?:\.\w+)+)(?::\w+)?")
+_MODULE_STRING = re.compile(rf"({PACKAGE}(?:\.\w+)+)(?::[\w.]+)?")
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,16 @@ def imports_of(module: Module, known: Iterable[str]) -> Iterator[Import]:
     known = frozenset(known)
     for node in module.nodes:
         for name in _names_imported(node, module, known):
-            if name in known and name != module.name:
-                yield Import(module.name, name, getattr(node, "lineno", 0))
+            found = _longest_known(name, known)
+            if found is not None and found != module.name:
+                yield Import(module.name, found, getattr(node, "lineno", 0))
+
+
+def _longest_known(name: str, known: frozenset[str]) -> str | None:
+    """Return the module that a dotted name begins with; strings and annotations may name what is in it."""
+    parts = name.split(".")
+    prefixes = (".".join(parts[:length]) for length in range(len(parts), 1, -1))
+    return next((prefix for prefix in prefixes if prefix in known), name if name in known else None)
 
 
 def _names_imported(node: ast.AST, module: Module, known: frozenset[str]) -> Iterator[str]:

@@ -9,10 +9,10 @@ written anew from what is imported: a change of a list is then seen in review.
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import tomllib
 from collections import defaultdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Names = dict[str, frozenset[str]]
 """Names by module, whose own name is relative to the room; "" is the room's ``__init__.py``."""
 
-_PUBLIC = re.compile(r'\nPUBLIC(?:: [^\n=]*)? = \{\n.*?^\}\n"""[^\n]*"""\n', re.DOTALL | re.MULTILINE)
 _SAYS = '"""What other rooms may import, by module; empty: the module as a whole."""\n'
 
 
@@ -42,6 +41,11 @@ def crossing(modules: Mapping[str, Module]) -> Iterator[tuple[str, int, str, str
     for module in modules.values():
         own = room_of(module.name)
         for node in module.nodes:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    room = room_of(alias.name)
+                    if room is not None and room != own:
+                        yield module.name, node.lineno, room, alias.name.removeprefix(room).lstrip("."), None
             if not isinstance(node, ast.ImportFrom) or not origin(node, module).startswith(f"{PACKAGE}."):
                 continue
             for alias in node.names:
@@ -78,7 +82,7 @@ def defects(modules: Mapping[str, Module]) -> list[str]:
     found = [
         f"not public: {where(modules, importer, line)} imports {'.'.join(filter(None, (room, inside, name)))}"
         for importer, line, room, inside, name in crossing(modules)
-        if inside not in public[room] or (name and name not in public[room][inside])
+        if inside not in public[room] or (name and (name not in public[room][inside] or name.startswith("_")))
     ]
     for room, names in used(modules).items():
         for inside, own in public[room].items():
@@ -98,10 +102,22 @@ def written(names: Names) -> str:
     return "".join([*lines, "}\n", _SAYS])
 
 
+def _without_list(text: str) -> str:
+    """Return the text of an ``__init__.py`` without its list, and what is said of it."""
+    lines, body = text.splitlines(keepends=True), ast.parse(text).body
+    for node, after in zip_longest(body, body[1:]):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and ast.unparse(node).startswith("PUBLIC"):
+            is_said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            end = after.end_lineno if is_said and after is not None else node.end_lineno
+            del lines[node.lineno - 1 : end]
+            break
+    return "".join(lines)
+
+
 def write(modules: Mapping[str, Module]) -> None:
     """Write every room's list anew."""
     for room, names in used(modules).items():
-        text = _PUBLIC.sub("", modules[room].text)
+        text = _without_list(modules[room].text)
         if names:
             text = f"{text.rstrip()}\n{written(names)}"
         modules[room].path.write_text(text)

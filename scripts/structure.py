@@ -4,14 +4,15 @@ A room is a package or a module directly inside ``suffice.pipeline``, ``suffice.
 The order of rooms stands in one place: the import-linter contracts of type ``layers`` in
 ``pyproject.toml``. Every import counts: at the top of a module, inside a function, under
 ``TYPE_CHECKING``, and a string that is the name of a module (``"suffice.pipeline.spec"`` or
-``"suffice.flows.release:release_statistics"``). A name that is put together at run time is listed as not
-followed.
+``"suffice.flows.release:release_statistics"``). A name that is put together at run time cannot be
+followed, and is refused.
 
 The exit status is 1 where
 
 - a room imports against the order, or has no place in it;
 - imports run in a circle between rooms, or through more than two files of one room;
 - a module of ``suffice.pipeline`` or ``suffice.storage`` stands in no room;
+- a module imports all of `suffice.pipeline` or `suffice.storage`, or puts a module's name together;
 - less than nine files of ten have at most 300 lines.
 """
 
@@ -187,11 +188,17 @@ def examine(modules: Mapping[str, Module], orders: list[Order]) -> Findings:
         defects.append(
             f"long files: {_share(len(long_files), len(modules))} have more than {MOST_LINES} lines"
         )
+    defects += [
+        f"imports a whole house: {where(modules, found.importer, found.line)} imports {found.imported}"
+        for found in imports
+        if found.imported in NO_LOOSE_MODULES
+    ]
     not_followed = tuple(
         f"{where(modules, name, line)} {text}"
         for name, module in modules.items()
         for line, text in names_made_at_run_time(module)
     )
+    defects += [f"cannot be followed: {text}" for text in not_followed]
     return Findings(tuple(rooms), tuple(defects), not_followed, long_files, len(modules))
 
 

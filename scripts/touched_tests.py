@@ -69,6 +69,10 @@ def _candidates(path: str, test_files: Mapping[str, str]) -> Iterable[str]:
             found = _below(["tests", "cli"], test_files)
         case ("src", "suffice", name):
             found = _named_after(Path(name).stem, test_files)
+        case ("pipeline", "engines", "jax", *_):
+            found = _below(["tests", "pipeline", "numpyro_likelihoods"], test_files)
+        case ("docs", *_, name):
+            found = [test for test, text in test_files.items() if name in text]
         case ("pipeline" | "storage" as top, *folders, _) if folders:
             found = _innermost(top, folders, test_files)
         case ("flows" | "benchmarks" as top, *_):

@@ -26,6 +26,11 @@ DEFECTS = {
         "def f():\n    from suffice.pipeline.ground.numbers import _helper",
     ),
     "a module that is not listed": ("top/late", "from suffice.pipeline.ground import figures"),
+    "a module that is imported whole": ("top/late", "import suffice.pipeline.ground.figures as own"),
+    "a name that is private": (
+        "ground/__init__",
+        'PUBLIC = {"numbers": ("_helper", "parse"), "words": ()}',
+    ),
     "a name that nobody uses": ("ground/__init__", 'PUBLIC = {"numbers": ("old", "parse"), "words": ()}'),
     "a module that nobody uses": (
         "ground/__init__",
@@ -49,13 +54,15 @@ def test_a_tree_that_keeps_to_its_lists_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", DEFECTS)
 def test_each_defect_is_found(name: str, tmp_path: Path) -> None:
     file, text = DEFECTS[name]
-    (found,) = defects_of(tmp_path, {**CLEAN, file: text})
+    files = {**CLEAN, file: text}
+    if name == "a name that is private":
+        files["top/late"] = "from suffice.pipeline.ground.numbers import _helper"
+    (found,) = defects_of(tmp_path, files)
     assert found.startswith("public without use" if "nobody" in name else "not public")
 
 
 def test_lists_that_were_written_are_exact(tmp_path: Path) -> None:
-    for file, text in DEFECTS.values():
-        defects_of(tmp_path, {**CLEAN, file: text})
+    defects_of(tmp_path, {**CLEAN, "top/late": "from suffice.pipeline.ground import figures"})
     modules = read_modules({"suffice.pipeline": tmp_path})
     public_names.write(modules)
     again = read_modules({"suffice.pipeline": tmp_path})
@@ -66,3 +73,13 @@ def test_lists_that_were_written_are_exact(tmp_path: Path) -> None:
 
 def test_this_repository_keeps_to_its_lists(repository: Path) -> None:
     assert public_names.main(repository, []) == 0
+
+
+def test_the_exit_status_tells_defects(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.setuptools.package-dir]\n"suffice.pipeline" = "pipeline"\n'
+    )
+    defects_of(tmp_path / "pipeline", CLEAN)
+    assert public_names.main(tmp_path, []) == 0
+    defects_of(tmp_path / "pipeline", {**CLEAN, "ground/__init__": "PUBLIC = {}"})
+    assert public_names.main(tmp_path, []) == 1

@@ -100,6 +100,8 @@ def test_rooms_are_listed_from_the_ground_up_with_files_and_lines(tmp_path: Path
         ('import importlib\nTOP = importlib.import_module("suffice.pipeline.top")', 2),
         ('HOMES = {"Spec": ("suffice.pipeline.top", "Spec")}', 1),
         ('\nCALLED = "suffice.pipeline.top:compile_plan"', 2),
+        ('CALLED = "suffice.pipeline.top:Plan.of"', 1),
+        ('def plan() -> "suffice.pipeline.top.Plan": ...', 1),
     ],
     ids=[
         "from",
@@ -111,12 +113,37 @@ def test_rooms_are_listed_from_the_ground_up_with_files_and_lines(tmp_path: Path
         "import_module",
         "table",
         "function",
+        "method",
+        "annotation",
     ],
 )
 def test_an_import_against_the_order(tmp_path: Path, text: str, line: int) -> None:
     (defect,) = examine(tmp_path, **{"pipeline/middle/__init__": text}).defects
     assert defect.startswith("against the order: ")
     assert defect.endswith(f"suffice/pipeline/middle/__init__.py:{line} imports suffice.pipeline.top")
+
+
+@pytest.mark.parametrize("text", ["import suffice.pipeline", "from suffice import pipeline"])
+def test_an_import_of_a_whole_house(tmp_path: Path, text: str) -> None:
+    """Attributes of a package reach everything in it, past every order."""
+    (defect,) = examine(tmp_path, **{"cli/late": text}).defects
+    assert defect.startswith("imports a whole house: ")
+
+
+def test_the_exit_status_tells_defects(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.setuptools.package-dir]\n"suffice.pipeline" = "pipeline"\n'
+        '[[tool.importlinter.contracts]]\ntype = "layers"\nlayers = ["suffice.pipeline"]\n'
+        '[[tool.importlinter.contracts]]\ntype = "layers"\n'
+        'containers = ["suffice.pipeline"]\nlayers = ["room"]\n'
+    )
+    room = tmp_path / "pipeline" / "room" / "__init__.py"
+    room.parent.mkdir(parents=True)
+    for path in (room, tmp_path / "pipeline" / "__init__.py"):
+        path.write_text("")
+    assert structure.main(tmp_path) == 0
+    (tmp_path / "pipeline" / "loose.py").write_text("")
+    assert structure.main(tmp_path) == 1
 
 
 def test_an_import_between_independent_rooms(tmp_path: Path) -> None:
@@ -172,11 +199,12 @@ def test_one_long_file_is_listed_and_too_many_are_a_defect(tmp_path: Path) -> No
     assert defect == "long files: 2 of 19 files (10.5 %) have more than 300 lines"
 
 
-def test_names_made_at_run_time_are_listed_as_not_followed(tmp_path: Path) -> None:
+def test_names_made_at_run_time_are_refused(tmp_path: Path) -> None:
     made = ('f"suffice.pipeline.{n}"', '"suffice.storage." + n', 'f"{n}.pipeline"', 'f"suffice {n}"')
     text = f"def f(n):\n    return {', '.join(made)}"
     findings = examine(tmp_path, **{"cli/late": text})
-    assert findings.defects == ()
+    assert len(findings.defects) == 2
+    assert all(defect.startswith("cannot be followed: ") for defect in findings.defects)
     assert [line.rpartition("/")[2] for line in findings.not_followed] == [
         "late.py:2 f'suffice.pipeline.{n}'",
         "late.py:2 'suffice.storage.' + n",

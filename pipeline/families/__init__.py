@@ -71,8 +71,7 @@ NO_SUMS: dict[str, str] = {
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": ("FAMILIES", "NO_SUMS"),
-    "normal": ("interval", "noisy_moments", "project"),
-    "shared.contract": ("Absent", "Family"),
+    "shared.contract": ("Absent", "Family", "MeanAndVariance"),
     "shared.parameter_space": ("ParameterSpace", "Support"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

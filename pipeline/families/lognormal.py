@@ -145,4 +145,5 @@ FAMILY = Family(
         entry={"column": "x", "lower": "0.0025", "upper": "400"}, prior="NormalInverseGamma(0.3, 4, 12, 6)"
     ),
     outside=normal.outside,
+    mean_and_variance=normal.MEAN_AND_VARIANCE,
 )

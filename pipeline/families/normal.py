@@ -27,7 +27,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import Family, MeanAndVariance
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -294,6 +294,8 @@ def outside(mean: Floats, variance: Floats, parameters: Parameters) -> Outside:
     return normal_outside(mean, variance, float(parameters.lower or 0), float(parameters.upper or 0))
 
 
+MEAN_AND_VARIANCE = MeanAndVariance(interval=interval, project=project, noisy=noisy_moments)
+
 FAMILY = Family(
     name="normal",
     spec=NormalSpec,
@@ -316,4 +318,5 @@ FAMILY = Family(
         entry={"column": "x", "lower": "-6", "upper": "6"}, prior="NormalInverseGamma(0.3, 4, 12, 6)"
     ),
     outside=outside,
+    mean_and_variance=MEAN_AND_VARIANCE,
 )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.distributions.piecewise import PiecewiseTables
 from suffice.pipeline.engines.pooled.importance_sampling import products
 from suffice.pipeline.engines.pooled.multinomial import factors_of
@@ -152,7 +151,7 @@ def pooled(
     try:
         if family.latent is not None:
             return _of_one_parameter(parts, prior, n_prior, clipping)
-        if family.prior is not NormalInverseGamma:
+        if family.mean_and_variance is None:
             posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
         elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None

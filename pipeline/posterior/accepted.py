@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.families import FAMILIES
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def accepted_priors(family: Family) -> str:
             f"{kind}, a Mixture of such, or any density of one number: by its name, as Uniform(low, high), "
             "or in Python one of scipy.stats or a suffice.Density"
         )
-    if family.prior is NormalInverseGamma:
+    if family.mean_and_variance is not None:
         return (
             f"{kind}, a Mixture of such, or one of a mean and a variance: Independent(mean=Normal(0, 10), "
             "sd=HalfNormal(5)), or in Python a suffice.JointDensity"

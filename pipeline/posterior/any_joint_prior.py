@@ -11,7 +11,7 @@ likelihood is a formula.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from suffice.pipeline.engines.mean_variance.plug_in import Exact, exists
 from suffice.pipeline.engines.mean_variance.prior_on_grid import DensityOnGrid
 from suffice.pipeline.engines.mean_variance.product import Product
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.normal import interval, noisy_moments, project
 from suffice.pipeline.posterior.accepted import refused_prior
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.engines.mean_variance.distribution import Exists
     from suffice.pipeline.engines.mean_variance.prior_on_grid import AnyJointPrior
+    from suffice.pipeline.families.shared.contract import MeanAndVariance
     from suffice.pipeline.priors.joint_density import Independent, JointDensity
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -94,9 +94,9 @@ def _on_grid(
 ) -> tuple[tuple[str, str], tuple[float, float], DensityOnGrid]:
     """Names of the parameters, centre and half range, and the prior in these."""
     family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
-    if family.prior is not NormalInverseGamma:
+    if family.mean_and_variance is None:
         raise refused_prior(statistic.plan, prior)
-    unit = interval(constants)
+    unit = family.mean_and_variance.interval(constants)
     default: Any = family.default_prior(constants)
     mean, variance = family.plug_in(statistic, default).parameters
     return (mean, variance), unit, DensityOnGrid.of(prior, *unit)
@@ -143,9 +143,14 @@ def _bounded(exponent: float) -> float:
     return min(max(exponent, -60.0), 60.0)
 
 
+def _of_family(statistic: NoisyStatistic) -> MeanAndVariance:
+    """Return what the statistic's family states, which was checked to be there."""
+    return cast("MeanAndVariance", FAMILIES[statistic.plan.family].mean_and_variance)
+
+
 def _plug_in(statistic: NoisyStatistic, grid_prior: DensityOnGrid) -> Iterator[tuple[Panels, Exists]]:
     """Panels of every cell, whose projected sums are taken for exact."""
-    sums = project(statistic)
+    sums = _of_family(statistic).project(statistic)
     for n, total, squares in zip(sums.n, sums.total, sums.total_of_squares, strict=True):
         product = Exact(grid_prior, float(n), float(total), float(squares))
         found = Panels.of(product, *around(product, product.edges))
@@ -167,9 +172,9 @@ def _noise_aware(
     n_priors: Sequence[NPrior],
 ) -> Iterator[tuple[Panels, Exists]]:
     """Panels of every cell, from grids of latent rows that cover as much of the noise as it takes."""
-    unit = interval(parts[0].plan.parameters)
-    like = conjugate_alike(grid_prior, unit)
-    noisy = [noisy_moments(part, like, n_prior) for part, n_prior in zip(parts, n_priors, strict=True)]
+    family = _of_family(parts[0])
+    like = conjugate_alike(grid_prior, family.interval(parts[0].plan.parameters))
+    noisy = [family.noisy(part, like, n_prior) for part, n_prior in zip(parts, n_priors, strict=True)]
     for cell in range(len(parts[0].values)):
         own = [one.take(np.array([cell])) for one in noisy]
         rows = [LatentRows.of(one, _DEPTHS[0]) for one in own]

@@ -11,7 +11,6 @@ from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.distributions.distribution import Labelled
 from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.accepted import refused_prior, takes_mixtures
@@ -240,7 +239,7 @@ def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixtur
             raise refused_prior(statistic.plan, read)
         return read
     if isinstance(read, Independent | JointDensity):
-        if family.prior is not NormalInverseGamma:
+        if family.mean_and_variance is None:
             raise refused_prior(statistic.plan, read)
         return read
     chosen = default_prior(statistic) if read is None else read

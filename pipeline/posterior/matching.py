@@ -46,10 +46,10 @@ def draw(
         distribution = density_posterior(prior, family, parameters)
         return distribution.sample(size, rng)[distribution.name][:, 0]
     if isinstance(prior, Independent | JointDensity):
-        from suffice.pipeline.families.normal import interval  # noqa: PLC0415 - rarely needed
         from suffice.pipeline.posterior.any_joint_prior import prior_distribution  # noqa: PLC0415
 
-        drawn = prior_distribution(prior, interval(parameters), ("mean", "variance")).sample(size, rng)
+        unit = _interval(family, parameters)
+        drawn = prior_distribution(prior, unit, ("mean", "variance")).sample(size, rng)
         return np.concatenate([drawn["mean"], drawn["variance"]], axis=1)
     return family.truth(prior, parameters, size, rng)
 
@@ -64,12 +64,17 @@ def conjugate_like(
         return conjugate_alike(prior, family, parameters)
     if isinstance(prior, Independent | JointDensity):
         from suffice.pipeline.engines.mean_variance.prior_on_grid import DensityOnGrid  # noqa: PLC0415
-        from suffice.pipeline.families.normal import interval  # noqa: PLC0415 - rarely needed
         from suffice.pipeline.posterior.any_joint_prior import conjugate_alike as alike  # noqa: PLC0415
 
-        unit = interval(parameters)
+        unit = _interval(family, parameters)
         return alike(DensityOnGrid.of(prior, *unit), unit)
     return prior
+
+
+def _interval(family: Family, parameters: Parameters) -> tuple[float, float]:
+    if family.mean_and_variance is None:
+        raise TypeError(family.name)
+    return family.mean_and_variance.interval(parameters)
 
 
 def log_evidence(prior: Prior, distribution: Distribution) -> Floats:

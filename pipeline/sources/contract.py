@@ -94,7 +94,7 @@ class PartSchema:
     """
 
     part: str
-    columns: pa.Schema
+    columns: pa.Schema = field(repr=False)
 
 
 class Source(Protocol):

@@ -280,12 +280,15 @@ class _Run:
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
+        sums: Any = None
+        noisy: Any = None
         try:
             sums = exact_sums(job, splits, cluster, progress=progress)
             sources.check(pin)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
             failure = self._give_back(charge, error)
-        if failure is not None:  # raised out here: no context that could carry data
+        if failure is not None:  # raised out here: no context and no local that could carry data
+            sums = None
             raise failure
         with deferred_interrupts() as interrupted:
             stage = "drawing"
@@ -299,6 +302,7 @@ class _Run:
                 charge = publish(self.ledger, self.store, charge)
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
                 failure = self._spend(charge, stage, error)
+        sums = noisy = None  # whatever is raised from here on shows its locals
         if failure is None and charge.state is not ChargeState.PUBLISHED:
             failure = spent_error(charge)
         if failure is not None:

@@ -132,7 +132,7 @@ def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str)
             store.put_tombstone(charge.name, charge.window, charge.release_id)
         except ObjectExistsError:
             standing = store.read_manifest(charge.name, charge.window, charge.release_id)
-            if standing is None:  # gone between two looks: nothing is certain
+            if standing is None:  # gone between two readings: nothing is certain
                 raise
             if not is_tombstone(standing):
                 return _adopt(ledger, store, charge, standing)

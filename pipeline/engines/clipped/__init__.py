@@ -2,5 +2,5 @@
 
 In: the distribution of one clipped record.
 Out: that of sums of them, by Fourier inversion and, far out, by a saddle point.
-May import: priors and below.
+May import: engines/multinomial, priors and below.
 """

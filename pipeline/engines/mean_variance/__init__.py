@@ -2,5 +2,5 @@
 
 In: `prior` says where a prior has its mass; `likelihood` is that of one data set.
 Out: `distribution`, the posterior on the `panels` that divide the plane; `product` of several data sets.
-May import: engines/normal and below.
+May import: engines of one layer below: normal, one_sum; engines/multinomial and below.
 """

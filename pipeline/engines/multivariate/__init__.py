@@ -2,5 +2,5 @@
 
 In: noisy first and second moments.
 Out: draws with R-hat and effective numbers of draws.
-May import: priors and below.
+May import: engines/multinomial, priors and below.
 """

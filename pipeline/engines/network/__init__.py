@@ -2,5 +2,5 @@
 
 In: noisy tables that share margins; `decomposition` says which are taken together.
 Out: draws with R-hat and effective numbers of draws.
-May import: engines/multinomial and below.
+May import: engines of one layer below: pooled, multivariate; engines/multinomial and below.
 """

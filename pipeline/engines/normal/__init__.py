@@ -3,5 +3,5 @@
 In: `noisy_moments` states the problem.
 Out: `posterior`: `weights` bounds the density on `boxes`, `integrals` integrates over them, `sampling`
     draws from them.
-May import: priors and below.
+May import: engines/multinomial, priors and below.
 """

@@ -3,5 +3,5 @@
 In: `noisy_sum` states the problem; `marginals` has the distribution of a sum under a conjugate prior.
 Out: `posterior`, a mixture of conjugate distributions over `nodes` of a quadrature, `merged` where they are
     many.
-May import: priors and below.
+May import: engines/multinomial, priors and below.
 """

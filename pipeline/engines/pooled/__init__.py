@@ -2,5 +2,5 @@
 
 In: posteriors of each data set, as mixtures of conjugate distributions.
 Out: the posterior given all of them, by labelled importance sampling.
-May import: the other engines and below.
+May import: engines/multinomial, priors and below.
 """

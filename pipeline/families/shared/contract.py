@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.prior import Prior
+    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.block import Block, Parameters
     from suffice.pipeline.statistics.count_table import CountTable
     from suffice.pipeline.statistics.measure import Measure
+    from suffice.pipeline.statistics.normal_sums import NormalSums
     from suffice.pipeline.statistics.sensitivity import (
         Design,
     )
@@ -34,6 +36,25 @@ class Absent:
     """Stands for what a family does not have, and says why."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanAndVariance:
+    """What posteriors under any prior of a mean and a variance take of a family.
+
+    Parameters
+    ----------
+    interval : callable
+        The constants -> centre and half range, in the column's unit.
+    project : callable
+        The noisy statistic -> possible sums that are nearest to it, taken for exact by the plug-in.
+    noisy : callable
+        The noisy statistic, a conjugate prior, the prior of N -> the noisy sums, as their engine takes them.
+    """
+
+    interval: Callable[[Parameters], tuple[float, float]]
+    project: Callable[[NoisyStatistic], NormalSums]
+    noisy: Callable[[NoisyStatistic, Any, NPrior], NoisyMoments]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +129,8 @@ class Family:
     clipped_record : callable or None
         The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
         (n, upper + 1); None where posteriors do not model clipping.
+    mean_and_variance : MeanAndVariance or None
+        Where the parameters are a mean and a variance: what posteriors under any prior of both take.
     needs_unit : bool
         Whether it follows the rows of a column unit, and so needs one.
     n_categories : callable
@@ -155,6 +178,7 @@ class Family:
     disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
+    mean_and_variance: MeanAndVariance | None = None
     needs_unit: bool = False
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())

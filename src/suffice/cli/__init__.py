@@ -2,5 +2,5 @@
 
 In: words, and environment variables.
 Out: text or one JSON document, and an exit status.
-May import: everything; nothing imports it.
+May import: everything but trusted rooms; only `python -m suffice` imports it.
 """

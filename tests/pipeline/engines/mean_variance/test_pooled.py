@@ -83,7 +83,7 @@ def test_observations_at_the_same_data_are_one_likelihood() -> None:
     share = dense([together], [Fixed(6)])
     found = noise_aware_posterior(together, prior=JOINT)
     assert max(missed(found, share)) < 0.01
-    # The control: two looks at one data set are no two data sets.
+    # The control: two observations at one data set are no two data sets.
     assert missed(joint(parts), share)[0] > 0.1
 
 
