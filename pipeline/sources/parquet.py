@@ -96,7 +96,7 @@ class PinnedFiles:
         Columns that the spec reads.
     """
 
-    files: tuple[PinnedFile, ...]
+    files: tuple[PinnedFile, ...] = field(repr=False)
     schemas: tuple[pa.Schema, ...] = field(repr=False)
     row_groups: tuple[_RowGroup, ...] = field(repr=False)
     n_columns: int

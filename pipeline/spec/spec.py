@@ -242,7 +242,9 @@ def _check_source(document: Document, content: dict[str, Any]) -> None:
     for kind in NOT_BUILT:
         if kind in kinds and kind not in SOURCE_SPECS:
             raise SpecError(
-                document.location(("source", kind)), f"{kind} sources are not built yet", "use parquet"
+                document.location(("source", kind)),
+                f"{kind} sources are not built yet",
+                f"use {' or '.join(SOURCE_SPECS)}",
             )
 
 

@@ -1,4 +1,4 @@
-"""Rectangles of the plane in which a density is a polynomial, as far as it matters.
+"""Rectangles of the grid in which a density is a polynomial, as far as it matters.
 
 A position is a mean, in half ranges about the centre, and the logarithm of a variance. A density that is
 known at the Gauss nodes of a rectangle is judged by its last Legendre coefficients along either side, and the

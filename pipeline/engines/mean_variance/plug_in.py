@@ -61,7 +61,7 @@ class Exact:
 
 
 def exists(prior: DensityOnGrid, product: LogDensity) -> Exists:
-    """Which moments exist: those of which the integrals fall towards the ends of the plane.
+    """Which moments exist: those of which the integrals fall towards the ends of the grid.
 
     Likelihoods are bounded, but for a variance of 0: what falls under the prior does under the posterior.
     """
@@ -84,7 +84,7 @@ def exists(prior: DensityOnGrid, product: LogDensity) -> Exists:
 
 
 def _falls(prior: DensityOnGrid, density: LogDensity, side: int, sign: float, degree: float) -> bool:
-    """Whether the integral of a power of a parameter falls towards an end of the plane."""
+    """Whether the integral of a power of a parameter falls towards an end of the grid."""
     if side == 0:
         logs = np.array([_END - 1.0, _END])
         across = np.unique(np.clip(_GRID, prior.lowest, prior.last[1]))

@@ -1,4 +1,4 @@
-r"""A prior on the plane of means in half ranges h about the centre c and of log variances.
+r"""A prior on the grid of means in half ranges h about the centre c and of log variances.
 
 .. math:: \log f(x, \lambda) = \log p(\mu, v) + \lambda, \qquad \mu = c + h x, \quad v = h^2 e^\lambda
 
@@ -53,7 +53,7 @@ _LIMITS = np.array([[-_LARGEST_MEAN, _LARGEST_MEAN], [-_FARTHEST, _FARTHEST]])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DensityOnGrid:
-    """A proper prior on the plane; made by ``DensityOnGrid.of``.
+    """A proper prior on the grid; made by ``DensityOnGrid.of``.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class DensityOnGrid:
     log_density : callable
         Positions (n, p) and (n, q) -> log densities (n, p, q), but for a constant.
     first, last : (float, float)
-        Ends of the support, as far as the plane goes.
+        Ends of the support, as far as the grid goes.
     is_open : ((bool, bool), (bool, bool))
         Whether means, and log variances, have no lower and no upper end.
     edges : (ndarray, ndarray)
@@ -281,7 +281,7 @@ def _require_proper(
     ends: tuple[Floats, NDArray[np.bool_]],
     log_mass: float,
 ) -> None:
-    """Refuse a density that has not all but vanished along an end of the plane, before its support does."""
+    """Refuse a density that has not all but vanished along an end of the grid, before its support does."""
     across = start[1 - side]
     gaps = np.gradient(across)
     for end, is_open in zip(*ends, strict=True):

@@ -87,7 +87,7 @@ class Product:
         return Surface.of(self.log_likelihood, self.prior.log_density, *coarse)
 
     def fine(self) -> tuple[Floats, Floats]:
-        """Rectangles, as the prior divides the plane, in which the product may matter."""
+        """Rectangles, as the prior divides the grid, in which the product may matter."""
         edges = [
             thinned(
                 [
@@ -129,7 +129,7 @@ class Product:
         )
 
     def panels(self, surface: Surface, fine: tuple[Floats, Floats]) -> tuple[Panels, Exists]:
-        """Divide the plane, and tell which moments there are."""
+        """Divide the grid, and tell which moments there are."""
         found = exists(self.prior, Exact(self.prior, float(self._least_rows(surface)), 0.0, 1.0))
         left, right = overlaps(fine, (surface.left, surface.right))
 

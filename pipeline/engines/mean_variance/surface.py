@@ -1,4 +1,4 @@
-"""A log likelihood on the plane as polynomials on rectangles, which any number of nodes can be taken from.
+"""A log likelihood on the grid as polynomials on rectangles, which any number of nodes can be taken from.
 
 Log likelihoods are far smoother than posteriors: a few rectangles are enough, and the many nodes that
 priors of any form need cost next to nothing.

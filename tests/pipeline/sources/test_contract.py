@@ -244,6 +244,7 @@ def test_what_a_pin_shows_follows_from_the_spec_alone(maker: SourceMaker, tmp_pa
     assert few.public == many.public
     assert json.loads(json.dumps(dict(many.public))) == many.public
     assert few.private != many.private
+    assert repr(few.private) == repr(many.private)
     assert repr(few) == repr(many) == str(many) == f"Pin(kind={kind!r}, public={many.public!r})"
     for hidden in (CANARY, SECRET, *maker.environment.values(), str(N_ROWS)):
         assert hidden not in repr(many)
