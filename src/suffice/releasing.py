@@ -17,6 +17,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from suffice.errors import (
     ChargeLostError,
     ClusterError,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.chunk.partition import ChunkJob
+    from suffice.pipeline.mechanism.mechanism import Blocks
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.reduce.cluster import Cluster
     from suffice.pipeline.sources.contract import Pin, Split
@@ -294,7 +297,7 @@ class _Run:
             stage = "drawing"
             try:
                 charge = self.ledger.enter_drawing(charge)
-                noisy = privatize(sums, self.spec, self.plan)
+                noisy = _collected(privatize(sums, self.spec, self.plan))
                 stage = "staging"
                 manifest = self._write(charge, noisy, splits)
                 charge = self.ledger.stage(charge, manifest)
@@ -381,6 +384,15 @@ class _Run:
         """Remove the data files of an abandoned charge, as far as that goes: recovery tries again."""
         with contextlib.suppress(StorageError):
             remove_orphans(self.store, charge)
+
+
+def _collected(blocks: Blocks) -> dict[str, NDArray[Any]]:
+    """Gather what the mechanism yields, by statistic."""
+    noisy: dict[str, list[NDArray[Any]]] = {}
+    with contextlib.closing(blocks):
+        for name, block in blocks:
+            noisy.setdefault(name, []).append(block)
+    return {name: np.concatenate(parts) for name, parts in noisy.items()}
 
 
 def _require_engine() -> None:
