@@ -1,13 +1,13 @@
-"""What guards a charge while its run works: a heartbeat for its lease, and interrupts that wait."""
+"""What guards a run: a heartbeat for its lease, interrupts that wait, and errors that show no frame."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from suffice.errors import ChargeLostError, LedgerError
+from suffice.errors import ChargeLostError, LedgerError, StageFailedError, SufficeError
 from suffice.storage.ledger.ledger import LEASE
 
 if TYPE_CHECKING:
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
+
+Result = TypeVar("Result")
+
+_WITHHELD = (
+    "the run ended in an error of none of its stages, whose text might quote data and is withheld: the same "
+    "command again settles what was charged"
+)
 
 
 @contextlib.contextmanager
@@ -38,6 +45,31 @@ def heartbeat(ledger: Ledger, charge: Charge) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+
+
+def contained(work: Callable[[], Result]) -> Result:
+    """Do work whose frames hold exact data; what it raises is raised from here, as if from nothing.
+
+    An error keeps the frames that it passed, what it was raised from and what it came after, for whoever
+    catches it: a debugger, a crash reporter, a notebook. Here it loses all of them, and an error that is none
+    of ours its text too, for that might quote data.
+
+    Raises
+    ------
+    StageFailedError
+        Where `work` raised an error that is none of ours.
+    """
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 - interrupts pass frames, too
+        failure = error
+        if isinstance(error, Exception) and not isinstance(error, SufficeError):
+            failure = StageFailedError("running", _WITHHELD)
+    failure.__traceback__ = failure.__cause__ = failure.__context__ = None
+    try:
+        raise failure
+    finally:
+        del failure  # its frame would hold it, and it its frame
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from suffice.errors import (
     SufficeError,
     UsageError,
 )
-from suffice.guarding import deferred_interrupts, heartbeat
+from suffice.guarding import contained, deferred_interrupts, heartbeat
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
@@ -232,7 +232,11 @@ class _Run:
         return self._settle(charge)
 
     def fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
-        """Reserve, read, draw once, write, stage and publish."""
+        """Reserve, read, draw once, write, stage and publish; no error shows the frames of this."""
+        return contained(lambda: self._fresh(address, progress))
+
+    def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
+        """Hold what is exact: the pin, its splits, the totals."""
         _require_engine()
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
@@ -279,25 +283,27 @@ class _Run:
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
         from suffice.pipeline import sources  # noqa: PLC0415
+        from suffice.pipeline.chunk.exact_sums import wipe  # noqa: PLC0415
         from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
-        sums: Any = None
+        totals: Any = None
         noisy: Any = None
         try:
-            sums = exact_sums(job, splits, cluster, progress=progress)
+            totals = exact_sums(job, splits, cluster, progress=progress)
             sources.check(pin)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
             failure = self._give_back(charge, error)
-        if failure is not None:  # raised out here: no context and no local that could carry data
-            sums = None
+        if failure is not None:
+            if totals is not None:
+                totals.wipe()
             raise failure
         with deferred_interrupts() as interrupted:
             stage = "drawing"
             try:
                 charge = self.ledger.enter_drawing(charge)
-                noisy = _collected(privatize(sums, self.spec, self.plan))
+                noisy = _collected(privatize(totals, self.spec, self.plan))
                 stage = "staging"
                 manifest = self._write(charge, noisy, splits)
                 charge = self.ledger.stage(charge, manifest)
@@ -305,7 +311,10 @@ class _Run:
                 charge = publish(self.ledger, self.store, charge)
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
                 failure = self._spend(charge, stage, error)
-        sums = noisy = None  # whatever is raised from here on shows its locals
+            finally:
+                totals.wipe()
+                for values in (noisy or {}).values():
+                    wipe(values)
         if failure is None and charge.state is not ChargeState.PUBLISHED:
             failure = spent_error(charge)
         if failure is not None:
