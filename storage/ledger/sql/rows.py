@@ -13,7 +13,7 @@ from sqlalchemy import select
 from suffice.errors import AccountMissingError, NameTakenError
 from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.account import Account, Terms, WindowBalance
-from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary
+from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
 
@@ -194,6 +194,8 @@ def charge_of(row: Row[Any], ledger_id: str) -> Charge:
         drew=row.drew,
         epoch=row.epoch,
         lease_expires=parse_time(row.lease_expires),
+        holder_process=row.holder_process,
+        spool=_spool_of(row),
         plan_json=row.plan_json,
         plan_hash=row.plan_hash,
         store_id=row.store_id,
@@ -203,6 +205,12 @@ def charge_of(row: Row[Any], ledger_id: str) -> Charge:
         manifest=row.manifest,
         created=parse_time(row.created_at),
     )
+
+
+def _spool_of(row: Row[Any]) -> SpoolName | None:
+    if row.spool_id is None:
+        return None
+    return SpoolName(spool_id=row.spool_id, host=row.spool_host or "an unknown host")
 
 
 def read_tables(connection: Connection) -> dict[str, Rows]:

@@ -15,14 +15,23 @@ from sqlalchemy import select
 from suffice.errors import ChargeInProgressError, UsageError
 from suffice.storage.ledger.account import check_guarantee
 from suffice.storage.ledger.chain import EntryKind, check_chain
-from suffice.storage.ledger.charge import LIVE, Charge, ChargeRequest, ChargeState, check_epsilon, check_name
+from suffice.storage.ledger.charge import (
+    LIVE,
+    Charge,
+    ChargeRequest,
+    ChargeState,
+    SpoolName,
+    check_epsilon,
+    check_name,
+)
+from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.replay import compare, replay, sha256
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import TermsAsked, exceeded_error, shift, write_grant
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
-from suffice.storage.ledger.sql.reservation import Holder, claim, move, start, step
+from suffice.storage.ledger.sql.reservation import Holder, claim, let_go, move, start, step
 from suffice.storage.ledger.sql.rows import (
     read_account,
     read_account_row,
@@ -78,7 +87,13 @@ class SqlLedger(Ledger):
         self._patience = patience
         with self._read() as connection:
             self.ledger_id = str(connection.scalar(select(tables.ledger.c.ledger_id)))
-        self._holder = Holder(ledger_id=self.ledger_id, token=secrets.token_hex(16), clock=clock, lease=lease)
+        self._holder = Holder(
+            ledger_id=self.ledger_id,
+            token=secrets.token_hex(16),
+            process=this_process(),
+            clock=clock,
+            lease=lease,
+        )
 
     def now(self) -> datetime:
         return self._clock()
@@ -200,16 +215,20 @@ class SqlLedger(Ledger):
 
         self._change(work)
 
+    def let_go(self, charge: Charge) -> None:
+        self._change(lambda connection: let_go(connection, self._holder, charge))
+
     def take_over(self, charge: Charge) -> Charge:
         return self._change(lambda connection: claim(connection, self._holder, charge))
 
-    def enter_drawing(self, charge: Charge) -> Charge:
+    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
         micro = check_epsilon(charge.epsilon)
+        kept = {"spool_id": spool.spool_id, "spool_host": spool.host} if spool else {}
 
         def work(connection: Connection) -> Charge:
             row = read_account_row(connection, charge.dataset, lock=True)
             before = (ChargeState.RESERVED,)
-            move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True)
+            move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
             shift(connection, row, charge.window, reserved=-micro, spent=micro)
             entry = append_entry(connection, EntryKind.DRAWING, self.now(), step(charge))
             named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
