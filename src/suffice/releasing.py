@@ -26,7 +26,6 @@ from suffice.errors import (
     LedgerError,
     MissingExtraError,
     ReleaseInterruptedError,
-    SpoolError,
     StageFailedError,
     StorageError,
     SufficeError,
@@ -57,8 +56,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.reduce.cluster import Cluster
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.manifest import DataFile
     from suffice.storage.releases.spool import Spool
-    from suffice.storage.releases.spool_entry import SpoolEntry
     from suffice.storage.signatures.signing import Signer
 
     Progress = Callable[[int, int], None]
@@ -334,7 +333,6 @@ class _Run:
 
         failure: SufficeError | None = None
         sums: Any = None
-        blocks: Any = None
         entry: Any = None
         stage = "preflight"
         try:
@@ -353,13 +351,18 @@ class _Run:
             stage = "drawing"
             try:
                 charge = self.ledger.enter_drawing(charge, spool=spool.name)
-                blocks = privatize(sums, self.spec, self.plan)
-                charge = self._stage(charge, entry, blocks, splits)
+                with contextlib.closing(privatize(sums, self.spec, self.plan)) as blocks:
+                    files = spool_files(entry, self.plan, blocks)
+                sums = None
+                stage = "staging"
+                manifest = self._manifest(charge, files, splits)
+                entry.finish(charge, manifest)
+                charge = self.ledger.stage(charge, manifest)
                 stage = "publishing"
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
                 failure = self._spend(charge, spool, stage, error)
-        sums = blocks = None  # whatever is raised from here on shows its locals
+        sums = None  # whatever is raised from here on shows its locals
         if failure is None and charge.state is not ChargeState.PUBLISHED:
             failure = spent_error(charge)
         if interrupts:
@@ -378,25 +381,23 @@ class _Run:
         self.ledger.renew(charge)
         self.store.probe()
 
-    def _stage(self, charge: Charge, entry: SpoolEntry, blocks: Any, splits: Sequence[Split]) -> Charge:
-        """Write what is drawn to the spool, while it is drawn; stage the charge once it is durable."""
+    def _manifest(self, charge: Charge, files: Sequence[DataFile], splits: Sequence[Split]) -> bytes:
+        """Return the manifest of the files that were drawn."""
         if charge.drawing_sequence is None or charge.drawing_hash is None:
             message = "the ledger gave a drawing charge without its entry"
             raise LedgerError(message)
-        manifest = compose_manifest(
+        return compose_manifest(
             self.plan,
             window=charge.window,
             release_id=charge.release_id,
             public_n=sum(split.n_rows for split in splits) if self.plan.n_is_public else None,
-            files=spool_files(entry, self.plan, blocks),
+            files=files,
             ledger_id=charge.ledger_id,
             drawing_sequence=charge.drawing_sequence,
             drawing_hash=charge.drawing_hash,
             created=self.ledger.now(),
             signer=self.signer,
         )
-        entry.finish(charge, manifest)
-        return self.ledger.stage(charge, manifest)
 
     def _patience(self, interrupts: Interrupts) -> Patience:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)

@@ -73,7 +73,7 @@ def spool_files(entry: SpoolEntry, plan: Plan, blocks: Blocks) -> list[DataFile]
     plan : Plan
     blocks : iterable of (str, ndarray)
         The name of a statistic and its next cells, shape (some cells, n_components), in lattice units; in
-        the plan's order of statistics.
+        the plan's order of statistics. Each array is overwritten once its values are taken.
 
     Returns
     -------
@@ -101,6 +101,7 @@ def spool_files(entry: SpoolEntry, plan: Plan, blocks: Blocks) -> list[DataFile]
                 writer = stack.enter_context(_writing(entry, plan, statistic, files))
                 current = name
             writer.write(block)
+            block.fill(0)
         stack.close()
     if next(statistics, None) is not None:
         message = "the blocks end before the plan does"
