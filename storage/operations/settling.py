@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from suffice.errors import LedgerCorruptError, LedgerError, ObjectExistsError, UsageError
+from suffice.errors import LedgerCorruptError, LedgerError, ObjectExistsError, UsageError, WrongStoreError
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
@@ -163,6 +163,9 @@ def abandon_lost(ledger: Ledger, store: ReleaseStore, charge: Charge, *, spool: 
     UsageError
         Where it has not drawn or has ended, or its files are here, so that nothing is lost.
     """
+    if store.store_id != charge.store_id:
+        message = f"{charge.label} was charged with the store {charge.store_uri}; {store.uri} is another"
+        raise WrongStoreError(message)
     if charge.state not in {ChargeState.DRAWING, ChargeState.STAGED}:
         message = (
             f"{charge.label} is {charge.state}: only a charge that is drawing or staged can lose its files"
