@@ -130,11 +130,14 @@ class Charge:
         That run's process; see :mod:`suffice.storage.ledger.holder`.
     spool : SpoolName or None
         Where its drawn files are, from ``drawing`` on.
-    plan_json, plan_hash, store_id, store_uri : str
+    plan_hash, store_id, store_uri : str
+        :meth:`suffice.storage.ledger.ledger.Ledger.plan` gives the plan itself.
     drawing_sequence : int or None
         With `drawing_hash`: the ledger's entry for ``drawing``, which the manifest names.
+    manifest_sha256 : str or None
+        The hash of the bytes to publish, from ``staged`` on.
     manifest : bytes or None
-        The exact bytes to publish, from ``staged`` on.
+        These bytes, while it is ``staged``.
     created : datetime, UTC
         To the minute.
     """
@@ -153,12 +156,12 @@ class Charge:
     lease_expires: datetime
     holder_process: str
     spool: SpoolName | None
-    plan_json: str
     plan_hash: str
     store_id: str
     store_uri: str
     drawing_sequence: int | None
     drawing_hash: str | None
+    manifest_sha256: str | None
     manifest: bytes | None
     created: datetime
 

@@ -41,7 +41,7 @@ PublishTimeoutOption = Annotated[
     typer.Option(
         "--publish-timeout",
         metavar="SECONDS",
-        help="How long to go on with a store that fails after the draw.",
+        help="How long to retry a store that fails after the draw.",
     ),
 ]
 OutOption = Annotated[

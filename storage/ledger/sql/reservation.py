@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sqlalchemy import insert, update
+from sqlalchemy import delete, insert, update
 
 from suffice.errors import ChargeLostError
 from suffice.storage.ledger.chain import EntryKind, coarse, format_time
@@ -81,6 +81,7 @@ def start(
         "store_id": request.store_id,
         "store_uri": request.store_uri,
     }
+    insert_unless_there(connection, tables.plans, sha256=request.plan_hash, content=request.plan_json)
     entry = append_entry(connection, EntryKind.RESERVED, now, payload)
     connection.execute(
         insert(tables.charges).values(
@@ -91,7 +92,6 @@ def start(
             holder=holder.token,
             holder_process=holder.process,
             lease_expires=holder.lease_from_now(),
-            plan_json=request.plan_json,
             reserved_sequence=entry.sequence,
             created_at=format_time(coarse(now)),
         )
@@ -165,6 +165,17 @@ def let_go(connection: Connection, holder: Holder, charge: Charge) -> None:
         )
         .values(lease_expires=format_time(holder.clock()))
     )
+
+
+def keep_manifest(connection: Connection, charge: Charge, manifest: bytes) -> None:
+    """Keep the bytes to publish, of a charge that is staged in the same transaction."""
+    connection.execute(insert(tables.staged_manifests).values(charge_id=charge.charge_id, content=manifest))
+
+
+def forget_manifest(connection: Connection, charge: Charge) -> None:
+    """Let the bytes go of a charge that ends in the same transaction."""
+    staged = tables.staged_manifests
+    connection.execute(delete(staged).where(staged.c.charge_id == charge.charge_id))
 
 
 def step(charge: Charge) -> dict[str, object]:
