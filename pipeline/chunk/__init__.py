@@ -7,7 +7,7 @@ May import: sources and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "accumulators": ("TransitionAccumulator", "accumulator"),
-    "exact_sums": ("Sums", "Table", "combine", "to_python", "zeros"),
+    "exact_sums": ("Sums", "Table", "combine", "to_python", "wipe", "zeros"),
     "jit": ("compiled", "read_only", "writable"),
     "kernels": ("NOTHING",),
     "partition": ("BLOCK_ROWS", "ChunkJob", "chunk", "chunk_job"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,17 @@ class Table:
 
 Sums = dict[str, Table]
 """The exact sums of every statistic, by its name."""
+
+
+def wipe(array: NDArray[Any]) -> None:
+    """Overwrite an array, and what it is a view of, with zeros.
+
+    Python integers lose their references alone; memory that may not be written stays as it is.
+    """
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    if array.flags.writeable:
+        array.fill(0)
 
 
 def cell_count(domains: Iterable[Domain]) -> int:

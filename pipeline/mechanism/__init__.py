@@ -6,6 +6,6 @@ May import: reduce and below. The only room that knows OpenDP.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "mechanism": ("privatize",),
+    "mechanism": ("Blocks", "privatize"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

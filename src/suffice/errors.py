@@ -21,6 +21,8 @@
     │   │   ├── ChargeLostError           5   this run no longer holds its charge
     │   │   ├── CommitUnknownError        5   the commit may have landed: counted as spent
     │   │   └── LedgerCorruptError        5   the chain of entries does not verify
+    │   ├── SpoolError                    5   drawn files cannot be kept until they are published
+    │   │   └── SpoolElsewhereError       5   they are in the spool of another host
     │   └── StoreError                    5
     │       ├── WrongStoreError           5   the store belongs to another ledger
     │       ├── ObjectExistsError         5   a create-only write found its key taken
@@ -147,7 +149,17 @@ class LedgerMissingError(LedgerError):
 
 
 class ChargeInProgressError(LedgerError):
-    """Another live run holds this charge."""
+    """Another live run holds this charge.
+
+    Attributes
+    ----------
+    seconds : float
+        Until its lease passes, if it is not renewed.
+    """
+
+    def __init__(self, message: str, *, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        super().__init__(message)
 
 
 class ChargeSpentError(LedgerError):
@@ -166,8 +178,29 @@ class LedgerCorruptError(LedgerError):
     """The ledger's chain of entries, or its accounts, do not verify."""
 
 
+class SpoolError(StorageError):
+    """The spool, which keeps drawn files until they are published, cannot be used."""
+
+
+class SpoolElsewhereError(SpoolError):
+    """The drawn files of a charge are in another spool than this run's; the message names its host."""
+
+
 class StoreError(StorageError):
-    """The store cannot be used as asked."""
+    """The store cannot be used as asked.
+
+    Attributes
+    ----------
+    reason : str
+        Why, in a few fixed words, as ``no space left (ENOSPC)``; empty where the message says it all.
+    may_pass : bool
+        Whether the same request may succeed later.
+    """
+
+    def __init__(self, message: str, *, reason: str = "", may_pass: bool = False) -> None:
+        self.reason = reason
+        self.may_pass = may_pass
+        super().__init__(message)
 
 
 class WrongStoreError(StoreError):
@@ -198,7 +231,7 @@ class StageFailedError(SufficeError, RuntimeError):
     Attributes
     ----------
     stage : str
-        ``reading``, ``drawing``, ``staging`` or ``publishing``.
+        ``preflight``, ``reading``, ``drawing``, ``staging`` or ``publishing``.
     """
 
     def __init__(self, stage: str, message: str) -> None:

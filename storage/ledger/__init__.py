@@ -8,7 +8,8 @@ May import: signatures and below; `sql` has the databases.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "account": ("Account", "counts_by_window"),
     "chain": ("Entry",),
-    "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "label"),
+    "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "SpoolName", "label"),
+    "holder": ("is_held",),
     "export": ("Export", "export_lines", "read_export"),
     "ledger": ("LEASE", "Ledger"),
     "opening": ("create_ledger", "open_ledger"),

@@ -165,7 +165,7 @@ def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
 
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
-    from suffice.pipeline.mechanism import mechanism
+    from suffice.pipeline.mechanism import mechanism, noise
     from suffice.storage.ledger.sql import entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from suffice.storage.objects import local_files
@@ -185,7 +185,7 @@ def install(where: Where, number: int) -> None:
         "ledger": (SqlLedger, which, always),
         # After the rows are changed, before the transaction is committed.
         "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
-        "draw": (mechanism, "discrete_laplace", always),
+        "draw": (noise.Sampler, "draw_into", always),
         "mechanism": (mechanism, "privatize", always),
         "file": (ReleaseStore, "write_data", lambda *args, **_: args[4] == which),
         # The file is complete and synced under a hidden name.

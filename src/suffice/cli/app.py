@@ -16,10 +16,12 @@ from suffice.cli import analysis, calibration, keys, ledger, output, pool, poste
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
+    PUBLISH_TIMEOUT,
     JsonOption,
     LedgerOption,
     OutOption,
     PublicKeyOption,
+    PublishTimeoutOption,
     ReleaseArgument,
     SpecArgument,
     StoreOption,
@@ -126,6 +128,10 @@ def release(
     new_attempt: Annotated[
         bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
     ] = False,
+    publish_timeout: PublishTimeoutOption = PUBLISH_TIMEOUT,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait while another run holds the charge, then go on.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Charge the ledger, compute exact statistics, add noise once, publish."""
@@ -139,7 +145,10 @@ def release(
         cluster=cluster,
         window=window,
         new_attempt=new_attempt,
+        publish_timeout=publish_timeout,
+        wait=wait,
         progress=output.Progress(),
+        notice=output.notice,
     )
     document = {
         **_release_document(outcome.release),

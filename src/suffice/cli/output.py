@@ -219,6 +219,12 @@ _WIDTH = 60
 """Width of a line of progress, so that a shorter line covers the one before."""
 
 
+def notice(text: str) -> None:
+    """Say on standard error what a command waits for, on a terminal only."""
+    if sys.stderr.isatty():
+        print(f"\n{text}", file=sys.stderr, flush=True)
+
+
 class Progress:
     """Progress on standard error, on a terminal only."""
 

@@ -7,6 +7,7 @@ import inspect
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from suffice.pipeline.mechanism import mechanism, noise
@@ -32,13 +33,15 @@ SIMULATORS = {"pipeline/statistics/simulated_sums.py"}
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 2.0**58])
 def test_scales_out_of_range_draw_nothing(scale: float) -> None:
     with pytest.raises(ValueError, match="out of range"):
-        noise.discrete_laplace(1, scale=scale, l1_sensitivity=1, epsilon=Fraction(1))
+        noise.discrete_laplace(scale=scale, l1_sensitivity=1, epsilon=Fraction(1))
 
 
 def test_a_scale_that_costs_more_than_epsilon_draws_nothing() -> None:
     with pytest.raises(ValueError, match="privacy map"):
-        noise.discrete_laplace(1, scale=1.0, l1_sensitivity=1, epsilon=Fraction(999_999, 1_000_000))
-    assert len(noise.discrete_laplace(3, scale=1.0, l1_sensitivity=1, epsilon=Fraction(1))) == 3
+        noise.discrete_laplace(scale=1.0, l1_sensitivity=1, epsilon=Fraction(999_999, 1_000_000))
+    out = np.zeros(1000, np.int64)
+    noise.discrete_laplace(scale=1.0, l1_sensitivity=1, epsilon=Fraction(1)).draw_into(out)
+    assert out.any()
 
 
 def test_no_seed_reaches_the_noise() -> None:
