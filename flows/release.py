@@ -36,7 +36,7 @@ def release_statistics(
     window: str = "all",
     store: PublicUrl = None,
     ledger: PublicUrl = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
 ) -> str:
     """Publish one release, or find it published; return its URI.
 
@@ -47,9 +47,10 @@ def release_statistics(
     window : str
         The label of the period released, or ``all``.
     store, ledger : str, optional
-        Without a password; left out, ``SUFFICE_STORE`` and ``SUFFICE_LEDGER`` are read where the flow runs.
-    cluster : str
-        ``threads``, ``local``, or a Dask scheduler's address.
+        Without a password; left out, ``SUFFICE_STORE``, ``SUFFICE_LEDGER`` and the deployment profile are
+        read where the flow runs. One outside of that profile is refused.
+    cluster : str, optional
+        ``threads``, ``local``, or a Dask scheduler's address; left out and refused as above.
 
     Returns
     -------
@@ -72,13 +73,17 @@ def release_statistics(
 
 
 @task(name="release-once", persist_result=False, cache_policy=NO_CACHE, log_prints=False, retries=0)
-def release_once(spec: str, window: str, store: str | None, ledger: str | None, cluster: str) -> str:
+def release_once(spec: str, window: str, store: str | None, ledger: str | None, cluster: str | None) -> str:
     """Run the whole release in this process, and let out nothing but its URI or a safe text."""
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415 - a worker that only loads the flow stays light
+    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.releasing import run_release  # noqa: PLC0415
 
     try:
-        return run_release(load_spec(spec), store=store, ledger=ledger, cluster=cluster, window=window).uri
+        chosen = settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)
+        return run_release(
+            load_spec(spec), store=chosen.store, ledger=chosen.ledger, cluster=chosen.cluster, window=window
+        ).uri
     except SufficeError as error:
         failure = f"{type(error).__name__}: {error}"
     except Exception as error:  # noqa: BLE001 - anything else could carry data: its class name only

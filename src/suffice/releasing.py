@@ -26,12 +26,12 @@ from suffice.errors import (
     StageFailedError,
     StorageError,
     SufficeError,
-    UsageError,
 )
 from suffice.guarding import deferred_interrupts, heartbeat
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
+from suffice.profile.settings import settings
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 
 PUBLISHED = "published"
 ALREADY_PUBLISHED = "already_published"
-DEFAULT_STORE = "releases"
-DEFAULT_LEDGER = "sqlite:///ledger.db"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +84,7 @@ def run_release(
     spec: Spec,
     store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
     window: str = ALL,
     *,
     new_attempt: bool = False,
@@ -101,11 +99,14 @@ def run_release(
     spec : Spec
         From :func:`suffice.load_spec`.
     store : str, optional
-        URI of the release store; ``SUFFICE_STORE`` or ``releases`` otherwise.
+        URI of the release store; otherwise ``SUFFICE_STORE``, what the deployment profile pins, or
+        ``releases``.
     ledger : str, optional
-        URL of the privacy ledger; ``SUFFICE_LEDGER`` or ``sqlite:///ledger.db`` otherwise.
-    cluster : str
-        ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary.
+        URL of the privacy ledger; otherwise ``SUFFICE_LEDGER``, what the profile pins, or
+        ``sqlite:///ledger.db``.
+    cluster : str, optional
+        ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary; otherwise
+        ``SUFFICE_CLUSTER``, what the profile pins, or ``threads``.
     window : str
         The label of the period released, for a spec with windows; else ``all``.
     new_attempt : bool
@@ -121,6 +122,9 @@ def run_release(
     ------
     SpecError, SpecChangedError, NameTakenError
         Nothing was charged.
+    PinnedError, ProfileError
+        A parameter lies outside of the deployment profile, or the profile cannot be used; nothing was
+        opened.
     AccountError
         The account refuses; nothing was read, nothing was charged.
     SchemaError
@@ -147,30 +151,24 @@ def carry_out(
     *,
     store: str | None = None,
     ledger: str | None = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
     window: str = ALL,
     new_attempt: bool = False,
     progress: Progress | None = None,
 ) -> Outcome:
     """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
     require_spec(spec)
-    if ledger is not None and not isinstance(ledger, str):
-        message = "the ledger is named by a URL, as sqlite:///ledger.db"
-        raise UsageError(message)
+    chosen = settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec.directory)
     window = check_window(spec, window)
     plan = compile_plan(spec)
     signer = signer_from_environment()
-    with open_ledger(ledger or os.environ.get("SUFFICE_LEDGER") or DEFAULT_LEDGER) as opened:
+    with open_ledger(chosen.ledger) as opened:
         run = _Run(
             spec=spec,
             plan=plan,
             window=window,
             ledger=opened,
-            store=open_store(
-                store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE,
-                ledger_id=opened.ledger_id,
-                create=True,
-            ),
+            store=open_store(chosen.store, ledger_id=opened.ledger_id, create=True),
             new_attempt=new_attempt,
             signer=signer,
         )
@@ -178,7 +176,7 @@ def carry_out(
         charge, status = run.earlier()
         if charge is None:
             opened.check(run.request)
-            charge, status = run.fresh(cluster, progress)
+            charge, status = run.fresh(chosen.cluster, progress)
         remaining = opened.account(spec.dataset).remaining_in(window)
         return Outcome(
             release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),

@@ -11,5 +11,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "manifest_model": ("Manifest",),
     "release_parquet": ("encode_statistic",),
     "release_store": ("ReleaseStore", "locate", "open_release", "open_store"),
+    "store_identity": ("KEY",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

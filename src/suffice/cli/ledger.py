@@ -25,17 +25,28 @@ def grant(
     epsilon: Annotated[str, typer.Option("--epsilon", help="The account's new total, decimal text.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
     neighboring: Annotated[
-        str | None, typer.Option("--neighboring", metavar="RELATION", help="Fixed by the first grant.")
+        str | None,
+        typer.Option(
+            "--neighboring", metavar="RELATION", help="Fixed by the first grant; default: add_or_remove_one."
+        ),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant.")
+        str | None,
+        typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant; default: row."),
     ] = None,
     source: Annotated[
-        list[str] | None, typer.Option("--source", metavar="PREFIX", help="Allowed sources; may repeat.")
+        list[str] | None,
+        typer.Option(
+            "--source", metavar="PREFIX", help="Allowed sources; may repeat; default: any, or as before."
+        ),
     ] = None,
     per_window: Annotated[
         str | None,
-        typer.Option("--per-window", metavar="COLUMN:EVERY", help="The grant holds for each window."),
+        typer.Option(
+            "--per-window",
+            metavar="COLUMN:EVERY",
+            help="The grant holds for each window; default: for all time.",
+        ),
     ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
