@@ -41,6 +41,11 @@ _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 
 
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """How long to go on with publishing where the store fails in a way that may pass.
@@ -58,7 +63,7 @@ class Patience:
     """
 
     seconds: float = 0.0
-    sleep: Callable[[float], bool] = lambda seconds: time.sleep(seconds) is None
+    sleep: Callable[[float], bool] = _sleep
     clock: Callable[[], float] = time.monotonic
     notice: Callable[[str], None] = lambda _: None
 
