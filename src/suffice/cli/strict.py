@@ -86,4 +86,4 @@ def _ask_profile(ctx: Any) -> None:
         given = str(ctx.params[name]) if is_given else None
         ctx.params[name] = setting(name, given, profile=profile, option=f"--{name}").value
     if "public_keys" in ctx.params:
-        ctx.params["public_keys"] = public_keys(ctx.params["public_keys"], profile=profile)
+        ctx.params["public_keys"] = public_keys(ctx.params["public_keys"] or None, profile=profile)

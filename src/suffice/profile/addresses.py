@@ -14,7 +14,7 @@ _SQLITE = "sqlite:///"
 _POSTGRES = re.compile(r"postgresql(?:\+psycopg)?://", re.ASCII)
 _POSTGRES_PORT = 5432
 _SECRETS = frozenset({"password", "sslpassword", "passfile"})
-_USER_INFO = re.compile(r"(://)[^/?#@]*:[^/?#]*@")
+_USER_INFO = re.compile(r"(://)[^\s?#]*:[^\s?#]*@")
 _SECRET_QUERY = re.compile(
     r"([?&;]\s*(?:\w*password|passfile|pwd|secret|token|key|sig)\s*=)[^&;#]*", re.IGNORECASE
 )

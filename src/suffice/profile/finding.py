@@ -85,13 +85,15 @@ def _read(path: Path, *, trusted: bool) -> bytes | None:
         return None
     except (OSError, ValueError):
         raise ProfileError(str(path), "the profile cannot be read", "let its readers read it") from None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
+    try:
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ProfileError(str(path), "this is no file", "a profile is a file of TOML")
         if trusted and os.name == "posix":
             _check_trusted(path, status)
-        content = file.read(_LARGEST_BYTES + 1)
+        content = os.read(descriptor, _LARGEST_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > _LARGEST_BYTES:
         raise ProfileError(str(path), "the profile is larger than 1 MiB", "it holds a few lines")
     return content
