@@ -1,13 +1,20 @@
-"""What guards a run: a heartbeat for its lease, interrupts that wait, and errors that show no frame."""
+"""What guards a run: a lease renewed and let go, interrupts that wait, errors that show no frame."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING, TypeVar
 
-from suffice.errors import ChargeLostError, LedgerError, StageFailedError, SufficeError
+from suffice.errors import (
+    ChargeInProgressError,
+    ChargeLostError,
+    LedgerError,
+    StageFailedError,
+    SufficeError,
+)
 from suffice.storage.ledger.ledger import LEASE
 
 if TYPE_CHECKING:
@@ -23,10 +30,18 @@ _WITHHELD = (
     "command again settles what was charged"
 )
 
+_LOOK = 2.0
+"""Seconds after which a run that waits for another looks again: that one may end before its lease does."""
+
+_MOMENT = 0.2
+
 
 @contextlib.contextmanager
-def heartbeat(ledger: Ledger, charge: Charge) -> Iterator[None]:
-    """Renew the charge's lease until the block ends; a lost lease shows when the charge is next moved."""
+def held(ledger: Ledger, charge: Charge) -> Iterator[None]:
+    """Renew the charge's lease until the block ends, and let it go then, however the block ends.
+
+    A lost lease shows when the charge is next moved.
+    """
     stop = threading.Event()
 
     def beat() -> None:
@@ -45,6 +60,48 @@ def heartbeat(ledger: Ledger, charge: Charge) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+        with contextlib.suppress(LedgerError):
+            ledger.let_go(charge)
+
+
+def wait_for(work: Callable[[], Result], *, wait: bool, notice: Callable[[str], None]) -> Result:
+    """Do some work; where another run holds the charge, say so and try again until it does not.
+
+    Raises
+    ------
+    ChargeInProgressError
+        Where another run holds it and `wait` is false.
+    """
+    while True:
+        try:
+            return work()
+        except ChargeInProgressError as error:
+            if not wait:
+                raise
+            seconds, text = error.seconds, str(error)
+        notice(f"waiting: {text}")
+        time.sleep(min(seconds + _MOMENT, _LOOK))
+
+
+class Interrupts:
+    """The signals that came while they were held back; true once there is one."""
+
+    def __init__(self) -> None:
+        self._received: list[int] = []
+
+    def note(self, number: int) -> None:
+        """Keep a signal."""
+        self._received.append(number)
+
+    def __bool__(self) -> bool:
+        return bool(self._received)
+
+    def sleep(self, seconds: float) -> bool:
+        """Wait, but no longer than until a signal came; return whether to go on."""
+        end = time.monotonic() + seconds
+        while not self and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _MOMENT))
+        return not self
 
 
 def contained(work: Callable[[], Result]) -> Result:
@@ -73,21 +130,21 @@ def contained(work: Callable[[], Result]) -> Result:
 
 
 @contextlib.contextmanager
-def deferred_interrupts() -> Iterator[Callable[[], bool]]:
-    """Hold SIGINT and SIGTERM back until the block ends; the value tells whether one came.
+def deferred_interrupts() -> Iterator[Interrupts]:
+    """Hold SIGINT and SIGTERM back until the block ends; the value keeps those that came.
 
     Outside the main thread, where Python delivers no signals, there is nothing to hold back.
     """
-    received: list[int] = []
+    interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+        yield interrupts
         return
     signals = (signal.SIGINT, signal.SIGTERM)
     earlier = {
-        number: signal.signal(number, lambda number, _frame: received.append(number)) for number in signals
+        number: signal.signal(number, lambda number, _frame: interrupts.note(number)) for number in signals
     }
     try:
-        yield lambda: bool(received)
+        yield interrupts
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)

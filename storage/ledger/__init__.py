@@ -8,8 +8,9 @@ May import: signatures and below; `sql` has the databases.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "account": ("Account", "counts_by_window"),
     "chain": ("Entry",),
-    "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "label"),
+    "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "SpoolName", "label"),
     "export": ("Export", "export_lines", "read_export"),
+    "holder": ("is_held",),
     "ledger": ("LEASE", "Ledger"),
     "opening": ("create_ledger", "open_ledger"),
     "replay": ("Row", "replay", "sha256"),

@@ -93,6 +93,22 @@ class ChargeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolName:
+    """Which spool keeps a charge's drawn files until they are published.
+
+    Attributes
+    ----------
+    spool_id : str
+        32 hex digits, in the spool itself.
+    host : str
+        The name of the machine that drew; for messages.
+    """
+
+    spool_id: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """One debit of an account, as the ledger held it at one moment.
 
@@ -110,11 +126,18 @@ class Charge:
         Counts from 1; every take-over adds one, and transitions with an older one are refused.
     lease_expires : datetime, UTC
         Until then the run that holds the charge counts as alive.
-    plan_json, plan_hash, store_id, store_uri : str
+    holder_process : str
+        That run's process; see :mod:`suffice.storage.ledger.holder`.
+    spool : SpoolName or None
+        Where its drawn files are, from ``drawing`` on.
+    plan_hash, store_id, store_uri : str
+        :meth:`suffice.storage.ledger.ledger.Ledger.plan` gives the plan itself.
     drawing_sequence : int or None
         With `drawing_hash`: the ledger's entry for ``drawing``, which the manifest names.
+    manifest_sha256 : str or None
+        The hash of the bytes to publish, from ``staged`` on.
     manifest : bytes or None
-        The exact bytes to publish, from ``staged`` on.
+        These bytes, while it is ``staged``.
     created : datetime, UTC
         To the minute.
     """
@@ -131,12 +154,14 @@ class Charge:
     drew: bool
     epoch: int
     lease_expires: datetime
-    plan_json: str
+    holder_process: str
+    spool: SpoolName | None
     plan_hash: str
     store_id: str
     store_uri: str
     drawing_sequence: int | None
     drawing_hash: str | None
+    manifest_sha256: str | None
     manifest: bytes | None
     created: datetime
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.account import Account
     from suffice.storage.ledger.chain import Entry
-    from suffice.storage.ledger.charge import Charge, ChargeRequest
+    from suffice.storage.ledger.charge import Charge, ChargeRequest, SpoolName
 
 LEASE = timedelta(minutes=2)
 """How long a run may go without :meth:`Ledger.renew` before another may take its charge over."""
@@ -147,8 +147,15 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def let_go(self, charge: Charge) -> None:
+        """End the lease of a charge, for the run that held it has ended; leaves no entry.
+
+        A charge that this run does not hold, or that has ended, is left as it is.
+        """
+
+    @abstractmethod
     def take_over(self, charge: Charge) -> Charge:
-        """Claim a charge whose lease has passed, or a staged one, with the next epoch.
+        """Claim a charge whose lease has passed, whose holder is dead, or that is staged; the epoch moves on.
 
         From then on whoever held it gets `ChargeLostError`. Act on the returned charge: it may have
         moved on since `charge` was read.
@@ -162,11 +169,18 @@ class Ledger(ABC):
         """
 
     @abstractmethod
-    def enter_drawing(self, charge: Charge) -> Charge:
+    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
         """Move from ``reserved`` to ``drawing``: from here on its epsilon is spent, come what may.
 
         Durable when it returns. The charge returned names this entry (`drawing_sequence`,
         `drawing_hash`).
+
+        Parameters
+        ----------
+        charge : Charge
+        spool : SpoolName, optional
+            Where the drawn files are kept until they are published. Without one, they are to be in the
+            store before the charge is staged.
 
         Raises
         ------
@@ -176,6 +190,8 @@ class Ledger(ABC):
     @abstractmethod
     def stage(self, charge: Charge, manifest: bytes) -> Charge:
         """Move from ``drawing`` to ``staged``, keeping the exact bytes that will be published.
+
+        Their hash stays for good; the bytes themselves go when the charge is published or abandoned.
 
         Raises
         ------
@@ -207,6 +223,16 @@ class Ledger(ABC):
         Raises
         ------
         ChargeLostError
+        """
+
+    @abstractmethod
+    def plan(self, plan_hash: str) -> str:
+        """Return the canonical plan with a hash; charges and manifests name plans so.
+
+        Raises
+        ------
+        LedgerCorruptError
+            Where the ledger has no such plan.
         """
 
     @abstractmethod

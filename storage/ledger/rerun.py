@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from suffice.errors import ChargeInProgressError, ChargeSpentError, SpecChangedError, WrongStoreError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.holder import is_held
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from suffice.storage.ledger.charge import Charge, ChargeRequest
@@ -37,7 +40,12 @@ class Decision(Enum):
 
 
 def decide_rerun(
-    charge: Charge | None, request: ChargeRequest, *, now: datetime, new_attempt: bool
+    charge: Charge | None,
+    request: ChargeRequest,
+    *,
+    now: datetime,
+    new_attempt: bool,
+    plan_of: Callable[[str], str],
 ) -> Decision:
     """Decide what a run may do about its key.
 
@@ -51,6 +59,8 @@ def decide_rerun(
         :meth:`Ledger.now` of the same ledger.
     new_attempt : bool
         Whether the operator asked to draw again, and to be charged again.
+    plan_of : callable
+        Gives the plan with a hash, as :meth:`Ledger.plan`; asked only where a message names what differs.
 
     Returns
     -------
@@ -69,7 +79,7 @@ def decide_rerun(
     """
     if charge is None:
         return Decision.START
-    _check_same_plan(charge, request)
+    _check_same_plan(charge, request, plan_of)
     if charge.store_id != request.store_id:
         message = (
             f"{charge.label} was first charged with the store {charge.store_uri}: "
@@ -84,8 +94,8 @@ def decide_rerun(
         if charge.drew and not new_attempt:
             raise spent_error(charge)
         return Decision.START
-    if charge.lease_expires > now:
-        raise in_progress_error(charge)
+    if is_held(charge, now):
+        raise in_progress_error(charge, now)
     if charge.state is ChargeState.RESERVED:
         return Decision.TAKE_OVER
     return Decision.ABANDON_AND_START if new_attempt else Decision.ABANDON_AND_REFUSE
@@ -94,23 +104,25 @@ def decide_rerun(
 def spent_error(charge: Charge) -> ChargeSpentError:
     """Return the error for a charge that was abandoned after noise may have existed."""
     return ChargeSpentError(
-        f"epsilon {format_epsilon(charge.epsilon)} was spent on attempt {charge.attempt} of {charge.label}, "
-        "which stopped after noise may have been drawn; --new-attempt draws again and is charged again"
+        f"epsilon {format_epsilon(charge.epsilon)} is spent on attempt {charge.attempt} of {charge.label}, "
+        "which stopped while noise was drawn; --new-attempt draws again and is charged again"
     )
 
 
-def in_progress_error(charge: Charge) -> ChargeInProgressError:
-    """Return the error for a charge that another live run holds."""
+def in_progress_error(charge: Charge, now: datetime) -> ChargeInProgressError:
+    """Return the error for a charge that another run holds."""
+    seconds = max(0.0, (charge.lease_expires - now).total_seconds())
     return ChargeInProgressError(
-        f"{charge.label} is in progress since {charge.created:%Y-%m-%d %H:%M} UTC; if that run has died, "
-        f"run again after {charge.lease_expires:%H:%M:%S} UTC"
+        f"{charge.label} is in progress since {charge.created:%Y-%m-%d %H:%M} UTC; if that run has died, its "
+        f"lease passes in {math.ceil(seconds)} s: run again then, or let `suffice release --wait` wait",
+        seconds=seconds,
     )
 
 
-def _check_same_plan(charge: Charge, request: ChargeRequest) -> None:
+def _check_same_plan(charge: Charge, request: ChargeRequest, plan_of: Callable[[str], str]) -> None:
     if charge.plan_hash == request.plan_hash:
         return
-    keys = differing_keys(charge.plan_json, request.plan_json)
+    keys = differing_keys(plan_of(charge.plan_hash), request.plan_json)
     more = f" and {len(keys) - _MOST_KEYS} more" if len(keys) > _MOST_KEYS else ""
     message = (
         f"{charge.label} is already charged for a different spec: choose another name "

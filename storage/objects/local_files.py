@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError
 from suffice.storage.objects.object_store import checked_key
+from suffice.storage.objects.reasons import of_system_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,6 +172,6 @@ def _store_errors(action: str, path: Path) -> Iterator[None]:
     except StoreError:
         raise
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        message = f"{path} cannot be {action}: {reason}"
-        raise StoreError(message) from None
+        reason = of_system_error(error)
+        message = f"{path} cannot be {action}: {reason.text}"
+        raise StoreError(message, reason=reason.text, may_pass=reason.may_pass) from None

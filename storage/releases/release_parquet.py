@@ -40,19 +40,94 @@ _WRITER = {
 }
 
 
-def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], values: NDArray[Any]) -> bytes:
-    r"""Write a statistic's noisy values as tidy rows: group columns, component, value, estimate.
+class StatisticWriter:
+    r"""Writes a statistic's noisy values as tidy rows while they are drawn, block after block.
+
+    The columns are the groups', component, value, and
 
     .. math:: \text{estimate} = \text{value} / \text{partition total}
 
     a pseudo-count; for minimal statistics it is the value itself, in lattice steps. Values beyond the
     type's range are set to its end; that has probability under e^-64 a draw.
 
+    Row groups have the plan's lengths, whatever the blocks: values wait here until a row group is full, and
+    are overwritten once it is written.
+
     Parameters
     ----------
     statistic : StatisticPlan
     groups : mapping of str to Domain
         In declared order; the cells are their product, the last column running fastest.
+    sink : pyarrow.NativeFile
+        Gets the bytes; their number is the same for all values. It stays open.
+    """
+
+    def __init__(self, statistic: StatisticPlan, groups: Mapping[str, Domain], sink: pa.NativeFile) -> None:
+        self._statistic, self._groups = statistic, groups
+        self._n_rows = math.prod(_shape(statistic, groups))
+        self._written = self._waiting = 0
+        kind: Any = np.int64 if statistic.value_type == INT64 else object
+        self._values: NDArray[Any] = np.zeros(min(_ROW_GROUP, self._n_rows), kind)
+        self._schema = _schema(statistic, groups)
+        self._writer = pq.ParquetWriter(sink, self._schema, **_WRITER)
+
+    def write(self, block: NDArray[Any]) -> None:
+        """Take the next cells.
+
+        Parameters
+        ----------
+        block : ndarray of int64 or of Python integers, shape (some cells, n_components)
+            In lattice units.
+        """
+        if block.ndim != 2 or block.shape[1] != len(self._statistic.components):
+            raise self._wrong_shape()
+        flat = block.ravel()
+        lowest, highest = self._statistic.value_limits
+        while len(flat):
+            taken = min(len(flat), self._next_length() - self._waiting)
+            if not taken:
+                raise self._wrong_shape()
+            end = self._waiting + taken
+            np.clip(flat[:taken], lowest, highest, out=self._values[self._waiting : end], casting="unsafe")
+            self._waiting, flat = end, flat[taken:]
+            if self._waiting == self._next_length():
+                self._write_row_group()
+
+    def close(self) -> None:
+        """Write the end of the file, once every cell was written."""
+        if self._written != self._n_rows:
+            raise self._wrong_shape()
+        self._writer.close()
+
+    def _next_length(self) -> int:
+        return min(_ROW_GROUP, self._n_rows - self._written)
+
+    def _write_row_group(self) -> None:
+        stored = self._values[: self._waiting]
+        estimates = _estimates(self._statistic, stored)
+        columns = [
+            *_labels(self._statistic, self._groups, self._written, len(stored)),
+            pa.array(stored, type=self._schema.field("value").type),
+            pa.array(estimates),
+        ]
+        table = pa.Table.from_arrays(columns, schema=self._schema)
+        self._writer.write_table(table, row_group_size=_ROW_GROUP)
+        self._written += self._waiting
+        self._waiting = 0
+        stored.fill(0)
+        estimates.fill(0)
+
+    def _wrong_shape(self) -> ValueError:
+        return ValueError(f"{self._statistic.name} has values of the wrong shape")
+
+
+def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], values: NDArray[Any]) -> bytes:
+    """Return a statistic's whole file, as :class:`StatisticWriter` writes it.
+
+    Parameters
+    ----------
+    statistic, groups
+        As there.
     values : ndarray of int64 or of Python integers, shape (n_cells, n_components)
         In lattice units.
 
@@ -61,25 +136,24 @@ def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], val
     bytes
         A Parquet file; its length is the same for all values.
     """
-    schema = _schema(statistic, groups)
-    if values.shape != _shape(statistic, groups):
-        message = f"{statistic.name} has values of the wrong shape"
-        raise ValueError(message)
-    lowest, highest = statistic.value_limits
-    flat = values.ravel()
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, **_WRITER) as writer:
-        for start in range(0, len(flat), _ROW_GROUP):
-            stored = np.clip(flat[start : start + _ROW_GROUP], lowest, highest)
-            if statistic.value_type == INT64:
-                stored = stored.astype(np.int64, copy=False)
-            columns = [
-                *_labels(statistic, groups, start, len(stored)),
-                pa.array(stored, type=schema.field("value").type),
-                pa.array(_estimates(statistic, stored)),
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_ROW_GROUP)
+    writer = StatisticWriter(statistic, groups, sink)
+    writer.write(values)
+    writer.close()
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def encoded_size(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
+    """Return how many bytes a statistic's file has, by writing zeros: it follows from the plan alone."""
+    sink = pa.MockOutputStream()
+    writer = StatisticWriter(statistic, groups, sink)
+    n_cells, n_components = _shape(statistic, groups)
+    cells = max(1, _ROW_GROUP // n_components)
+    zeros = np.zeros((min(cells, n_cells), n_components), np.int64)
+    for start in range(0, n_cells, cells):
+        writer.write(zeros[: min(cells, n_cells - start)])
+    writer.close()
+    return int(sink.size())
 
 
 def decode_statistic(

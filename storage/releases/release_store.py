@@ -14,6 +14,7 @@ from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.objects.address import read_address
+from suffice.storage.objects.probe import check_create_only, check_writable
 from suffice.storage.releases.location import MANIFEST, Location
 from suffice.storage.releases.manifest import LARGEST_MANIFEST, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.release_parquet import expand_groups
@@ -69,6 +70,26 @@ class ReleaseStore:
     def release_uri(self, name: str, window: str, release_id: str) -> str:
         """Return where a release stands, or would stand."""
         return f"{self.uri}/{name}/{window}/{release_id}"
+
+    def probe(self) -> None:
+        """Put an object outside of any release's place, and remove it.
+
+        Raises
+        ------
+        StoreError
+            Where the store cannot be written now.
+        """
+        check_writable(self.objects)
+
+    def check_create_only(self) -> None:
+        """Ask the store whether it creates objects only once; see :func:`open_store`.
+
+        Raises
+        ------
+        StoreError
+            Where it replaces objects, or cannot be written.
+        """
+        check_create_only(self.objects, self.uri)
 
     def write_data(
         self, name: str, window: str, release_id: str, statistic: str, data: bytes, *, rows: int
@@ -189,7 +210,9 @@ class ReleaseStore:
         return ReleaseMissingError(f"{name} has no release in window {window}: it has {_some(windows)}")
 
 
-def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) -> ReleaseStore:
+def open_store(
+    uri: str, *, ledger_id: str | None = None, create: bool = False, probe: bool = True
+) -> ReleaseStore:
     """Open a release store.
 
     Parameters
@@ -201,6 +224,9 @@ def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) 
         whether it creates objects only once, by writing one and removing it.
     create : bool
         Make the store, for `ledger_id`, where none stands there.
+    probe : bool
+        Ask a store that stands there already. Without, nothing is written to it yet, and whoever writes
+        calls :meth:`ReleaseStore.check_create_only` first.
 
     Raises
     ------
@@ -219,7 +245,7 @@ def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) 
     if ledger_id is None:
         identity = read_identity(objects, address.uri)
     else:
-        identity = claim_store(objects, address.uri, ledger_id, create=create)
+        identity = claim_store(objects, address.uri, ledger_id, create=create, probe=probe)
     if identity is None:
         message = f"there is no release store at {address.uri}: suffice release makes one"
         raise StoreError(message)

@@ -64,7 +64,9 @@ def read_identity(objects: ObjectStore, uri: str) -> StoreIdentity | None:
     return StoreIdentity(store_id=content["store_id"], ledger_id=content["ledger_id"])
 
 
-def claim_store(objects: ObjectStore, uri: str, ledger_id: str, *, create: bool) -> StoreIdentity | None:
+def claim_store(
+    objects: ObjectStore, uri: str, ledger_id: str, *, create: bool, probe: bool = True
+) -> StoreIdentity | None:
     """Return the identity of a store that a ledger may write to, or None where none stands there.
 
     Parameters
@@ -76,6 +78,8 @@ def claim_store(objects: ObjectStore, uri: str, ledger_id: str, *, create: bool)
         The ledger that is to write.
     create : bool
         Make the store where there is none.
+    probe : bool
+        Ask a store that stands there already whether it creates objects only once.
 
     Raises
     ------
@@ -89,7 +93,8 @@ def claim_store(objects: ObjectStore, uri: str, ledger_id: str, *, create: bool)
         return None
     if identity is not None:
         _check_owner(identity, uri, ledger_id)
-    check_create_only(objects, uri)
+    if identity is None or probe:
+        check_create_only(objects, uri)
     if identity is None:
         content = {
             "format_version": FORMAT_VERSION,

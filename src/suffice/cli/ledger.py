@@ -14,7 +14,8 @@ from suffice.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
     from suffice.storage.ledger.account import Account
-    from suffice.storage.ledger.charge import ChargeSummary
+    from suffice.storage.ledger.charge import Charge, ChargeSummary
+    from suffice.storage.ledger.ledger import Ledger
 
 app = typer.Typer(help="Grants, charges, and what remains.", rich_markup_mode=None, no_args_is_help=True)
 
@@ -25,17 +26,28 @@ def grant(
     epsilon: Annotated[str, typer.Option("--epsilon", help="The account's new total, decimal text.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
     neighboring: Annotated[
-        str | None, typer.Option("--neighboring", metavar="RELATION", help="Fixed by the first grant.")
+        str | None,
+        typer.Option(
+            "--neighboring", metavar="RELATION", help="Fixed by the first grant; default: add_or_remove_one."
+        ),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant.")
+        str | None,
+        typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant; default: row."),
     ] = None,
     source: Annotated[
-        list[str] | None, typer.Option("--source", metavar="PREFIX", help="Allowed sources; may repeat.")
+        list[str] | None,
+        typer.Option(
+            "--source", metavar="PREFIX", help="Allowed sources; may repeat; default: any, or as before."
+        ),
     ] = None,
     per_window: Annotated[
         str | None,
-        typer.Option("--per-window", metavar="COLUMN:EVERY", help="The grant holds for each window."),
+        typer.Option(
+            "--per-window",
+            metavar="COLUMN:EVERY",
+            help="The grant holds for each window; default: for all time.",
+        ),
     ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
@@ -103,18 +115,96 @@ def recover_command(
     as_json: JsonOption = False,
 ) -> None:
     """Carry every charge whose run is gone to its end; live runs are left alone."""
+    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
     from suffice.storage.operations.recovery import recover  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+    from suffice.storage.releases.spool import find_spool, spool_path  # noqa: PLC0415
 
     with open_ledger(ledger) as opened:
-        report = recover(opened, lambda uri: open_store(store or uri, ledger_id=opened.ledger_id))
+        report = recover(
+            opened,
+            lambda uri: open_store(store or uri, ledger_id=opened.ledger_id),
+            spool=find_spool(spool_path(ledger, settings(ledger=ledger).spool)),
+        )
     if as_json:
         output.print_json(report.to_dict())
     else:
         print(report)
     if not report.ok:
         raise typer.Exit(LedgerError.exit_status)
+
+
+@app.command("abandon")
+def abandon_command(
+    charge: Annotated[
+        str, typer.Argument(metavar="CHARGE", help="A charge's id, or DATASET/NAME[@WINDOW], its newest.")
+    ],
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="URI", help="Where the store is now, if not where the charge says."),
+    ] = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    spool_lost: Annotated[
+        bool, typer.Option("--spool-lost", help="Confirm that the drawn files are lost for good.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Spend a charge whose drawn files are lost: no release of it can follow."""
+    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+    from suffice.profile.settings import settings  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.storage.operations.settling import abandon_lost  # noqa: PLC0415
+    from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+    from suffice.storage.releases.spool import find_spool, spool_path  # noqa: PLC0415
+
+    if not spool_lost:
+        message = "a charge is abandoned only where its drawn files are lost: say so with --spool-lost"
+        raise UsageError(message)
+    with open_ledger(ledger) as opened:
+        found = _find_charge(opened, charge)
+        ended = abandon_lost(
+            opened,
+            open_store(store or found.store_uri, ledger_id=opened.ledger_id),
+            found,
+            spool=find_spool(spool_path(ledger, settings(ledger=ledger).spool)),
+        )
+    document = {
+        "charge_id": ended.charge_id,
+        "dataset": ended.dataset,
+        "name": ended.name,
+        "window": ended.window,
+        "before": str(found.state),
+        "after": str(ended.state),
+        "spent": format_epsilon(ended.epsilon),
+    }
+    if as_json:
+        output.print_json(document)
+    else:
+        print(
+            f"{ended.dataset}: {ended.label}: {found.state}, now {ended.state}; "
+            f"epsilon {document['spent']} is spent"
+        )
+
+
+def _find_charge(ledger: Ledger, text: str) -> Charge:
+    """Find a charge by its id, or the newest of a key."""
+    dataset, slash, key = text.partition("/")
+    if slash:
+        name, _, window = key.partition("@")
+        found = ledger.find(dataset, name, window or "all")
+        if found is not None:
+            return found
+    else:
+        for account in ledger.accounts():
+            for summary in account.charges:
+                if summary.charge_id == text:
+                    newest = ledger.find(account.dataset, summary.name, summary.window)
+                    if newest is not None and newest.charge_id == text:
+                        return newest
+    message = "the ledger has no such charge that has not ended: `suffice ledger show --json` lists them"
+    raise UsageError(message)
 
 
 def source_prefix(text: str) -> str:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sqlalchemy import insert, update
+from sqlalchemy import delete, insert, update
 
 from suffice.errors import ChargeLostError
 from suffice.storage.ledger.chain import EntryKind, coarse, format_time
 from suffice.storage.ledger.charge import LIVE, Charge, ChargeRequest, ChargeState, check_epsilon, release_id
+from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import exceeded_error, take
@@ -36,12 +37,15 @@ class Holder:
     ledger_id : str
     token : str
         Written into every charge that it holds, so that reading a charge gives no right to move it.
+    process : str
+        Of :func:`suffice.storage.ledger.holder.this_process`, written beside it.
     clock, lease
         As for :func:`suffice.storage.ledger.opening.open_ledger`.
     """
 
     ledger_id: str
     token: str
+    process: str
     clock: Callable[[], datetime]
     lease: timedelta
 
@@ -77,6 +81,7 @@ def start(
         "store_id": request.store_id,
         "store_uri": request.store_uri,
     }
+    insert_unless_there(connection, tables.plans, sha256=request.plan_hash, content=request.plan_json)
     entry = append_entry(connection, EntryKind.RESERVED, now, payload)
     connection.execute(
         insert(tables.charges).values(
@@ -85,8 +90,8 @@ def start(
             drew=False,
             epoch=1,
             holder=holder.token,
+            holder_process=holder.process,
             lease_expires=holder.lease_from_now(),
-            plan_json=request.plan_json,
             reserved_sequence=entry.sequence,
             created_at=format_time(coarse(now)),
         )
@@ -106,12 +111,18 @@ def claim(connection: Connection, holder: Holder, seen: Charge) -> Charge:
     if charge.epoch != seen.epoch or charge.state not in LIVE:
         raise _lost(charge)
     # The bytes of a staged charge are fixed: two runs that publish it put the same release.
-    if charge.state is not ChargeState.STAGED and charge.lease_expires > holder.clock():
-        raise in_progress_error(charge)
+    now = holder.clock()
+    if charge.state is not ChargeState.STAGED and is_held(charge, now):
+        raise in_progress_error(charge, now)
     connection.execute(
         update(tables.charges)
         .where(tables.charges.c.charge_id == charge.charge_id, tables.charges.c.epoch == charge.epoch)
-        .values(epoch=charge.epoch + 1, holder=holder.token, lease_expires=holder.lease_from_now())
+        .values(
+            epoch=charge.epoch + 1,
+            holder=holder.token,
+            holder_process=holder.process,
+            lease_expires=holder.lease_from_now(),
+        )
     )
     payload = {"charge_id": charge.charge_id, "epoch": charge.epoch + 1}
     append_entry(connection, EntryKind.TAKEN_OVER, holder.clock(), payload)
@@ -140,6 +151,31 @@ def move(
     )
     if done.rowcount != 1:
         raise _lost(read_charge(connection, holder.ledger_id, charge.charge_id))
+
+
+def let_go(connection: Connection, holder: Holder, charge: Charge) -> None:
+    """End the lease of a charge that this holder holds; any other is left as it is."""
+    columns = tables.charges.c
+    connection.execute(
+        update(tables.charges)
+        .where(
+            columns.charge_id == charge.charge_id,
+            columns.holder == holder.token,
+            columns.state.in_(LIVE),
+        )
+        .values(lease_expires=format_time(holder.clock()))
+    )
+
+
+def keep_manifest(connection: Connection, charge: Charge, manifest: bytes) -> None:
+    """Keep the bytes to publish, of a charge that is staged in the same transaction."""
+    connection.execute(insert(tables.staged_manifests).values(charge_id=charge.charge_id, content=manifest))
+
+
+def forget_manifest(connection: Connection, charge: Charge) -> None:
+    """Let the bytes go of a charge that ends in the same transaction."""
+    staged = tables.staged_manifests
+    connection.execute(delete(staged).where(staged.c.charge_id == charge.charge_id))
 
 
 def step(charge: Charge) -> dict[str, object]:

@@ -8,6 +8,7 @@ can wait for another in a circle. What differs by database is in the engine that
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import select
@@ -15,19 +16,38 @@ from sqlalchemy import select
 from suffice.errors import ChargeInProgressError, UsageError
 from suffice.storage.ledger.account import check_guarantee
 from suffice.storage.ledger.chain import EntryKind, check_chain
-from suffice.storage.ledger.charge import LIVE, Charge, ChargeRequest, ChargeState, check_epsilon, check_name
+from suffice.storage.ledger.charge import (
+    LIVE,
+    Charge,
+    ChargeRequest,
+    ChargeState,
+    SpoolName,
+    check_epsilon,
+    check_name,
+)
+from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.replay import compare, replay, sha256
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import TermsAsked, exceeded_error, shift, write_grant
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
-from suffice.storage.ledger.sql.reservation import Holder, claim, move, start, step
+from suffice.storage.ledger.sql.reservation import (
+    Holder,
+    claim,
+    forget_manifest,
+    keep_manifest,
+    let_go,
+    move,
+    start,
+    step,
+)
 from suffice.storage.ledger.sql.rows import (
     read_account,
     read_account_row,
     read_charge,
     read_newest,
+    read_plan,
     read_tables,
     sources_of,
     terms_of,
@@ -78,7 +98,13 @@ class SqlLedger(Ledger):
         self._patience = patience
         with self._read() as connection:
             self.ledger_id = str(connection.scalar(select(tables.ledger.c.ledger_id)))
-        self._holder = Holder(ledger_id=self.ledger_id, token=secrets.token_hex(16), clock=clock, lease=lease)
+        self._holder = Holder(
+            ledger_id=self.ledger_id,
+            token=secrets.token_hex(16),
+            process=this_process(),
+            clock=clock,
+            lease=lease,
+        )
 
     def now(self) -> datetime:
         return self._clock()
@@ -138,6 +164,10 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_newest(connection, self.ledger_id, (dataset, name, window))
 
+    def plan(self, plan_hash: str) -> str:
+        with self._read() as connection:
+            return read_plan(connection, plan_hash)
+
     def entry_hash(self, sequence: int) -> str | None:
         query = select(tables.entries.c.hash).where(tables.entries.c.sequence == sequence)
         with self._read() as connection:
@@ -179,7 +209,13 @@ class SqlLedger(Ledger):
         def work(connection: Connection) -> Charge:
             row = read_account_row(connection, request.dataset, lock=True)
             charge = read_newest(connection, self.ledger_id, _key(request))
-            decision = decide_rerun(charge, request, now=self.now(), new_attempt=new_attempt)
+            decision = decide_rerun(
+                charge,
+                request,
+                now=self.now(),
+                new_attempt=new_attempt,
+                plan_of=partial(read_plan, connection),
+            )
             if decision in {Decision.START, Decision.TAKE_OVER}:
                 check_guarantee(request, terms_of(row), sources_of(row))
             if charge is None or decision is Decision.START:
@@ -200,16 +236,20 @@ class SqlLedger(Ledger):
 
         self._change(work)
 
+    def let_go(self, charge: Charge) -> None:
+        self._change(lambda connection: let_go(connection, self._holder, charge))
+
     def take_over(self, charge: Charge) -> Charge:
         return self._change(lambda connection: claim(connection, self._holder, charge))
 
-    def enter_drawing(self, charge: Charge) -> Charge:
+    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
         micro = check_epsilon(charge.epsilon)
+        kept = {"spool_id": spool.spool_id, "spool_host": spool.host} if spool else {}
 
         def work(connection: Connection) -> Charge:
             row = read_account_row(connection, charge.dataset, lock=True)
             before = (ChargeState.RESERVED,)
-            move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True)
+            move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
             shift(connection, row, charge.window, reserved=-micro, spent=micro)
             entry = append_entry(connection, EntryKind.DRAWING, self.now(), step(charge))
             named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
@@ -221,8 +261,10 @@ class SqlLedger(Ledger):
     def stage(self, charge: Charge, manifest: bytes) -> Charge:
         def work(connection: Connection) -> Charge:
             before = (ChargeState.DRAWING,)
-            move(connection, self._holder, charge, before, state=ChargeState.STAGED, manifest=manifest)
-            payload = {**step(charge), "manifest_sha256": sha256(manifest)}
+            named = {"manifest_sha256": sha256(manifest)}
+            move(connection, self._holder, charge, before, state=ChargeState.STAGED, **named)
+            keep_manifest(connection, charge, manifest)
+            payload = {**step(charge), **named}
             append_entry(connection, EntryKind.STAGED, self.now(), payload)
             return read_charge(connection, self.ledger_id, charge.charge_id)
 
@@ -234,6 +276,7 @@ class SqlLedger(Ledger):
             if current.state is ChargeState.PUBLISHED:
                 return current
             move(connection, self._holder, charge, (ChargeState.STAGED,), state=ChargeState.PUBLISHED)
+            forget_manifest(connection, charge)
             append_entry(connection, EntryKind.PUBLISHED, self.now(), step(charge))
             return read_charge(connection, self.ledger_id, charge.charge_id)
 
@@ -244,6 +287,7 @@ class SqlLedger(Ledger):
             row = read_account_row(connection, charge.dataset, lock=True)
             current = read_charge(connection, self.ledger_id, charge.charge_id, lock=True)
             move(connection, self._holder, charge, LIVE, state=ChargeState.ABANDONED)
+            forget_manifest(connection, charge)
             returned = 0 if current.drew else check_epsilon(current.epsilon)
             if returned:
                 shift(connection, row, charge.window, reserved=-returned, spent=0)
