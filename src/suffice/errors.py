@@ -11,7 +11,8 @@
     ├── AccountError                      3   the account refuses
     │   ├── AccountMissingError           3   no grant for this dataset
     │   ├── BudgetExceededError           3   less remains than is asked for
-    │   └── GuaranteeError                3   other relation, unit, window grid or source
+    │   ├── GuaranteeError                3   other relation, unit, window grid or source
+    │   └── InputNotVerifiedError         3   the input is not what the owner listed
     ├── SchemaError                       4   column names or type families do not fit
     ├── StorageError (OSError)            5   store or ledger
     │   ├── LedgerError                   5
@@ -33,6 +34,7 @@
     └── ReleaseInterruptedError           130
 
 A message states the rule, the place and the way out. It never holds a value read from the data.
+What is worth saying and refuses nothing is a `SufficeWarning`, under the same rules.
 """
 
 from __future__ import annotations
@@ -47,6 +49,10 @@ class SufficeError(Exception):
     """Base of every error this package raises on purpose."""
 
     exit_status: ClassVar[int] = 1
+
+
+class SufficeWarning(UserWarning):
+    """What an operator should know, though nothing is refused for it; never depends on a data value."""
 
 
 class UsageError(SufficeError, ValueError):
@@ -124,6 +130,13 @@ class BudgetExceededError(AccountError):
 
 class GuaranteeError(AccountError):
     """The account's relation, unit, window grid or allowed sources are others."""
+
+
+class InputNotVerifiedError(AccountError):
+    """The account demands the owner's checksums of its input files, and these are others.
+
+    The text is fixed: neither a file, nor which of several, nor any hash stands in it.
+    """
 
 
 class SchemaError(SufficeError, TypeError):

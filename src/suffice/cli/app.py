@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -27,7 +28,7 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
-from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
+from suffice.errors import ReleaseInterruptedError, SufficeError, SufficeWarning, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -268,6 +269,12 @@ def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
     sys.exit(status)
 
 
+def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Print our own warnings; those of libraries are not for whoever runs a command."""
+    if issubclass(category, SufficeWarning):
+        print(f"suffice: warning: {message}", file=sys.stderr)
+
+
 def _interrupt(_signal: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
@@ -278,6 +285,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     as_json = "--json" in words
     # A scheduler stops jobs with SIGTERM: treat it as an interrupt, so that the charge is settled.
     signal.signal(signal.SIGTERM, _interrupt)
+    warnings.simplefilter("always", SufficeWarning)
+    warnings.showwarning = _print_warning
     try:
         status = app(words, standalone_mode=False, prog_name="suffice")
     except SufficeError as error:
