@@ -1,6 +1,6 @@
 -- Three roles for a ledger on PostgreSQL, each with no more than its work needs.
 --
---   suffice_owner       the data owner: makes accounts, sets their totals and sources
+--   suffice_owner       the data owner: makes accounts, sets their totals, sources and checksums
 --   suffice_publisher   the pipeline: charges accounts, moves its charges on
 --   suffice_auditor     reads everything, writes nothing
 --
@@ -40,7 +40,7 @@ GRANT INSERT ON entries TO suffice_owner, suffice_publisher;
 GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publisher;
 
 GRANT INSERT ON accounts TO suffice_owner;
-GRANT UPDATE (micro_granted, sources) ON accounts TO suffice_owner;
+GRANT UPDATE (micro_granted, sources, checksums) ON accounts TO suffice_owner;
 
 GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;
 GRANT INSERT ON windows, names, plans, charges TO suffice_publisher;

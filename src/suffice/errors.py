@@ -14,7 +14,8 @@
     ├── AccountError                      3   the account refuses
     │   ├── AccountMissingError           3   no grant for this dataset
     │   ├── BudgetExceededError           3   less remains than is asked for
-    │   └── GuaranteeError                3   other relation, unit, window grid or source
+    │   ├── GuaranteeError                3   other relation, unit, window grid or source
+    │   └── InputNotVerifiedError         3   the input is not what the owner listed
     ├── SchemaError                       4   column names or type families do not fit
     ├── StorageError (OSError)            5   store or ledger
     │   ├── LedgerError                   5
@@ -39,7 +40,8 @@
 
 A message states the rule, the place and the way out. It never holds a value read from the data. Its
 length is bounded, whatever a caller wrote: a message quotes names, paths and values of any length, and what
-is printed, logged and stored by orchestrators must not grow with them.
+is printed, logged and stored by orchestrators must not grow with them. What is worth saying and refuses
+nothing is a `SufficeWarning`, under the same rules.
 """
 
 from __future__ import annotations
@@ -86,6 +88,10 @@ class SufficeError(Exception):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(bounded_message(message))
+
+
+class SufficeWarning(UserWarning):
+    """What an operator should know, though nothing is refused for it; never depends on a data value."""
 
 
 class UsageError(SufficeError, ValueError):
@@ -175,6 +181,13 @@ class BudgetExceededError(AccountError):
 
 class GuaranteeError(AccountError):
     """The account's relation, unit, window grid or allowed sources are others."""
+
+
+class InputNotVerifiedError(AccountError):
+    """The account demands the owner's checksums of its input files, and these are others.
+
+    The text is fixed: neither a file, nor which of several, nor any hash stands in it.
+    """
 
 
 class SchemaError(SufficeError, TypeError):

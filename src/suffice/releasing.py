@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from suffice.errors import (
     StageFailedError,
     StorageError,
     SufficeError,
+    SufficeWarning,
     UsageError,
 )
 from suffice.guarding import Interrupts, deferred_interrupts, held, wait_for
@@ -245,6 +247,7 @@ class _Run:
         self.publish_timeout = publish_timeout
         self.notice = notice
         self.signer = signer
+        self.input_verified = False
         self.request = ChargeRequest(
             dataset=spec.dataset,
             name=spec.name,
@@ -274,13 +277,19 @@ class _Run:
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
-        from suffice.pipeline.sources.schema_check import check_schema  # noqa: PLC0415
+        from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
         spool = open_spool(self.spool_path)
         self.store.check_create_only()
         with open_cluster(address) as cluster:
             pin = sources.pin(self.spec)
             check_schema(self.spec, sources.schema(pin))
+            for text in unit_warnings(self.spec, sources.schema(pin)):
+                warnings.warn(text, SufficeWarning, stacklevel=2)
+            checksums = self.ledger.checksums(self.spec.dataset)
+            if checksums is not None:
+                sources.verify(pin, checksums)
+            self.input_verified = checksums is not None
             splits = sources.splits(pin)
             job = chunk_job(self.spec, self.window)
             charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
@@ -396,6 +405,7 @@ class _Run:
             window=charge.window,
             release_id=charge.release_id,
             public_n=sum(split.n_rows for split in splits) if self.plan.n_is_public else None,
+            input_verified=self.input_verified,
             files=files,
             ledger_id=charge.ledger_id,
             drawing_sequence=charge.drawing_sequence,

@@ -88,6 +88,8 @@ class Account:
         See :class:`Terms`.
     sources : tuple of str
         Allowed prefixes; empty where any source is.
+    checksums : str or None
+        The owner's list of the input files' SHA-256, where every release must fit one.
     granted, spent, reserved : Fraction, nats
         For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
     windows : tuple of WindowBalance
@@ -102,6 +104,7 @@ class Account:
     per_window: str | None
     units_disjoint: bool
     sources: tuple[str, ...]
+    checksums: str | None
     granted: Fraction
     spent: Fraction
     reserved: Fraction

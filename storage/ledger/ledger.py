@@ -54,6 +54,7 @@ class Ledger(ABC):
         sources: Sequence[str] | None = None,
         per_window: str | None = None,
         units_disjoint: bool = False,
+        checksums: str | None = None,
         reason: str,
     ) -> Account:
         """Set the total of an account; the first grant makes it.
@@ -68,6 +69,9 @@ class Ledger(ABC):
             ``add_or_remove_one``, ``row``, none and false. Left out later, they stay.
         sources : sequence of str, optional
             Prefixes of allowed sources; replaces the list. An empty one allows any source.
+        checksums : str, optional
+            The absolute path of a list of the input files' SHA-256, which every release must fit; left out
+            it stays, and empty text demands none.
         reason : str
             Why, for the record.
 
@@ -94,6 +98,15 @@ class Ledger(ABC):
     @abstractmethod
     def accounts(self, dataset: str | None = None) -> tuple[Account, ...]:
         """Return all accounts in the order of their names, or the one of `dataset`."""
+
+    @abstractmethod
+    def checksums(self, dataset: str) -> str | None:
+        """Return the list of checksums that an account's input must fit, if it demands one.
+
+        Raises
+        ------
+        AccountMissingError
+        """
 
     @abstractmethod
     def find(self, dataset: str, name: str, window: str) -> Charge | None:

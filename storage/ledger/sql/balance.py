@@ -16,6 +16,7 @@ from suffice.storage.ledger.account import ROW, Terms, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
+    checksums_of,
     epsilon_of,
     insert_unless_there,
     read_account,
@@ -43,9 +44,15 @@ class TermsAsked:
 
 
 def write_grant(
-    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, sources: Sequence[str] | None
+    connection: Connection,
+    dataset: str,
+    *,
+    micro: int,
+    terms: TermsAsked,
+    sources: Sequence[str] | None,
+    checksums: str | None,
 ) -> dict[str, object] | None:
-    """Make an account or change its total and its sources.
+    """Make an account or change its total, its sources and its list of checksums.
 
     Returns
     -------
@@ -66,23 +73,32 @@ def write_grant(
             per_window=terms.per_window,
             units_disjoint=terms.units_disjoint or False,
         )
-        allowed = tuple(sources or ())
-        values = {**_columns(fixed), "sources": canonical_json(allowed), "micro_granted": micro}
+        allowed, listed = tuple(sources or ()), checksums or None
+        values = {
+            **_columns(fixed),
+            "sources": canonical_json(allowed),
+            "checksums": listed,
+            "micro_granted": micro,
+        }
         zeros = {"micro_spent": 0, "micro_reserved": 0}
         if insert_unless_there(connection, tables.accounts, dataset=dataset, **values, **zeros):
-            return _granted(dataset, fixed, allowed, micro)
+            return _granted(dataset, fixed, allowed, listed, micro)
         row = connection.execute(query).one()  # another grant was the first, just now
     fixed = terms_of(row)
     _check_same_terms(dataset, fixed, terms)
     allowed = sources_of(row) if sources is None else tuple(sources)
-    if (micro, allowed) == (row.micro_granted, sources_of(row)):
+    listed = checksums_of(row) if checksums is None else checksums or None
+    if (micro, allowed, listed) == (row.micro_granted, sources_of(row), checksums_of(row)):
         return None
-    _set_total(connection, dataset, micro, allowed)
-    return _granted(dataset, fixed, allowed, micro)
+    _set_total(connection, dataset, micro, allowed, listed)
+    return _granted(dataset, fixed, allowed, listed, micro)
 
 
-def _granted(dataset: str, terms: Terms, sources: Sequence[str], micro: int) -> dict[str, object]:
-    return {"dataset": dataset, **_columns(terms), "sources": list(sources), "micro_granted": micro}
+def _granted(
+    dataset: str, terms: Terms, sources: Sequence[str], checksums: str | None, micro: int
+) -> dict[str, object]:
+    given = {"sources": list(sources), "checksums": checksums, "micro_granted": micro}
+    return {"dataset": dataset, **_columns(terms), **given}
 
 
 def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
@@ -137,13 +153,15 @@ def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest
     return BudgetExceededError(message, requested=request.epsilon, remaining=remaining)
 
 
-def _set_total(connection: Connection, dataset: str, micro: int, sources: Sequence[str]) -> None:
+def _set_total(
+    connection: Connection, dataset: str, micro: int, sources: Sequence[str], checksums: str | None
+) -> None:
     columns = tables.accounts.c
     taken = columns.micro_spent + columns.micro_reserved + _most_taken_by_a_window(dataset)
     done = connection.execute(
         update(tables.accounts)
         .where(columns.dataset == dataset, taken <= micro)
-        .values(micro_granted=micro, sources=canonical_json(sources))
+        .values(micro_granted=micro, sources=canonical_json(sources), checksums=checksums)
     )
     if done.rowcount != 1:
         account = read_account(connection, read_account_row(connection, dataset), with_charges=False)

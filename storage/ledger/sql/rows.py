@@ -82,6 +82,12 @@ def sources_of(row: Row[Any]) -> tuple[str, ...]:
     return tuple(json.loads(row.sources))
 
 
+def checksums_of(row: Row[Any]) -> str | None:
+    """Return the list of checksums that the input must fit, if one is demanded."""
+    path: str | None = row.checksums
+    return path
+
+
 def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = True) -> Account:
     """Return an account with its windows and, unless only its balance counts, its charges."""
     left = row.micro_granted - row.micro_spent - row.micro_reserved
@@ -96,6 +102,7 @@ def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = 
         per_window=terms.per_window,
         units_disjoint=terms.units_disjoint,
         sources=sources_of(row),
+        checksums=checksums_of(row),
         granted=epsilon_of(row.micro_granted),
         spent=epsilon_of(row.micro_spent),
         reserved=epsilon_of(row.micro_reserved),

@@ -43,6 +43,7 @@ from suffice.storage.ledger.sql.reservation import (
     step,
 )
 from suffice.storage.ledger.sql.rows import (
+    checksums_of,
     read_account,
     read_account_row,
     read_charge,
@@ -124,6 +125,7 @@ class SqlLedger(Ledger):
         sources: Sequence[str] | None = None,
         per_window: str | None = None,
         units_disjoint: bool = False,
+        checksums: str | None = None,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
@@ -139,7 +141,9 @@ class SqlLedger(Ledger):
         )
 
         def work(connection: Connection) -> Account:
-            granted = write_grant(connection, dataset, micro=micro, terms=terms, sources=sources)
+            granted = write_grant(
+                connection, dataset, micro=micro, terms=terms, sources=sources, checksums=checksums
+            )
             if granted is not None:
                 append_entry(connection, EntryKind.GRANT, self.now(), {**granted, "reason": reason})
             return read_account(connection, read_account_row(connection, dataset))
@@ -159,6 +163,10 @@ class SqlLedger(Ledger):
             rows = connection.execute(select(tables.accounts)).all()
             # sorted here: a database may order text by the rules of a language
             return tuple(read_account(connection, row) for row in sorted(rows, key=lambda row: row.dataset))
+
+    def checksums(self, dataset: str) -> str | None:
+        with self._read() as connection:
+            return checksums_of(read_account_row(connection, dataset))
 
     def find(self, dataset: str, name: str, window: str) -> Charge | None:
         with self._read() as connection:

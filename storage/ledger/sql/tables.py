@@ -42,6 +42,7 @@ accounts = Table(
     Column("per_window", Text),
     Column("units_disjoint", Boolean, nullable=False),
     Column("sources", Text, nullable=False),
+    Column("checksums", Text),
     Column("micro_granted", BigInteger, nullable=False),
     Column("micro_spent", BigInteger, nullable=False),
     Column("micro_reserved", BigInteger, nullable=False),

@@ -41,6 +41,7 @@ def upgrade() -> None:
         sa.Column("per_window", sa.Text),
         sa.Column("units_disjoint", sa.Boolean, nullable=False),
         sa.Column("sources", sa.Text, nullable=False),
+        sa.Column("checksums", sa.Text),
         sa.Column("micro_granted", sa.BigInteger, nullable=False),
         sa.Column("micro_spent", sa.BigInteger, nullable=False),
         sa.Column("micro_reserved", sa.BigInteger, nullable=False),
