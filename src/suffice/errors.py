@@ -11,7 +11,7 @@
     ├── AccountError                      3   the account refuses
     │   ├── AccountMissingError           3   no grant for this dataset
     │   ├── BudgetExceededError           3   less remains than is asked for
-    │   └── GuaranteeError                3   other relation, unit, window grid or source
+    │   └── GuaranteeError                3   other relation, unit, window grid, source or store
     ├── SchemaError                       4   column names or type families do not fit
     ├── StorageError (OSError)            5   store or ledger
     │   ├── LedgerError                   5
@@ -22,7 +22,7 @@
     │   │   ├── CommitUnknownError        5   the commit may have landed: counted as spent
     │   │   └── LedgerCorruptError        5   the chain of entries does not verify
     │   └── StoreError                    5
-    │       ├── WrongStoreError           5   the store belongs to another ledger
+    │       ├── WrongStoreError           5   the store is another ledger's, was moved, or lost its identity
     │       ├── ObjectExistsError         5   a create-only write found its key taken
     │       ├── ReleaseMissingError       5   no such release
     │       ├── ReleaseCorruptError       5   a release whose bytes do not verify
@@ -47,6 +47,10 @@ class SufficeError(Exception):
     """Base of every error this package raises on purpose."""
 
     exit_status: ClassVar[int] = 1
+
+
+class SufficeWarning(UserWarning):
+    """What a person should know, and what does not stop the work; never about a value of the data."""
 
 
 class UsageError(SufficeError, ValueError):
@@ -123,7 +127,7 @@ class BudgetExceededError(AccountError):
 
 
 class GuaranteeError(AccountError):
-    """The account's relation, unit, window grid or allowed sources are others."""
+    """The account's relation, unit, window grid, allowed sources or stores are others."""
 
 
 class SchemaError(SufficeError, TypeError):
@@ -171,7 +175,7 @@ class StoreError(StorageError):
 
 
 class WrongStoreError(StoreError):
-    """The store belongs to another ledger, or the charge to another store."""
+    """The store belongs to another ledger, was moved or stripped, or the charge is another store's."""
 
 
 class ObjectExistsError(StoreError):

@@ -35,11 +35,13 @@ from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
+from suffice.storage.operations.known_stores import open_for_release
+from suffice.storage.operations.markers import put_marker
 from suffice.storage.operations.settling import abandon, publish, remove_orphans, settle
-from suffice.storage.operations.verify_ledger import refuse_older_ledger
+from suffice.storage.operations.witness import check_witness, move_witness
 from suffice.storage.releases.manifest import compose_manifest
 from suffice.storage.releases.release_parquet import encode_statistic
-from suffice.storage.releases.release_store import ReleaseStore, open_release, open_store
+from suffice.storage.releases.release_store import ReleaseStore, open_release
 from suffice.storage.signatures.signing import signer_from_environment
 
 if TYPE_CHECKING:
@@ -90,6 +92,7 @@ def run_release(
     window: str = ALL,
     *,
     new_attempt: bool = False,
+    witness: str | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Charge the ledger, compute exact statistics, add noise once, publish; return the release.
@@ -110,6 +113,8 @@ def run_release(
         The label of the period released, for a spec with windows; else ``all``.
     new_attempt : bool
         Charge again after an attempt whose epsilon was spent without a release.
+    witness : str, optional
+        URI of the ledger's witness; ``SUFFICE_WITNESS`` otherwise; where that is not set, none is asked.
     progress : callable, optional
         Called with the number of finished tasks and of all tasks.
 
@@ -137,6 +142,7 @@ def run_release(
         cluster=cluster,
         window=window,
         new_attempt=new_attempt,
+        witness=witness,
         progress=progress,
     )
     return outcome.release
@@ -150,6 +156,7 @@ def carry_out(
     cluster: str = "threads",
     window: str = ALL,
     new_attempt: bool = False,
+    witness: str | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
@@ -160,21 +167,22 @@ def carry_out(
     window = check_window(spec, window)
     plan = compile_plan(spec)
     signer = signer_from_environment()
+    witness = witness or os.environ.get("SUFFICE_WITNESS") or None
     with open_ledger(ledger or os.environ.get("SUFFICE_LEDGER") or DEFAULT_LEDGER) as opened:
+        if witness is not None:
+            check_witness(opened, witness)
         run = _Run(
             spec=spec,
             plan=plan,
             window=window,
             ledger=opened,
-            store=open_store(
-                store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE,
-                ledger_id=opened.ledger_id,
-                create=True,
+            store=open_for_release(
+                opened, store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE, spec.dataset
             ),
             new_attempt=new_attempt,
             signer=signer,
+            witness=witness,
         )
-        refuse_older_ledger(opened, run.store)
         charge, status = run.earlier()
         if charge is None:
             opened.check(run.request)
@@ -200,6 +208,7 @@ class _Run:
         store: ReleaseStore,
         new_attempt: bool,
         signer: Signer | None,
+        witness: str | None,
     ) -> None:
         self.spec = spec
         self.plan = plan
@@ -208,6 +217,7 @@ class _Run:
         self.store = store
         self.new_attempt = new_attempt
         self.signer = signer
+        self.witness = witness
         self.request = ChargeRequest(
             dataset=spec.dataset,
             name=spec.name,
@@ -285,6 +295,7 @@ class _Run:
         try:
             sums = exact_sums(job, splits, cluster, progress=progress)
             sources.check(pin)
+            self._announce(charge)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
             failure = self._give_back(charge, error)
         if failure is not None:  # raised out here: no context and no local that could carry data
@@ -311,6 +322,12 @@ class _Run:
             message = "interrupted after the draw: the charge is published"
             raise ReleaseInterruptedError(message)
         return charge
+
+    def _announce(self, charge: Charge) -> None:
+        """Leave outside of the ledger what tells an older copy of it, while epsilon can still be returned."""
+        put_marker(self.ledger, self.store, charge)
+        if self.witness is not None:
+            move_witness(self.ledger, self.witness)
 
     def _write(self, charge: Charge, noisy: Mapping[str, NDArray[Any]], splits: Sequence[Split]) -> bytes:
         """Write the data files, and return the manifest's bytes."""
@@ -350,7 +367,7 @@ class _Run:
             fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
         if isinstance(error, KeyboardInterrupt):
             return ReleaseInterruptedError(f"interrupted: the charge is abandoned, {fate}")
-        if isinstance(error, StageFailedError | ClusterError):
+        if isinstance(error, StageFailedError | ClusterError | StorageError):
             return StageFailedError("reading", f"{error}; {fate}")
         return StageFailedError("reading", f"the data could not be read; {fate}")
 

@@ -111,6 +111,8 @@ class Charge:
     lease_expires : datetime, UTC
         Until then the run that holds the charge counts as alive.
     plan_json, plan_hash, store_id, store_uri : str
+    reserved_sequence : int
+        The ledger's entry for ``reserved``; its marker stands in the store before anything is drawn.
     drawing_sequence : int or None
         With `drawing_hash`: the ledger's entry for ``drawing``, which the manifest names.
     manifest : bytes or None
@@ -135,6 +137,7 @@ class Charge:
     plan_hash: str
     store_id: str
     store_uri: str
+    reserved_sequence: int
     drawing_sequence: int | None
     drawing_hash: str | None
     manifest: bytes | None

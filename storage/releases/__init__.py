@@ -6,10 +6,12 @@ May import: ledger and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "layout": ("LARGEST_SEQUENCE", "MARKERS", "Place", "marker_key", "marker_sequence", "read_place"),
     "location": ("Location", "MANIFEST"),
-    "manifest": ("compose_manifest", "is_tombstone", "parse_manifest"),
-    "manifest_model": ("Manifest",),
+    "manifest": ("LARGEST_MANIFEST", "compose_manifest", "is_tombstone", "parse_manifest"),
+    "manifest_model": ("FORMAT_VERSION", "Manifest"),
     "release_parquet": ("encode_statistic",),
     "release_store": ("ReleaseStore", "locate", "open_release", "open_store"),
+    "store_identity": ("KEY", "StoreIdentity", "read_identity", "write_identity"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

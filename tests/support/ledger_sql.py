@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 REFUSALS = (sqlite3.IntegrityError, psycopg.IntegrityError)
 _SQLITE = "sqlite:///"
-_TABLES = ("ledger", "accounts", "windows", "names", "entries", "charges")
+_TABLES = ("ledger", "accounts", "windows", "names", "entries", "stores", "charges")
 
 
 def execute(url: str, *statements: str) -> None:

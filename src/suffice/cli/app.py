@@ -12,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 import suffice
-from suffice.cli import analysis, calibration, keys, ledger, output, pool, posterior, trust
+from suffice.cli import analysis, calibration, keys, ledger, output, pool, posterior, store, trust
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -24,6 +24,7 @@ from suffice.cli.options import (
     SpecArgument,
     StoreOption,
     WhereOption,
+    WitnessOption,
     open_for_reading,
     parse_pairs,
 )
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
+app.add_typer(store.app, name="store")
 
 
 def _print_version(wanted: bool) -> None:
@@ -122,6 +124,7 @@ def release(
             "--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."
         ),
     ] = "threads",
+    witness: WitnessOption = None,
     *,
     new_attempt: Annotated[
         bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
@@ -139,6 +142,7 @@ def release(
         cluster=cluster,
         window=window,
         new_attempt=new_attempt,
+        witness=witness,
         progress=output.Progress(),
     )
     document = {
@@ -278,6 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     as_json = "--json" in words
     # A scheduler stops jobs with SIGTERM: treat it as an interrupt, so that the charge is settled.
     signal.signal(signal.SIGTERM, _interrupt)
+    output.print_warnings()
     try:
         status = app(words, standalone_mode=False, prog_name="suffice")
     except SufficeError as error:

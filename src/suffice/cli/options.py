@@ -35,6 +35,12 @@ PublicKeyOption = Annotated[
         help="Demand a signature by a key of this file; may repeat. Default: SUFFICE_PUBLIC_KEYS.",
     ),
 ]
+WitnessOption = Annotated[
+    str | None,
+    typer.Option(
+        "--witness", envvar="SUFFICE_WITNESS", metavar="URI", help="What holds the ledger's head elsewhere."
+    ),
+]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
 ]

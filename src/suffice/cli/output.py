@@ -6,14 +6,16 @@ import json
 import math
 import sys
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import UsageError
+from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.released.text_table import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+    from typing import TextIO
 
     import numpy as np
     from numpy.typing import NDArray
@@ -93,22 +95,22 @@ def clipping_model(posterior: Posterior) -> str:
 def clipping_warnings(posterior: Posterior) -> list[str]:
     """Return in words where clipping matters, and where that could not be judged; empty where neither is."""
     found = posterior.clipping
-    warnings: list[str] = []
+    said: list[str] = []
     if found is None:
-        return warnings
+        return said
     if found.is_warned.any():
         share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
-        warnings.append(
+        said.append(
             f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model "
             f"puts up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a "
             f"parameter by up to {bias:.3g} posterior standard deviations; wider bounds would help"
         )
     if not found.is_known.all():
-        warnings.append(
+        said.append(
             f"clipping could not be judged in {(~found.is_known).sum()} of {posterior.n_groups} cells: that "
             "takes a posterior mean, and there is none; clipping may matter there"
         )
-    return warnings
+    return said
 
 
 def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
@@ -136,6 +138,27 @@ def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
             for cell, (share, bias, is_modelled, is_known, is_warned) in enumerate(cells)
         ],
     }
+
+
+def print_warnings() -> None:
+    """Have our warnings printed as errors are: on standard error, a line each, without a place in code."""
+    shown = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, SufficeWarning):
+            print(f"suffice: warning: {message}", file=sys.stderr)
+        else:
+            shown(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", SufficeWarning)
 
 
 def rows_text(rows: Sequence[Mapping[str, Any]]) -> str:

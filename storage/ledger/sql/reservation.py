@@ -19,6 +19,7 @@ from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import exceeded_error, take
 from suffice.storage.ledger.sql.entries import append_entry
 from suffice.storage.ledger.sql.rows import check_owner, insert_unless_there, read_charge
+from suffice.storage.ledger.sql.stores import remember_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +58,7 @@ def start(
 
     Raises
     ------
-    BudgetExceededError, NameTakenError
+    BudgetExceededError, NameTakenError, WrongStoreError
     """
     micro = check_epsilon(request.epsilon)
     if not take(connection, row, request.window, micro):
@@ -78,6 +79,7 @@ def start(
         "store_uri": request.store_uri,
     }
     entry = append_entry(connection, EntryKind.RESERVED, now, payload)
+    remember_store(connection, request, entry.sequence)
     connection.execute(
         insert(tables.charges).values(
             **payload,

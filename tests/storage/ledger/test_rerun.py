@@ -38,6 +38,7 @@ def charge_for(request: ChargeRequest, state: str, *, drew: bool, lease: datetim
         plan_hash=request.plan_hash,
         store_id=request.store_id,
         store_uri=request.store_uri,
+        reserved_sequence=3,
         drawing_sequence=None,
         drawing_hash=None,
         manifest=None,
