@@ -30,9 +30,10 @@ $$;
 REVOKE ALL ON SCHEMA public FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
 GRANT USAGE ON SCHEMA public TO suffice_owner, suffice_publisher, suffice_auditor;
 
-REVOKE ALL ON alembic_version, ledger, entries, accounts, windows, names, stores, charges
-    FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
-GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, stores, charges
+REVOKE ALL ON alembic_version, ledger, entries, accounts, windows, names, stores, plans, charges,
+    staged_manifests, movements FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
+GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, stores, plans, charges,
+    staged_manifests
     TO suffice_owner, suffice_publisher, suffice_auditor;
 
 -- Both append to the chain; a trigger keeps grants for whoever may set totals, the rest for whoever charges.
@@ -44,10 +45,12 @@ GRANT UPDATE (micro_granted, sources, stores) ON accounts TO suffice_owner;
 GRANT UPDATE (uri, retired) ON stores TO suffice_owner;
 
 GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;
-GRANT INSERT ON windows, names, stores, charges TO suffice_publisher;
+GRANT INSERT ON windows, names, stores, plans, charges TO suffice_publisher;
 GRANT UPDATE (last_marker) ON stores TO suffice_publisher;
 GRANT UPDATE (micro_spent, micro_reserved) ON windows TO suffice_publisher;
-GRANT UPDATE (state, drew, epoch, holder, lease_expires, drawing_sequence, drawing_hash, manifest)
+GRANT UPDATE (state, drew, epoch, holder, lease_expires, drawing_sequence, drawing_hash, manifest_sha256)
     ON charges TO suffice_publisher;
+-- Triggers let the bytes to publish in and out with the charge's state, and with their hash.
+GRANT INSERT, DELETE ON staged_manifests TO suffice_publisher;
 
 COMMIT;

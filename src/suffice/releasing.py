@@ -262,7 +262,13 @@ class _Run:
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
         """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
-        decision = decide_rerun(charge, self.request, now=self.ledger.now(), new_attempt=self.new_attempt)
+        decision = decide_rerun(
+            charge,
+            self.request,
+            now=self.ledger.now(),
+            new_attempt=self.new_attempt,
+            plan_of=self.ledger.plan,
+        )
         if charge is None or decision in {Decision.START, Decision.TAKE_OVER}:
             return None, ""
         if decision is Decision.ALREADY_PUBLISHED:

@@ -110,13 +110,16 @@ class Charge:
         Counts from 1; every take-over adds one, and transitions with an older one are refused.
     lease_expires : datetime, UTC
         Until then the run that holds the charge counts as alive.
-    plan_json, plan_hash, store_id, store_uri : str
+    plan_hash, store_id, store_uri : str
+        :meth:`suffice.storage.ledger.ledger.Ledger.plan` gives the plan itself.
     reserved_sequence : int
         The ledger's entry for ``reserved``; its marker stands in the store before anything is drawn.
     drawing_sequence : int or None
         With `drawing_hash`: the ledger's entry for ``drawing``, which the manifest names.
+    manifest_sha256 : str or None
+        The hash of the bytes to publish, from ``staged`` on.
     manifest : bytes or None
-        The exact bytes to publish, from ``staged`` on.
+        These bytes, while it is ``staged``.
     created : datetime, UTC
         To the minute.
     """
@@ -133,13 +136,13 @@ class Charge:
     drew: bool
     epoch: int
     lease_expires: datetime
-    plan_json: str
     plan_hash: str
     store_id: str
     store_uri: str
     reserved_sequence: int
     drawing_sequence: int | None
     drawing_hash: str | None
+    manifest_sha256: str | None
     manifest: bytes | None
     created: datetime
 

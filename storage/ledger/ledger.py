@@ -182,6 +182,8 @@ class Ledger(ABC):
     def stage(self, charge: Charge, manifest: bytes) -> Charge:
         """Move from ``drawing`` to ``staged``, keeping the exact bytes that will be published.
 
+        Their hash stays for good; the bytes themselves go when the charge is published or abandoned.
+
         Raises
         ------
         ChargeLostError
@@ -257,6 +259,16 @@ class Ledger(ABC):
     @abstractmethod
     def head(self) -> Head:
         """Return the end of the chain."""
+
+    @abstractmethod
+    def plan(self, plan_hash: str) -> str:
+        """Return the canonical plan with a hash; charges and manifests name plans so.
+
+        Raises
+        ------
+        LedgerCorruptError
+            Where the ledger has no such plan.
+        """
 
     @abstractmethod
     def entry_hash(self, sequence: int) -> str | None:

@@ -41,13 +41,20 @@ class Books:
         self.stores: Rows = {}
 
     def tables(self) -> dict[str, Rows]:
-        """Return the rows by table."""
+        """Return the rows by table; of plans and staged manifests, which may be large, the hashes."""
+        charges = self.charges.values()
         return {
             "accounts": self.accounts,
             "windows": self.windows,
             "names": self.names,
             "charges": self.charges,
             "stores": self.stores,
+            "plans": {(charge["plan_hash"],): {"sha256": charge["plan_hash"]} for charge in charges},
+            "staged_manifests": {
+                (charge["charge_id"],): {"sha256": charge["manifest_sha256"]}
+                for charge in charges
+                if charge["state"] == ChargeState.STAGED
+            },
         }
 
     def post(self, entry: Entry) -> None:

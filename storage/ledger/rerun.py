@@ -11,6 +11,7 @@ from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from suffice.storage.ledger.charge import Charge, ChargeRequest
@@ -37,7 +38,12 @@ class Decision(Enum):
 
 
 def decide_rerun(
-    charge: Charge | None, request: ChargeRequest, *, now: datetime, new_attempt: bool
+    charge: Charge | None,
+    request: ChargeRequest,
+    *,
+    now: datetime,
+    new_attempt: bool,
+    plan_of: Callable[[str], str],
 ) -> Decision:
     """Decide what a run may do about its key.
 
@@ -51,6 +57,8 @@ def decide_rerun(
         :meth:`Ledger.now` of the same ledger.
     new_attempt : bool
         Whether the operator asked to draw again, and to be charged again.
+    plan_of : callable
+        Gives the plan with a hash, as :meth:`Ledger.plan`; asked only where a message names what differs.
 
     Returns
     -------
@@ -69,7 +77,7 @@ def decide_rerun(
     """
     if charge is None:
         return Decision.START
-    _check_same_plan(charge, request)
+    _check_same_plan(charge, request, plan_of)
     if charge.store_id != request.store_id:
         message = (
             f"{charge.label} was first charged for the store {charge.store_id} at {charge.store_uri}; "
@@ -108,10 +116,10 @@ def in_progress_error(charge: Charge) -> ChargeInProgressError:
     )
 
 
-def _check_same_plan(charge: Charge, request: ChargeRequest) -> None:
+def _check_same_plan(charge: Charge, request: ChargeRequest, plan_of: Callable[[str], str]) -> None:
     if charge.plan_hash == request.plan_hash:
         return
-    keys = differing_keys(charge.plan_json, request.plan_json)
+    keys = differing_keys(plan_of(charge.plan_hash), request.plan_json)
     more = f" and {len(keys) - _MOST_KEYS} more" if len(keys) > _MOST_KEYS else ""
     message = (
         f"{charge.label} is already charged for a different spec: choose another name "

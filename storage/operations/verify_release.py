@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import NameTakenError, ReleaseCorruptError, SignatureError
 from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.replay import sha256
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import locate
 from suffice.storage.signatures.keys import pinned_keys
@@ -146,7 +147,7 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
             (charge.drawing_sequence, charge.drawing_hash),
         ),
         "hash of that entry": (manifest.drawing_hash, ledger.entry_hash(manifest.drawing_sequence)),
-        "manifest": (data, charge.manifest),
+        "manifest": (sha256(data), charge.manifest_sha256),
     }
     problems = [
         f"its {what} is not the one in the ledger" for what, (own, paid) in compared.items() if own != paid

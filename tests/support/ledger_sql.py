@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 REFUSALS = (sqlite3.IntegrityError, psycopg.IntegrityError)
 _SQLITE = "sqlite:///"
-_TABLES = ("ledger", "accounts", "windows", "names", "entries", "stores", "charges")
+_TABLES = (
+    "ledger",
+    "accounts",
+    "windows",
+    "names",
+    "plans",
+    "entries",
+    "stores",
+    "charges",
+    "staged_manifests",
+)
 
 
 def execute(url: str, *statements: str) -> None:
@@ -30,6 +40,15 @@ def execute(url: str, *statements: str) -> None:
     with postgres.connect(url) as server, server.transaction():
         for statement in statements:
             server.execute(statement.encode())
+
+
+def rows(url: str, query: str) -> list[tuple[Any, ...]]:
+    """Return what a query finds."""
+    if url.startswith(_SQLITE):
+        with closing(sqlite3.connect(url.removeprefix(_SQLITE), timeout=60)) as connection:
+            return connection.execute(query).fetchall()
+    with postgres.connect(url) as server:
+        return server.execute(query.encode()).fetchall()
 
 
 def tamper(url: str, *statements: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -45,13 +46,14 @@ class Race:
 
     def run(self, timeout: float) -> dict[str, Counter[str]]:
         """Run in a process of its own; return how attempts ended, by dataset."""
+        paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         done = subprocess.run(
             [sys.executable, __file__, json.dumps(asdict(self))],
             check=True,
             stdout=subprocess.PIPE,
             text=True,
             timeout=timeout,
-            env={"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONWARNINGS": "error"},
+            env={"PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "error"},
         )
         return {dataset: Counter(ends) for dataset, ends in json.loads(done.stdout).items()}
 

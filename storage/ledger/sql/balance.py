@@ -178,9 +178,10 @@ def _set_total(connection: Connection, dataset: str, micro: int, allowed: dict[s
 
 def _most_taken_by_a_window(dataset: str) -> ScalarSelect[int]:
     """Return the subquery for the most that any one window takes: 0 unless the grant is per window."""
-    taken = func.max(tables.windows.c.micro_spent + tables.windows.c.micro_reserved)
-    query = select(func.coalesce(taken, 0)).where(tables.windows.c.dataset == dataset)
-    return query.scalar_subquery()
+    columns = tables.windows.c
+    taken = columns.micro_spent + columns.micro_reserved
+    most = select(taken).where(columns.dataset == dataset).order_by(taken.desc()).limit(1)  # by its index
+    return select(func.coalesce(most.scalar_subquery(), 0)).scalar_subquery()
 
 
 def _check_same_terms(dataset: str, fixed: Terms, asked: TermsAsked) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sqlalchemy import insert, update
+from sqlalchemy import delete, insert, update
 
 from suffice.errors import ChargeLostError
 from suffice.storage.ledger.chain import EntryKind, coarse, format_time
@@ -78,6 +78,7 @@ def start(
         "store_id": request.store_id,
         "store_uri": request.store_uri,
     }
+    insert_unless_there(connection, tables.plans, sha256=request.plan_hash, content=request.plan_json)
     entry = append_entry(connection, EntryKind.RESERVED, now, payload)
     remember_store(connection, request, entry.sequence)
     connection.execute(
@@ -88,7 +89,6 @@ def start(
             epoch=1,
             holder=holder.token,
             lease_expires=holder.lease_from_now(),
-            plan_json=request.plan_json,
             reserved_sequence=entry.sequence,
             created_at=format_time(coarse(now)),
         )
@@ -142,6 +142,17 @@ def move(
     )
     if done.rowcount != 1:
         raise _lost(read_charge(connection, holder.ledger_id, charge.charge_id))
+
+
+def keep_manifest(connection: Connection, charge: Charge, manifest: bytes) -> None:
+    """Keep the bytes to publish, of a charge that is staged in the same transaction."""
+    connection.execute(insert(tables.staged_manifests).values(charge_id=charge.charge_id, content=manifest))
+
+
+def forget_manifest(connection: Connection, charge: Charge) -> None:
+    """Let the bytes go of a charge that ends in the same transaction."""
+    staged = tables.staged_manifests
+    connection.execute(delete(staged).where(staged.c.charge_id == charge.charge_id))
 
 
 def step(charge: Charge) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from suffice.errors import AccountMissingError, NameTakenError
+from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError
 from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.account import Account, Terms, WindowBalance
 from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary
@@ -157,7 +157,7 @@ def read_newest(connection: Connection, ledger_id: str, key: tuple[str, str, str
         .order_by(columns.attempt.desc())
         .limit(1)
     ).one_or_none()
-    return None if row is None else charge_of(row, ledger_id)
+    return None if row is None else _charge_of(connection, row, ledger_id)
 
 
 def check_owner(connection: Connection, name: str, dataset: str) -> bool:
@@ -188,11 +188,30 @@ def insert_unless_there(connection: Connection, table: Table, **values: object) 
 def read_charge(connection: Connection, ledger_id: str, charge_id: str, *, lock: bool = False) -> Charge:
     """Return a charge by its id."""
     query = select(tables.charges).where(tables.charges.c.charge_id == charge_id)
-    return charge_of(connection.execute(query.with_for_update() if lock else query).one(), ledger_id)
+    row = connection.execute(query.with_for_update() if lock else query).one()
+    return _charge_of(connection, row, ledger_id)
 
 
-def charge_of(row: Row[Any], ledger_id: str) -> Charge:
-    """Return the charge in a row."""
+def read_plan(connection: Connection, plan_hash: str) -> str:
+    """Return the canonical plan with a hash.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where the ledger has none, or another.
+    """
+    content = connection.scalar(select(tables.plans.c.content).where(tables.plans.c.sha256 == plan_hash))
+    if content is None or sha256(content.encode()) != plan_hash:
+        message = f"the ledger has no plan with the hash {plan_hash}, which a charge names: it is damaged"
+        raise LedgerCorruptError(message)
+    return str(content)
+
+
+def _charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
+    manifest = None
+    if row.state == ChargeState.STAGED:
+        staged = tables.staged_manifests.c
+        manifest = connection.scalar(select(staged.content).where(staged.charge_id == row.charge_id))
     return Charge(
         charge_id=row.charge_id,
         release_id=row.release_id,
@@ -206,14 +225,14 @@ def charge_of(row: Row[Any], ledger_id: str) -> Charge:
         drew=row.drew,
         epoch=row.epoch,
         lease_expires=parse_time(row.lease_expires),
-        plan_json=row.plan_json,
         plan_hash=row.plan_hash,
         store_id=row.store_id,
         store_uri=row.store_uri,
         reserved_sequence=row.reserved_sequence,
         drawing_sequence=row.drawing_sequence,
         drawing_hash=row.drawing_hash,
-        manifest=row.manifest,
+        manifest_sha256=row.manifest_sha256,
+        manifest=manifest,
         created=parse_time(row.created_at),
     )
 
@@ -228,7 +247,8 @@ def read_tables(connection: Connection) -> dict[str, Rows]:
     for row in found["accounts"].values():
         row["sources"] = json.loads(row["sources"])
         row["stores"] = json.loads(row["stores"])
-    for row in found["charges"].values():
-        row["manifest_sha256"] = sha256(row["manifest"])
-        row["plan_hash"] = row["plan_hash"] if sha256(row["plan_json"].encode()) == row["plan_hash"] else None
+    plans = connection.execute(select(tables.plans.c.sha256, tables.plans.c.content))
+    found["plans"] = {(row.sha256,): {"sha256": sha256(row.content.encode())} for row in plans}
+    staged = connection.execute(select(tables.staged_manifests))
+    found["staged_manifests"] = {(row.charge_id,): {"sha256": sha256(row.content)} for row in staged}
     return found

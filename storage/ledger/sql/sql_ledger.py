@@ -8,6 +8,7 @@ can wait for another in a circle. What differs by database is in the engine that
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import select
@@ -22,12 +23,21 @@ from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, shift, write_grant
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
-from suffice.storage.ledger.sql.reservation import Holder, claim, move, start, step
+from suffice.storage.ledger.sql.reservation import (
+    Holder,
+    claim,
+    forget_manifest,
+    keep_manifest,
+    move,
+    start,
+    step,
+)
 from suffice.storage.ledger.sql.rows import (
     read_account,
     read_account_row,
     read_charge,
     read_newest,
+    read_plan,
     read_tables,
     sources_of,
     stores_of,
@@ -198,6 +208,10 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_unfinished(connection, store_id)
 
+    def plan(self, plan_hash: str) -> str:
+        with self._read() as connection:
+            return read_plan(connection, plan_hash)
+
     def entry_hash(self, sequence: int) -> str | None:
         query = select(tables.entries.c.hash).where(tables.entries.c.sequence == sequence)
         with self._read() as connection:
@@ -239,7 +253,13 @@ class SqlLedger(Ledger):
         def work(connection: Connection) -> Charge:
             row = read_account_row(connection, request.dataset, lock=True)
             charge = read_newest(connection, self.ledger_id, _key(request))
-            decision = decide_rerun(charge, request, now=self.now(), new_attempt=new_attempt)
+            decision = decide_rerun(
+                charge,
+                request,
+                now=self.now(),
+                new_attempt=new_attempt,
+                plan_of=partial(read_plan, connection),
+            )
             if decision in {Decision.START, Decision.TAKE_OVER}:
                 check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
             if charge is None or decision is Decision.START:
@@ -282,8 +302,10 @@ class SqlLedger(Ledger):
     def stage(self, charge: Charge, manifest: bytes) -> Charge:
         def work(connection: Connection) -> Charge:
             before = (ChargeState.DRAWING,)
-            move(connection, self._holder, charge, before, state=ChargeState.STAGED, manifest=manifest)
-            payload = {**step(charge), "manifest_sha256": sha256(manifest)}
+            named = {"manifest_sha256": sha256(manifest)}
+            move(connection, self._holder, charge, before, state=ChargeState.STAGED, **named)
+            keep_manifest(connection, charge, manifest)
+            payload = {**step(charge), **named}
             append_entry(connection, EntryKind.STAGED, self.now(), payload)
             return read_charge(connection, self.ledger_id, charge.charge_id)
 
@@ -295,6 +317,7 @@ class SqlLedger(Ledger):
             if current.state is ChargeState.PUBLISHED:
                 return current
             move(connection, self._holder, charge, (ChargeState.STAGED,), state=ChargeState.PUBLISHED)
+            forget_manifest(connection, charge)
             append_entry(connection, EntryKind.PUBLISHED, self.now(), step(charge))
             return read_charge(connection, self.ledger_id, charge.charge_id)
 
@@ -305,6 +328,7 @@ class SqlLedger(Ledger):
             row = read_account_row(connection, charge.dataset, lock=True)
             current = read_charge(connection, self.ledger_id, charge.charge_id, lock=True)
             move(connection, self._holder, charge, LIVE, state=ChargeState.ABANDONED)
+            forget_manifest(connection, charge)
             returned = 0 if current.drew else check_epsilon(current.epsilon)
             if returned:
                 shift(connection, row, charge.window, reserved=-returned, spent=0)

@@ -74,6 +74,14 @@ stores = Table(
     Column("retired", Boolean, nullable=False),
 )
 
+plans = Table(
+    "plans",
+    metadata,
+    Column("sha256", Text, primary_key=True),
+    Column("content", Text, nullable=False),
+)
+"""Canonical plans, each once, whatever the number of charges that name it."""
+
 charges = Table(
     "charges",
     metadata,
@@ -89,13 +97,20 @@ charges = Table(
     Column("epoch", Integer, nullable=False),
     Column("holder", Text, nullable=False),
     Column("lease_expires", Text, nullable=False),
-    Column("plan_json", Text, nullable=False),
     Column("plan_hash", Text, nullable=False),
     Column("store_id", Text, nullable=False),
     Column("store_uri", Text, nullable=False),
     Column("reserved_sequence", BigInteger, nullable=False),
     Column("drawing_sequence", BigInteger),
     Column("drawing_hash", Text),
-    Column("manifest", LargeBinary),
+    Column("manifest_sha256", Text),
     Column("created_at", Text, nullable=False),
 )
+
+staged_manifests = Table(
+    "staged_manifests",
+    metadata,
+    Column("charge_id", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+"""The bytes to publish, while a charge is ``staged``; a store has them afterwards."""

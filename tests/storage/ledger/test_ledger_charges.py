@@ -13,11 +13,13 @@ from suffice.errors import (
     ChargeInProgressError,
     ChargeLostError,
     ChargeSpentError,
+    LedgerCorruptError,
     SpecChangedError,
     WrongStoreError,
 )
 from suffice.storage.ledger.charge import ChargeRequest, ChargeState
 from support.charging import MANIFEST, drawn, entry_count, published, shown
+from support.ledger_sql import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,3 +269,30 @@ def test_after_a_returned_attempt_a_new_one_starts_by_itself(
     charge = ledger.reserve(make_request(epsilon=Fraction(3)))
     assert charge.attempt == 2
     assert ledger.find("flights", "delays", "all") == charge
+
+
+def test_the_bytes_of_a_manifest_are_kept_while_it_is_staged(
+    ledger: Ledger, ledger_url: str, make_request: MakeRequest
+) -> None:
+    staged = [
+        ledger.stage(ledger.enter_drawing(ledger.reserve(make_request(name=name))), MANIFEST)
+        for name in ("a", "b")
+    ]
+    digest = hashlib.sha256(MANIFEST).hexdigest()
+    ended = [ledger.publish(staged[0]), ledger.abandon(staged[1], reason="x")]
+    assert [(charge.manifest, charge.manifest_sha256) for charge in staged] == [(MANIFEST, digest)] * 2
+    assert [(charge.manifest, charge.manifest_sha256) for charge in ended] == [(None, digest)] * 2
+    assert rows(ledger_url, "SELECT charge_id FROM staged_manifests") == []
+    assert ledger.verify() == ()
+
+
+def test_a_plan_is_kept_once_however_often_it_is_charged(
+    ledger: Ledger, ledger_url: str, make_request: MakeRequest
+) -> None:
+    request = make_request(plan={"a": "1"})
+    for name in ("a", "b"):
+        ledger.reserve(make_request(name=name, plan={"a": "1"}))
+    assert rows(ledger_url, "SELECT sha256, content FROM plans") == [(request.plan_hash, request.plan_json)]
+    assert ledger.plan(request.plan_hash) == request.plan_json
+    with pytest.raises(LedgerCorruptError, match="no plan with the hash"):
+        ledger.plan("0" * 64)

@@ -86,8 +86,15 @@ IMPOSSIBLE_ROWS = [
     "UPDATE charges SET micro_epsilon = 1 WHERE name = 'd'",
     "UPDATE charges SET epoch = 7 WHERE name = 'd'",
     "UPDATE charges SET epoch = 2 WHERE name = 'a'",
-    "UPDATE charges SET manifest = NULL WHERE name = 'c'",
-    "UPDATE charges SET manifest = CAST('' AS {bytes}) WHERE name = 'c'",
+    "UPDATE charges SET manifest_sha256 = NULL WHERE name = 'c'",
+    "UPDATE charges SET manifest_sha256 = 'x' WHERE name = 'c'",
+    "UPDATE charges SET plan_hash = 'x' WHERE name = 'c'",
+    "UPDATE staged_manifests SET content = CAST('' AS {bytes})",
+    "DELETE FROM staged_manifests",
+    "INSERT INTO staged_manifests SELECT charge_id, CAST('x' AS {bytes}) FROM charges WHERE name = 'a'",
+    "INSERT INTO staged_manifests SELECT charge_id, CAST('x' AS {bytes}) FROM charges WHERE name = 'd'",
+    "UPDATE plans SET content = '{{}}'",
+    "DELETE FROM plans",
     "UPDATE charges SET drawing_sequence = 1 WHERE name = 'c'",
     "UPDATE charges SET name = 'a', dataset = 'taxis' WHERE name = 'd'",
     "UPDATE ledger SET id = 2",
@@ -98,11 +105,14 @@ IMPOSSIBLE_ROWS = [
 ]
 
 
+def bytes_type(url: str) -> str:
+    return "blob" if url.startswith("sqlite") else "bytea"
+
+
 def test_the_database_itself_refuses_impossible_rows(busy: Ledger, ledger_url: str) -> None:
-    bytes_type = "blob" if ledger_url.startswith("sqlite") else "bytea"
     for statement in IMPOSSIBLE_ROWS:
         with pytest.raises(REFUSALS):
-            execute(ledger_url, statement.format(bytes=bytes_type))
+            execute(ledger_url, statement.format(bytes=bytes_type(ledger_url)))
     assert busy.verify() == ()
 
 
@@ -185,8 +195,17 @@ ALTERED_ROWS = [
     ("UPDATE charges SET state = 'abandoned' WHERE name = 'a'", "state differ"),
     ("UPDATE charges SET micro_epsilon = 1 WHERE name = 'a'", "micro_epsilon differ"),
     ("UPDATE charges SET epoch = 2 WHERE name = 'd'", "epoch differ"),
-    ("UPDATE charges SET plan_json = '{}' WHERE name = 'd'", "plan_hash differ"),
-    ("UPDATE charges SET manifest = NULL, state = 'abandoned' WHERE name = 'c'", "manifest_sha256"),
+    ("UPDATE charges SET plan_hash = 'x' WHERE name = 'd'", "plan_hash differ"),
+    ("UPDATE plans SET content = '{}'", "sha256 differ from the entries"),
+    ("DELETE FROM plans", "plans "),
+    ("INSERT INTO plans VALUES ('x', 'y')", "plans x: the table has it, the entries do not"),
+    ("UPDATE charges SET manifest_sha256 = NULL, state = 'abandoned' WHERE name = 'c'", "manifest_sha256"),
+    ("UPDATE staged_manifests SET content = CAST('x' AS {bytes})", "staged_manifests "),
+    ("DELETE FROM staged_manifests", "staged_manifests "),
+    (
+        "INSERT INTO staged_manifests SELECT charge_id, CAST('x' AS {bytes}) FROM charges WHERE name = 'a'",
+        "the table has it, the entries do not",
+    ),
     ("UPDATE charges SET store_id = 'x' WHERE name = 'c'", "store_id differ"),
     ("UPDATE charges SET drawing_sequence = 1 WHERE name = 'c'", "drawing_sequence differ"),
     (
@@ -199,7 +218,7 @@ ALTERED_ROWS = [
 
 def test_every_change_behind_the_ledgers_back_is_named(busy: Ledger, ledger_url: str) -> None:
     for statement, problem in ALTERED_ROWS:
-        with tampered(ledger_url, statement):
+        with tampered(ledger_url, statement.replace("{bytes}", bytes_type(ledger_url))):
             problems = busy.verify()
         assert any(problem in found for found in problems), (statement, problems)
     assert busy.verify() == ()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     MakeRequest = Callable[..., ChargeRequest]
 
+NO_PLANS: dict[str, str] = {}
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LIVE, EXPIRED = NOW + timedelta(seconds=1), NOW
 
@@ -34,16 +35,21 @@ def charge_for(request: ChargeRequest, state: str, *, drew: bool, lease: datetim
         drew=drew,
         epoch=1,
         lease_expires=lease,
-        plan_json=request.plan_json,
         plan_hash=request.plan_hash,
         store_id=request.store_id,
         store_uri=request.store_uri,
         reserved_sequence=3,
         drawing_sequence=None,
         drawing_hash=None,
+        manifest_sha256=None,
         manifest=None,
         created=NOW - timedelta(hours=1),
     )
+
+
+def plans_of(request: ChargeRequest) -> Callable[[str], str]:
+    """Return what a ledger knows of plans that was charged for one request."""
+    return {request.plan_hash: request.plan_json}.__getitem__
 
 
 @pytest.mark.parametrize(
@@ -73,14 +79,20 @@ def test_every_state_has_its_rule(
     charge = charge_for(request, state, drew=drew, lease=lease)
     for new_attempt, expected in ((False, plain), (True, again)):
         if isinstance(expected, Decision):
-            assert decide_rerun(charge, request, now=NOW, new_attempt=new_attempt) is expected
+            assert (
+                decide_rerun(charge, request, now=NOW, new_attempt=new_attempt, plan_of=NO_PLANS.__getitem__)
+                is expected
+            )
         else:
             with pytest.raises(expected):
-                decide_rerun(charge, request, now=NOW, new_attempt=new_attempt)
+                decide_rerun(charge, request, now=NOW, new_attempt=new_attempt, plan_of=NO_PLANS.__getitem__)
 
 
 def test_no_charge_starts(make_request: MakeRequest) -> None:
-    assert decide_rerun(None, make_request(), now=NOW, new_attempt=False) is Decision.START
+    assert (
+        decide_rerun(None, make_request(), now=NOW, new_attempt=False, plan_of=NO_PLANS.__getitem__)
+        is Decision.START
+    )
 
 
 @pytest.mark.parametrize("state", list(ChargeState))
@@ -91,13 +103,13 @@ def test_another_plan_or_store_is_refused_in_every_state(make_request: MakeReque
     with pytest.raises(
         SpecChangedError, match=r"choose another name .*privacy\.epsilon, statistics\.b"
     ) as caught:
-        decide_rerun(charge, other, now=NOW, new_attempt=True)
+        decide_rerun(charge, other, now=NOW, new_attempt=True, plan_of=plans_of(first))
     assert caught.value.differing_keys == ("privacy.epsilon", "statistics.b")
     elsewhere = make_request(
         plan={"privacy": {"epsilon": "1"}, "statistics": {"a": {"upper": "2"}}}, store_id="2"
     )
     with pytest.raises(WrongStoreError, match="the store releases"):
-        decide_rerun(charge, elsewhere, now=NOW, new_attempt=True)
+        decide_rerun(charge, elsewhere, now=NOW, new_attempt=True, plan_of=NO_PLANS.__getitem__)
 
 
 def test_messages_say_since_when_and_what_it_costs(make_request: MakeRequest) -> None:
@@ -106,17 +118,28 @@ def test_messages_say_since_when_and_what_it_costs(make_request: MakeRequest) ->
         ChargeInProgressError, match=r"delays@2013-01 is in progress since 2026-01-31 11:00 UTC"
     ):
         decide_rerun(
-            charge_for(request, "drawing", drew=True, lease=LIVE), request, now=NOW, new_attempt=False
+            charge_for(request, "drawing", drew=True, lease=LIVE),
+            request,
+            now=NOW,
+            new_attempt=False,
+            plan_of=NO_PLANS.__getitem__,
         )
     with pytest.raises(ChargeSpentError, match=r"epsilon 0\.25 was spent .*--new-attempt .*charged again"):
-        decide_rerun(charge_for(request, "abandoned", drew=True), request, now=NOW, new_attempt=False)
+        decide_rerun(
+            charge_for(request, "abandoned", drew=True),
+            request,
+            now=NOW,
+            new_attempt=False,
+            plan_of=NO_PLANS.__getitem__,
+        )
 
 
 def test_a_message_names_only_the_first_of_many_keys(make_request: MakeRequest) -> None:
     first, second = ({f"k{i:02}": str(i + step) for i in range(20)} for step in (0, 1))
-    charge = charge_for(make_request(plan=first), "published", drew=True)
+    earlier = make_request(plan=first)
+    charge = charge_for(earlier, "published", drew=True)
     with pytest.raises(SpecChangedError, match=r"k07 and 12 more\)$") as caught:
-        decide_rerun(charge, make_request(plan=second), now=NOW, new_attempt=False)
+        decide_rerun(charge, make_request(plan=second), now=NOW, new_attempt=False, plan_of=plans_of(earlier))
     assert len(caught.value.differing_keys) == 20
 
 

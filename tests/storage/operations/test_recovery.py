@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -299,7 +300,7 @@ def test_a_manifest_that_names_the_draw_is_what_was_published(generative_model: 
     assert (found.action, found.before) == (Action.PUBLISHED, "drawing")
     current = generative_model.ledger.find("flights", "delays", "all")
     assert current is not None
-    assert (current.state, current.manifest) == ("published", own)
+    assert (current.state, current.manifest_sha256) == ("published", hashlib.sha256(own).hexdigest())
     assert generative_model.files(charge) == {"manifest.json", "a.parquet", "b.parquet"}
 
 

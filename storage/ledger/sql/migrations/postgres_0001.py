@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 
-def function(name: str, body: str) -> str:
+def function(name: str, body: str, rights: str = "SECURITY INVOKER") -> str:
     """Return a trigger function that reads the ledger's tables, never temporary ones of their names."""
     setting = "SET search_path = pg_catalog, public, pg_temp"
-    return f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql {setting} AS $${body}$$"
+    return f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql {rights} {setting} AS $${body}$$"
 
 
 ACROSS_ROWS = (
@@ -60,65 +60,148 @@ ACROSS_ROWS = (
     CREATE CONSTRAINT TRIGGER head_is_the_last_entry AFTER UPDATE ON ledger
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION head_is_the_last_entry()
     """,
-    # Whoever changes a balance holds the account's lock until the end: the sums are the last ones.
+    # Every charge and every balance adds what it moved to one sum, which must be nothing at the commit: by
+    # induction a balance is the sum of its charges, and no commit reads the charges of the past. The sum is
+    # kept by functions of the ledger's maker, in a table where no role of the ledger may write.
+    "CREATE TABLE movements (balance text PRIMARY KEY, spent bigint NOT NULL, reserved bigint NOT NULL)",
     function(
         "balances_follow_charges",
         """
-        DECLARE account record; balance record; charged record; by_window text; remaining bigint;
+        DECLARE moved text; spent_now bigint = 0; reserved_now bigint = 0; grid text;
+        BEGIN
+            IF current_setting('transaction_isolation') <> 'read committed' THEN
+                RAISE integrity_constraint_violation
+                USING MESSAGE = 'balances change in read committed transactions only';
+            END IF;
+            IF TG_TABLE_NAME = 'charges' THEN
+                SELECT per_window INTO grid FROM accounts WHERE dataset = NEW.dataset;
+                moved = CASE WHEN grid IS NULL OR NEW."window" = 'all' THEN 'account ' || NEW.dataset
+                    ELSE 'window ' || NEW.dataset || ' ' || NEW."window" END;
+                IF NEW.drew THEN spent_now = NEW.micro_epsilon; END IF;
+                IF NEW.state = 'reserved' THEN reserved_now = NEW.micro_epsilon; END IF;
+                IF TG_OP = 'UPDATE' THEN
+                    IF OLD.drew THEN spent_now = spent_now - OLD.micro_epsilon; END IF;
+                    IF OLD.state = 'reserved' THEN reserved_now = reserved_now - OLD.micro_epsilon; END IF;
+                END IF;
+            ELSE
+                moved = 'account ' || NEW.dataset;
+                IF TG_TABLE_NAME = 'windows' THEN
+                    moved = 'window ' || NEW.dataset || ' ' || (to_jsonb(NEW) ->> 'window');
+                END IF;
+                spent_now = OLD.micro_spent - NEW.micro_spent;
+                reserved_now = OLD.micro_reserved - NEW.micro_reserved;
+            END IF;
+            INSERT INTO movements VALUES (moved, spent_now, reserved_now)
+            ON CONFLICT (balance) DO UPDATE
+            SET spent = movements.spent + EXCLUDED.spent, reserved = movements.reserved + EXCLUDED.reserved;
+            RETURN NULL;
+        END
+        """,
+        rights="SECURITY DEFINER",
+    ),
+    """
+    CREATE TRIGGER balances_follow_charges AFTER UPDATE OF micro_spent, micro_reserved ON accounts
+    FOR EACH ROW EXECUTE FUNCTION balances_follow_charges()
+    """,
+    """
+    CREATE TRIGGER balances_follow_charges AFTER UPDATE ON windows
+    FOR EACH ROW EXECUTE FUNCTION balances_follow_charges()
+    """,
+    """
+    CREATE TRIGGER balances_follow_charges AFTER INSERT ON charges
+    FOR EACH ROW EXECUTE FUNCTION balances_follow_charges()
+    """,
+    # Not on every update: a charge that is staged or published locks its row, not its account's.
+    """
+    CREATE TRIGGER moves_follow_balances AFTER UPDATE ON charges FOR EACH ROW
+    WHEN (OLD.drew <> NEW.drew OR (OLD.state = 'reserved') <> (NEW.state = 'reserved'))
+    EXECUTE FUNCTION balances_follow_charges()
+    """,
+    function(
+        "movements_cancel_out",
+        """
+        DECLARE moved record;
+        BEGIN
+            SELECT * INTO moved FROM movements WHERE balance = NEW.balance;
+            IF moved.spent <> 0 OR moved.reserved <> 0 THEN
+                RAISE integrity_constraint_violation USING MESSAGE = 'balances are the sums of charges';
+            END IF;
+            DELETE FROM movements WHERE balance = NEW.balance;
+            RETURN NULL;
+        END
+        """,
+        rights="SECURITY DEFINER",
+    ),
+    """
+    CREATE CONSTRAINT TRIGGER movements_cancel_out AFTER INSERT OR UPDATE ON movements
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION movements_cancel_out()
+    """,
+    # Whoever changes a balance holds the account's lock until the end: what is read here is the last of it.
+    function(
+        "never_over_the_grant",
+        """
+        DECLARE account record; taken bigint;
         BEGIN
             IF current_setting('transaction_isolation') <> 'read committed' THEN
                 RAISE integrity_constraint_violation
                 USING MESSAGE = 'balances change in read committed transactions only';
             END IF;
             SELECT * INTO account FROM accounts WHERE dataset = NEW.dataset FOR UPDATE;
-            remaining = account.micro_granted - account.micro_spent - account.micro_reserved;
-            IF TG_TABLE_NAME <> 'accounts' AND account.per_window IS NOT NULL THEN
-                by_window = nullif(to_jsonb(NEW) ->> 'window', 'all');
-            END IF;
-            IF by_window IS NULL THEN
-                balance = account;
-                remaining = remaining - (
-                    SELECT coalesce(max(micro_spent + micro_reserved), 0)
-                    FROM windows WHERE dataset = NEW.dataset);
+            IF TG_TABLE_NAME = 'windows' THEN
+                SELECT micro_spent + micro_reserved INTO taken FROM windows
+                WHERE dataset = NEW.dataset AND "window" = to_jsonb(NEW) ->> 'window';
             ELSE
-                SELECT * INTO balance FROM windows WHERE dataset = NEW.dataset AND "window" = by_window;
-                remaining = remaining - balance.micro_spent - balance.micro_reserved;
+                SELECT micro_spent + micro_reserved INTO taken FROM windows WHERE dataset = NEW.dataset
+                ORDER BY micro_spent + micro_reserved DESC LIMIT 1;
             END IF;
-            IF remaining < 0 THEN
+            IF account.micro_spent + account.micro_reserved + coalesce(taken, 0) > account.micro_granted THEN
                 RAISE integrity_constraint_violation USING MESSAGE = 'never over the grant';
-            END IF;
-            SELECT coalesce(sum(micro_epsilon) FILTER (WHERE drew), 0)::bigint AS spent,
-                coalesce(sum(micro_epsilon) FILTER (WHERE state = 'reserved'), 0)::bigint AS reserved
-            INTO charged FROM charges
-            WHERE dataset = NEW.dataset
-                AND (account.per_window IS NULL OR "window" = coalesce(by_window, 'all'));
-            IF balance.micro_spent IS DISTINCT FROM charged.spent
-                OR balance.micro_reserved IS DISTINCT FROM charged.reserved
-            THEN
-                RAISE integrity_constraint_violation USING MESSAGE = 'balances are the sums of charges';
             END IF;
             RETURN NULL;
         END
         """,
     ),
     """
-    CREATE CONSTRAINT TRIGGER balances_follow_charges
+    CREATE CONSTRAINT TRIGGER never_over_the_grant
     AFTER UPDATE OF micro_granted, micro_spent, micro_reserved ON accounts
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION balances_follow_charges()
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION never_over_the_grant()
     """,
     """
-    CREATE CONSTRAINT TRIGGER balances_follow_charges AFTER UPDATE ON windows
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION balances_follow_charges()
+    CREATE CONSTRAINT TRIGGER never_over_the_grant AFTER UPDATE ON windows
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION never_over_the_grant()
+    """,
+    # The bytes to publish are there while a charge is staged, and are those whose hash it states.
+    function(
+        "manifests_are_staged",
+        """
+        DECLARE charge record;
+        BEGIN
+            IF TG_OP = 'DELETE' THEN
+                SELECT state INTO charge FROM charges WHERE charge_id = OLD.charge_id;
+                IF charge.state NOT IN ('published', 'abandoned') THEN
+                    RAISE integrity_constraint_violation
+                    USING MESSAGE = 'bytes are kept while a charge is staged';
+                END IF;
+                RETURN OLD;
+            END IF;
+            SELECT state, manifest_sha256 INTO charge FROM charges WHERE charge_id = NEW.charge_id;
+            IF charge.state IS DISTINCT FROM 'staged' THEN
+                RAISE integrity_constraint_violation
+                USING MESSAGE = 'bytes are kept while a charge is staged';
+            END IF;
+            IF charge.manifest_sha256 IS DISTINCT FROM encode(sha256(NEW.content), 'hex') THEN
+                RAISE integrity_constraint_violation USING MESSAGE = 'staged bytes are what their hash says';
+            END IF;
+            RETURN NEW;
+        END
+        """,
+    ),
+    """
+    CREATE TRIGGER manifests_are_staged BEFORE INSERT OR DELETE ON staged_manifests
+    FOR EACH ROW EXECUTE FUNCTION manifests_are_staged()
     """,
     """
-    CREATE CONSTRAINT TRIGGER balances_follow_charges AFTER INSERT ON charges
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION balances_follow_charges()
-    """,
-    # Not on every update: a charge that is staged or published locks its row, not its account's.
-    """
-    CREATE CONSTRAINT TRIGGER moves_follow_balances AFTER UPDATE ON charges
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
-    WHEN (OLD.drew <> NEW.drew OR (OLD.state = 'reserved') <> (NEW.state = 'reserved'))
-    EXECUTE FUNCTION balances_follow_charges()
+    CREATE TRIGGER staged_manifests_never_go BEFORE TRUNCATE ON staged_manifests
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuses('staged_manifests are append-only')
     """,
 )

@@ -17,14 +17,13 @@ _KEPT = (
     '"window"',
     "attempt",
     "micro_epsilon",
-    "plan_json",
     "plan_hash",
     "store_id",
     "store_uri",
     "reserved_sequence",
     "created_at",
 )
-_WRITTEN_ONCE = ("drawing_sequence", "drawing_hash", "manifest")
+_WRITTEN_ONCE = ("drawing_sequence", "drawing_hash", "manifest_sha256")
 _WINDOW_KEY = ("dataset", '"window"')
 _TERMS = ("dataset", "neighboring", "unit", "units_disjoint")
 
@@ -54,6 +53,8 @@ def _written(*columns: str) -> str:
 _ROWS = (
     ("entries", "UPDATE", "entries_never_change", "1 = 1", "entries are append-only"),
     ("names", "UPDATE", "names_never_change", "1 = 1", "a release name belongs to one dataset for good"),
+    ("plans", "UPDATE", "plans_never_change", "1 = 1", "a plan is what its hash says"),
+    ("staged_manifests", "UPDATE", "staged_manifests_never_change", "1 = 1", "staged bytes are fixed once"),
     (
         "ledger",
         "UPDATE",
@@ -140,7 +141,7 @@ _ROWS = (
         "the bytes and the draw of a charge are fixed once",
     ),
 )
-_TABLES = ("entries", "ledger", "accounts", "windows", "names", "stores", "charges")
+_TABLES = ("entries", "ledger", "accounts", "windows", "names", "stores", "plans", "charges")
 
 _SQLITE_ACROSS = (
     """
@@ -163,8 +164,19 @@ _SQLITE_ACROSS = (
     """
     CREATE TRIGGER accounts_never_overspent BEFORE UPDATE ON accounts
     WHEN NEW.micro_granted - NEW.micro_spent - NEW.micro_reserved < (
-        SELECT max(micro_spent + micro_reserved) FROM windows WHERE dataset = NEW.dataset)
+        SELECT micro_spent + micro_reserved FROM windows WHERE dataset = NEW.dataset
+        ORDER BY micro_spent + micro_reserved DESC LIMIT 1)
     BEGIN SELECT RAISE(ABORT, 'never over the grant'); END
+    """,
+    """
+    CREATE TRIGGER manifests_are_staged BEFORE INSERT ON staged_manifests
+    WHEN 'staged' IS NOT (SELECT state FROM charges WHERE charge_id = NEW.charge_id)
+    BEGIN SELECT RAISE(ABORT, 'bytes are kept while a charge is staged'); END
+    """,
+    """
+    CREATE TRIGGER manifests_stay_while_staged BEFORE DELETE ON staged_manifests
+    WHEN (SELECT state FROM charges WHERE charge_id = OLD.charge_id) NOT IN ('published', 'abandoned')
+    BEGIN SELECT RAISE(ABORT, 'bytes are kept while a charge is staged'); END
     """,
 )
 

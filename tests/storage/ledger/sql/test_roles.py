@@ -55,7 +55,15 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE charges SET state = 'reserved', drew = false WHERE state = 'drawing'", RULE),
         ("UPDATE charges SET state = 'abandoned', drew = false WHERE state = 'drawing'", RULE),
         ("UPDATE charges SET state = 'abandoned' WHERE state = 'published'", RULE),
-        ("UPDATE charges SET manifest = NULL WHERE state = 'published'", RULE),
+        ("UPDATE charges SET manifest_sha256 = NULL WHERE state = 'published'", RULE),
+        ("DELETE FROM staged_manifests", RULE),
+        ("UPDATE staged_manifests SET content = 'x'", PRIVILEGE),
+        ("INSERT INTO staged_manifests SELECT charge_id, 'x' FROM charges", RULE),
+        ("UPDATE plans SET content = 'x'", PRIVILEGE),
+        ("DELETE FROM plans", PRIVILEGE),
+        ("INSERT INTO movements VALUES ('account flights', 1, 0)", PRIVILEGE),
+        ("DELETE FROM movements", PRIVILEGE),
+        ("SELECT * FROM movements", PRIVILEGE),
         ("DELETE FROM charges", PRIVILEGE),
         ("UPDATE alembic_version SET version_num = '0'", PRIVILEGE),
         ("ALTER TABLE accounts DISABLE TRIGGER ALL", PRIVILEGE),
@@ -167,10 +175,11 @@ def test_direct_sql_gets_no_role_further(
         for dataset, grid in (("flights", None), ("taxis", "day:month")):
             ledger.grant(dataset, epsilon=Fraction(9), per_window=grid, reason="x")
             window = "2013-01" if grid else "all"
-            a, b, _ = (
+            a, b, _, d = (
                 ledger.reserve(make_request(dataset=dataset, name=f"{dataset}-{name}", window=window))
-                for name in "abc"
+                for name in "abcd"
             )
+            ledger.stage(ledger.enter_drawing(d), MANIFEST)
             ledger.publish(ledger.stage(ledger.enter_drawing(a), MANIFEST))
             ledger.enter_drawing(b)
         before = ledger.accounts()
