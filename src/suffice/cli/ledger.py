@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from fractions import Fraction
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,6 +43,10 @@ def grant(
             "--source", metavar="PREFIX", help="Allowed sources; may repeat; default: any, or as before."
         ),
     ] = None,
+    store: Annotated[
+        list[str] | None,
+        typer.Option("--store", metavar="URI", help="Where releases may go, and below; may repeat."),
+    ] = None,
     per_window: Annotated[
         str | None,
         typer.Option(
@@ -70,7 +75,9 @@ def grant(
     as_json: JsonOption = False,
 ) -> None:
     """Set an account's total budget; repeating a grant changes nothing."""
+    from suffice.storage.ledger.account import overlapping  # noqa: PLC0415
     from suffice.storage.ledger.opening import create_ledger, open_ledger  # noqa: PLC0415
+    from suffice.storage.objects.address import read_address  # noqa: PLC0415
 
     total = _epsilon(epsilon)
     listed = _checksums(checksums, none=no_checksums)
@@ -81,12 +88,16 @@ def grant(
             neighboring=neighboring,
             unit=unit,
             sources=[source_prefix(prefix) for prefix in source] if source else None,
+            stores=[read_address(uri).uri for uri in store] if store else None,
             per_window=per_window,
             units_disjoint=units_disjoint,
             checksums=listed,
             reason=reason,
         )
-    document = account_document(account)
+        warnings = overlapping(opened.allowed_sources(), dataset)
+    document = {**account_document(account), "warnings": list(warnings)}
+    for warning in warnings:
+        print(f"suffice: warning: {warning}", file=sys.stderr)
     if as_json:
         output.print_json(document)
     else:
@@ -116,6 +127,7 @@ def show(
 
 app.command("verify")(trust.verify_ledger)
 app.command("export")(trust.export_ledger)
+app.command("witness")(trust.witness_ledger)
 
 
 @app.command("recover")
@@ -269,6 +281,7 @@ def account_document(account: Account) -> dict[str, Any]:
         "remaining": format_epsilon(account.remaining),
         "sources": list(account.sources),
         "checksums": account.checksums,
+        "stores": list(account.stores),
         "per_window": account.per_window,
         "windows": [
             {

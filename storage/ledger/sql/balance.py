@@ -22,6 +22,7 @@ from suffice.storage.ledger.sql.rows import (
     read_account,
     read_account_row,
     sources_of,
+    stores_of,
     terms_of,
 )
 
@@ -43,16 +44,36 @@ class TermsAsked:
     units_disjoint: bool | None
 
 
+Allowed = dict[str, list[str] | str | None]
+"""What an account allows and demands, by column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where rows may come from and releases may go to, and what rows must fit; None where left out."""
+
+    sources: Sequence[str] | None = None
+    stores: Sequence[str] | None = None
+    checksums: str | None = None
+
+    def replacing(self, row: Row[Any] | None) -> Allowed:
+        """Return what holds from now on; `checksums` of empty text demands none."""
+        sources, stores = (sources_of(row), stores_of(row)) if row is not None else ((), ())
+        checksums = checksums_of(row) if row is not None else None
+        return {
+            "sources": list(sources if self.sources is None else self.sources),
+            "stores": list(stores if self.stores is None else self.stores),
+            "checksums": checksums if self.checksums is None else self.checksums or None,
+        }
+
+
+UNCHANGED = Places()
+
+
 def write_grant(
-    connection: Connection,
-    dataset: str,
-    *,
-    micro: int,
-    terms: TermsAsked,
-    sources: Sequence[str] | None,
-    checksums: str | None,
+    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, places: Places
 ) -> dict[str, object] | None:
-    """Make an account or change its total, its sources and its list of checksums.
+    """Make an account or change its total, its sources, its stores and its list of checksums.
 
     Returns
     -------
@@ -73,32 +94,31 @@ def write_grant(
             per_window=terms.per_window,
             units_disjoint=terms.units_disjoint or False,
         )
-        allowed, listed = tuple(sources or ()), checksums or None
-        values = {
-            **_columns(fixed),
-            "sources": canonical_json(allowed),
-            "checksums": listed,
-            "micro_granted": micro,
-        }
+        allowed = places.replacing(None)
+        values = {**_columns(fixed), **_texts(allowed), "micro_granted": micro}
         zeros = {"micro_spent": 0, "micro_reserved": 0}
         if insert_unless_there(connection, tables.accounts, dataset=dataset, **values, **zeros):
-            return _granted(dataset, fixed, allowed, listed, micro)
+            return _granted(dataset, fixed, allowed, micro)
         row = connection.execute(query).one()  # another grant was the first, just now
     fixed = terms_of(row)
     _check_same_terms(dataset, fixed, terms)
-    allowed = sources_of(row) if sources is None else tuple(sources)
-    listed = checksums_of(row) if checksums is None else checksums or None
-    if (micro, allowed, listed) == (row.micro_granted, sources_of(row), checksums_of(row)):
+    allowed = places.replacing(row)
+    if micro == row.micro_granted and allowed == UNCHANGED.replacing(row):
         return None
-    _set_total(connection, dataset, micro, allowed, listed)
-    return _granted(dataset, fixed, allowed, listed, micro)
+    _set_total(connection, dataset, micro, allowed)
+    return _granted(dataset, fixed, allowed, micro)
 
 
-def _granted(
-    dataset: str, terms: Terms, sources: Sequence[str], checksums: str | None, micro: int
-) -> dict[str, object]:
-    given = {"sources": list(sources), "checksums": checksums, "micro_granted": micro}
-    return {"dataset": dataset, **_columns(terms), **given}
+def _granted(dataset: str, terms: Terms, allowed: Allowed, micro: int) -> dict[str, object]:
+    return {"dataset": dataset, **_columns(terms), **allowed, "micro_granted": micro}
+
+
+def _texts(allowed: Allowed) -> dict[str, str | None]:
+    """Return what the account's columns hold: lists as JSON."""
+    return {
+        column: canonical_json(value) if isinstance(value, list) else value
+        for column, value in allowed.items()
+    }
 
 
 def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
@@ -153,15 +173,13 @@ def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest
     return BudgetExceededError(message, requested=request.epsilon, remaining=remaining)
 
 
-def _set_total(
-    connection: Connection, dataset: str, micro: int, sources: Sequence[str], checksums: str | None
-) -> None:
+def _set_total(connection: Connection, dataset: str, micro: int, allowed: Allowed) -> None:
     columns = tables.accounts.c
     taken = columns.micro_spent + columns.micro_reserved + _most_taken_by_a_window(dataset)
     done = connection.execute(
         update(tables.accounts)
         .where(columns.dataset == dataset, taken <= micro)
-        .values(micro_granted=micro, sources=canonical_json(sources), checksums=checksums)
+        .values(micro_granted=micro, **_texts(allowed))
     )
     if done.rowcount != 1:
         account = read_account(connection, read_account_row(connection, dataset), with_charges=False)
