@@ -8,8 +8,8 @@ import pytest
 
 from suffice.errors import ChargeLostError, LedgerCorruptError, StoreError
 from suffice.storage.ledger.charge import Charge, ChargeState
-from suffice.storage.operations.recovery import Action, Report, recover
 from suffice.storage.operations.publishing import publish
+from suffice.storage.operations.recovery import Action, Report, recover
 from suffice.storage.operations.settling import abandon, settle
 from suffice.storage.releases.manifest import DataFile
 from suffice.storage.releases.release_store import ReleaseStore, open_store
