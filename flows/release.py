@@ -36,7 +36,7 @@ def release_statistics(
     window: str = "all",
     store: PublicUrl = None,
     ledger: PublicUrl = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
     publish_timeout: float = 3600.0,
 ) -> str:
     """Publish one release, or find it published; return its URI.
@@ -48,9 +48,10 @@ def release_statistics(
     window : str
         The label of the period released, or ``all``.
     store, ledger : str, optional
-        Without a password; left out, ``SUFFICE_STORE`` and ``SUFFICE_LEDGER`` are read where the flow runs.
-    cluster : str
-        ``threads``, ``local``, or a Dask scheduler's address.
+        Without a password; left out, ``SUFFICE_STORE``, ``SUFFICE_LEDGER`` and the deployment profile are
+        read where the flow runs. One outside of that profile is refused.
+    cluster : str, optional
+        ``threads``, ``local``, or a Dask scheduler's address; left out and refused as above.
     publish_timeout : float
         Seconds for which a store that fails after the draw is tried again.
 
@@ -76,18 +77,20 @@ def release_statistics(
 
 @task(name="release-once", persist_result=False, cache_policy=NO_CACHE, log_prints=False, retries=0)
 def release_once(
-    spec: str, window: str, store: str | None, ledger: str | None, cluster: str, publish_timeout: float
+    spec: str, window: str, store: str | None, ledger: str | None, cluster: str | None, publish_timeout: float
 ) -> str:
     """Run the whole release in this process, and let out nothing but its URI or a safe text."""
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415 - a worker that only loads the flow stays light
+    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.releasing import run_release  # noqa: PLC0415
 
     try:
+        chosen = settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)
         release = run_release(
             load_spec(spec),
-            store=store,
-            ledger=ledger,
-            cluster=cluster,
+            store=chosen.store,
+            ledger=chosen.ledger,
+            cluster=chosen.cluster,
             window=window,
             publish_timeout=publish_timeout,
             notice=get_run_logger().info,

@@ -6,6 +6,7 @@ May import: nothing of the pipeline.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
     "document": ("Document", "read_file", "read_mapping"),
     "domains": (
         "Domain",

@@ -6,6 +6,6 @@ May import: reduce and below. The only room that knows OpenDP.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "mechanism": ("Blocks", "privatize"),
+    "mechanism": ("privatize",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

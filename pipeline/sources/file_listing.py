@@ -16,6 +16,16 @@ def list_files(pattern: str) -> tuple[str, ...]:
     UsageError
         Where there is none, or two names are one file: its rows would count twice.
     """
+    try:
+        return _listed(pattern)
+    except UsageError:
+        raise
+    except (OSError, ValueError):  # too long a name, no access, or characters that no file system takes
+        message = f"source.parquet: {pattern} cannot be looked at: name files that can be read"
+        raise UsageError(message) from None
+
+
+def _listed(pattern: str) -> tuple[str, ...]:
     position = Path(pattern)
     if position.is_dir():
         found = [

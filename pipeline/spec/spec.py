@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 
 from suffice.errors import SpecError, UsageError
+from suffice.pipeline.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.declaration.document import Document, read_file, read_mapping
 from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start
 from suffice.pipeline.declaration.fields import (
@@ -176,7 +177,7 @@ def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
         path = Path(source)
         try:
             text = path.read_bytes()
-        except OSError:
+        except (OSError, ValueError):  # a path may also hold what no file system takes
             raise SpecError(str(path), "the spec cannot be read", "name a YAML or JSON file") from None
         return _validate(read_file(str(path), text), path.parent)
     return _validate(read_mapping(source), Path())
@@ -290,17 +291,16 @@ def _spec_error(
     document: Document, prefix: tuple[str, ...], error: ValidationError, model: type[SpecModel]
 ) -> SpecError:
     """Turn pydantic's first complaint into ours: place, rule, value, way out."""
-    complaints = error.errors(include_url=False)
-    first = next((found for found in complaints if found["type"] == "extra_forbidden"), complaints[0])
+    first = first_complaint(error.errors(include_url=False))
     path = (*prefix, *first["loc"])
-    if first["type"] == "extra_forbidden":
+    if first["type"] == UNKNOWN_KEY:
         holder = _model_at(document, model, first["loc"])
         known = ", ".join(name for name in holder.model_fields if name != "directory")
         return SpecError(document.location(path), "unknown key", f"known keys: {known}")
-    if first["type"] == "missing":
-        return SpecError(document.location(path[:-1]), f"the key {path[-1]!r} is missing")
-    rule = str(first.get("ctx", {}).get("error", first["msg"]))
-    return SpecError(document.location(path), rule)
+    if first["type"] == MISSING_KEY:
+        hint = f"write it as `{path[-1]}: ...`; docs/reference/spec.md says what it means"
+        return SpecError(document.location(path[:-1]), f"the key {path[-1]!r} is missing", hint)
+    return SpecError(document.location(path), rule_of(first))
 
 
 def _model_at(document: Document, model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:

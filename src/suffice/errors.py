@@ -4,7 +4,10 @@
 
     SufficeError                          1
     ├── UsageError (ValueError)           2   a command, an argument, a call
-    │   ├── SpecError                     2   a rule of the spec is broken; carries the place
+    │   ├── DocumentError                 2   a rule of a document is broken; carries the place
+    │   │   ├── SpecError                 2   the document is a spec
+    │   │   └── ProfileError              2   the document is a deployment profile
+    │   ├── PinnedError                   2   a parameter outside of what the operator pinned
     │   ├── PriorError                    2   a prior that cannot be read or used
     │   ├── SpecChangedError              2   the key was charged for a different spec
     │   └── NameTakenError                2   the release name belongs to another dataset
@@ -34,21 +37,55 @@
     ├── MissingExtraError (ImportError)   1   an optional dependency is not installed
     └── ReleaseInterruptedError           130
 
-A message states the rule, the place and the way out. It never holds a value read from the data.
+A message states the rule, the place and the way out. It never holds a value read from the data. Its
+length is bounded, whatever a caller wrote: a message quotes names, paths and values of any length, and what
+is printed, logged and stored by orchestrators must not grow with them.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 
+LONGEST_MESSAGE = 500
+"""Characters of a message."""
+_LONGEST_WORD = 60
+"""Characters that are left of a word, or of a quoted value, in a message that was too long."""
+_LONG_PART = re.compile(
+    rf"'[^']{{{_LONGEST_WORD},}}'|\"[^\"]{{{_LONGEST_WORD},}}\"|\S{{{_LONGEST_WORD + 1},}}"
+)
+
+
+def shortened(text: str, limit: int = _LONGEST_WORD) -> str:
+    """Return at most `limit` characters of a text, its middle left out: both ends say most."""
+    if len(text) <= limit:
+        return text
+    tail = (limit - 5) // 2
+    return f"{text[: limit - 5 - tail]} ... {text[len(text) - tail :]}"
+
+
+def bounded_message(text: str) -> str:
+    """Return a message of at most `LONGEST_MESSAGE` characters.
+
+    A message that is short enough stays as it is. In any other, long words and quoted values lose their
+    middle first, so that the place at the beginning and the way out at the end are kept.
+    """
+    if len(text) > LONGEST_MESSAGE:
+        text = _LONG_PART.sub(lambda part: shortened(part[0]), text)
+    return shortened(text, LONGEST_MESSAGE)
+
+
 class SufficeError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose; its message is bounded here, for all of them."""
 
     exit_status: ClassVar[int] = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(bounded_message(message))
 
 
 class UsageError(SufficeError, ValueError):
@@ -57,15 +94,15 @@ class UsageError(SufficeError, ValueError):
     exit_status = 2
 
 
-class SpecError(UsageError):
-    """A rule of the spec is broken.
+class DocumentError(UsageError):
+    """A rule of a document is broken.
 
     Attributes
     ----------
     location : str
         Where: file, line where known, and the path of keys, as ``release.yaml:7: privacy.epsilon``.
     rule : str
-        The rule, and the value as written in the spec.
+        The rule, and the value as written in the document.
     hint : str
         A way out; may be empty.
     """
@@ -75,6 +112,18 @@ class SpecError(UsageError):
         self.rule = rule
         self.hint = hint
         super().__init__(f"{location}: {rule}" + (f" ({hint})" if hint else ""))
+
+
+class SpecError(DocumentError):
+    """A rule of the spec is broken."""
+
+
+class ProfileError(DocumentError):
+    """A rule of a deployment profile is broken, or the profile may not be trusted."""
+
+
+class PinnedError(UsageError):
+    """A parameter lies outside of what the deployment profile allows; nothing was opened."""
 
 
 class PriorError(UsageError):

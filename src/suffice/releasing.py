@@ -31,10 +31,11 @@ from suffice.errors import (
     SufficeError,
     UsageError,
 )
-from suffice.guarding import Interrupts, deferred_interrupts, held, wait_for
+from suffice.guarding import Interrupts, contained, deferred_interrupts, held, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
+from suffice.profile.settings import settings
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
@@ -65,8 +66,6 @@ if TYPE_CHECKING:
 
 PUBLISHED = "published"
 ALREADY_PUBLISHED = "already_published"
-DEFAULT_STORE = "releases"
-DEFAULT_LEDGER = "sqlite:///ledger.db"
 PUBLISH_TIMEOUT = 3600.0
 """Seconds for which the publication of a staged charge is tried again, unless the caller says otherwise."""
 
@@ -95,7 +94,7 @@ def run_release(
     spec: Spec,
     store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
     window: str = ALL,
     *,
     new_attempt: bool = False,
@@ -113,11 +112,14 @@ def run_release(
     spec : Spec
         From :func:`suffice.load_spec`.
     store : str, optional
-        URI of the release store; ``SUFFICE_STORE`` or ``releases`` otherwise.
+        URI of the release store; otherwise ``SUFFICE_STORE``, what the deployment profile pins, or
+        ``releases``.
     ledger : str, optional
-        URL of the privacy ledger; ``SUFFICE_LEDGER`` or ``sqlite:///ledger.db`` otherwise.
-    cluster : str
-        ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary.
+        URL of the privacy ledger; otherwise ``SUFFICE_LEDGER``, what the profile pins, or
+        ``sqlite:///ledger.db``.
+    cluster : str, optional
+        ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary; otherwise
+        ``SUFFICE_CLUSTER``, what the profile pins, or ``threads``.
     window : str
         The label of the period released, for a spec with windows; else ``all``.
     new_attempt : bool
@@ -140,6 +142,9 @@ def run_release(
     ------
     SpecError, SpecChangedError, NameTakenError
         Nothing was charged.
+    PinnedError, ProfileError
+        A parameter lies outside of the deployment profile, or the profile cannot be used; nothing was
+        opened.
     AccountError
         The account refuses; nothing was read, nothing was charged.
     SchemaError
@@ -171,7 +176,7 @@ def carry_out(
     *,
     store: str | None = None,
     ledger: str | None = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
     window: str = ALL,
     new_attempt: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
@@ -181,36 +186,30 @@ def carry_out(
 ) -> Outcome:
     """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
     require_spec(spec)
-    if ledger is not None and not isinstance(ledger, str):
-        message = "the ledger is named by a URL, as sqlite:///ledger.db"
-        raise UsageError(message)
     if not 0 <= publish_timeout < float("inf"):
         message = "the time to go on with publishing is a number of seconds of at least 0"
         raise UsageError(message)
+    chosen = settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec.directory)
     window = check_window(spec, window)
     plan = compile_plan(spec)
     signer = signer_from_environment()
-    url = ledger or os.environ.get("SUFFICE_LEDGER") or DEFAULT_LEDGER
-    with open_ledger(url) as opened:
+    with open_ledger(chosen.ledger) as opened:
         run = _Run(
             spec=spec,
             plan=plan,
             window=window,
             ledger=opened,
-            store=open_store(
-                store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE,
-                ledger_id=opened.ledger_id,
-                create=True,
-                probe=False,
-            ),
-            spool_path=spool_path(url),
+            store=open_store(chosen.store, ledger_id=opened.ledger_id, create=True, probe=False),
+            spool_path=spool_path(chosen.ledger, chosen.spool),
             new_attempt=new_attempt,
             publish_timeout=publish_timeout,
             notice=notice or (lambda _: None),
             signer=signer,
         )
         refuse_older_ledger(opened, run.store)
-        charge, status = wait_for(lambda: run.carry_out(cluster, progress), wait=wait, notice=run.notice)
+        charge, status = wait_for(
+            lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
+        )
         remaining = opened.account(spec.dataset).remaining_in(window)
         return Outcome(
             release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),
@@ -267,10 +266,10 @@ class _Run:
         if charge is not None:
             return charge, status
         self.ledger.check(self.request)
-        return self._fresh(address, progress)
+        return contained(lambda: self._fresh(address, progress))
 
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
-        """Reserve, read, draw once, write, stage and publish."""
+        """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
         _require_engine()
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
@@ -338,28 +337,28 @@ class _Run:
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
-        sums: Any = None
+        totals: Any = None
         entry: Any = None
         stage = "preflight"
         try:
             entry = spool.reserve(charge, spool_sizes(self.plan, charge, self.ledger.now()))
             stage = "reading"
-            sums = exact_sums(job, splits, cluster, progress=progress)
+            totals = exact_sums(job, splits, cluster, progress=progress)
             sources.check(pin)
             stage = "preflight"
             self._preflight(charge)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
             failure = self._give_back(charge, spool, stage, error)
-        if failure is not None:  # raised out here: no context and no local that could carry data
-            sums = None
+        if failure is not None:
+            if totals is not None:
+                totals.wipe()
             raise failure
         with deferred_interrupts() as interrupts:
             stage = "drawing"
             try:
                 charge = self.ledger.enter_drawing(charge, spool=spool.name)
-                with contextlib.closing(privatize(sums, self.spec, self.plan)) as blocks:
+                with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
                     files = spool_files(entry, self.plan, blocks)
-                sums = None
                 stage = "staging"
                 manifest = self._manifest(charge, files, splits)
                 entry.finish(charge, manifest)
@@ -368,7 +367,8 @@ class _Run:
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
                 failure = self._spend(charge, spool, stage, error)
-        sums = None  # whatever is raised from here on shows its locals
+            finally:
+                totals.wipe()
         if failure is None and charge.state is not ChargeState.PUBLISHED:
             failure = spent_error(charge)
         if interrupts:

@@ -7,8 +7,10 @@ May import: releases and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "disclosure": ("disclosure", "to_yaml"),
+    "publishing": ("Patience", "forget", "publish_patiently"),
     "recovery": ("recover",),
-    "settling": ("abandon", "publish", "remove_orphans", "settle"),
+    "settling": ("abandon", "abandon_lost", "remove_orphans", "settle"),
+    "spooling": ("spool_files", "spool_sizes"),
     "verify_ledger": ("compare_with_store", "refuse_older_ledger"),
     "verify_release": ("verify_release",),
 }

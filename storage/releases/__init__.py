@@ -7,9 +7,12 @@ May import: ledger and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "location": ("Location", "MANIFEST"),
-    "manifest": ("compose_manifest", "is_tombstone", "parse_manifest"),
-    "manifest_model": ("Manifest",),
-    "release_parquet": ("encode_statistic",),
+    "manifest": ("DataFile", "compose_manifest", "is_tombstone", "parse_manifest"),
+    "manifest_model": ("FileEntry", "Manifest"),
+    "release_parquet": ("StatisticWriter", "encoded_size"),
     "release_store": ("ReleaseStore", "locate", "open_release", "open_store"),
+    "spool": ("Spool", "find_spool", "open_spool", "spool_path"),
+    "spool_entry": ("SpoolEntry", "write_all"),
+    "store_identity": ("KEY",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

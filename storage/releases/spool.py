@@ -120,21 +120,20 @@ class Spool:
         )
 
 
-def spool_path(ledger_url: str, spool: str | None = None) -> Path | None:
-    """Return where a ledger's spool is: as named, by ``SUFFICE_SPOOL``, or beside an SQLite ledger.
+def spool_path(ledger_url: str, named: str | None) -> Path | None:
+    """Return where a ledger's spool is: as named, or beside an SQLite ledger.
 
     Parameters
     ----------
     ledger_url : str
-    spool : str, optional
-        A directory.
+    named : str or None
+        A directory, as ``SUFFICE_SPOOL`` or the deployment profile names it.
 
     Returns
     -------
     Path or None
         Absolute; None where no spool is named and the ledger is no file.
     """
-    named = spool or os.environ.get(_VARIABLE)
     if named:
         return Path(os.path.abspath(named))  # noqa: PTH100 - links stay as they are: they are checked when opened
     if ledger_url.startswith(_SQLITE):

@@ -74,7 +74,7 @@ class Scene:
             report = recover(
                 ledger,
                 lambda uri: open_store(uri, ledger_id=ledger.ledger_id),
-                spool=find_spool(spool_path(self.ledger)),
+                spool=find_spool(spool_path(self.ledger, None)),
             )
         self.observe()
         return report

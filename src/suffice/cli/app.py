@@ -12,7 +12,8 @@ import typer
 from typer.exceptions import TyperException
 
 import suffice
-from suffice.cli import analysis, calibration, keys, ledger, output, pool, posterior, trust
+from suffice.cli import analysis, calibration, config, keys, ledger, messages, output, pool, posterior, trust
+from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -29,7 +30,10 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
-from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
+from suffice.cli.strict import make_strict
+from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
+from suffice.profile.finding import CHOSEN
+from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +50,7 @@ app = typer.Typer(
 )
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
+app.add_typer(config.app, name="config")
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,11 +62,16 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="The deployment profile. Default: SUFFICE_CONFIG."),
+    ] = None,
 ) -> None:
     """Release differentially private sufficient statistics once; draw posteriors from them for ever."""
+    CHOSEN.set(profile)
 
 
 @app.command()
@@ -90,6 +100,7 @@ def init(
     """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
     from suffice.pipeline.sources.template import skeleton  # noqa: PLC0415
 
+    check_file("--out", out, overwrite=None)
     text = skeleton(data, relative_to=out.parent if out else Path())
     if out is not None:
         try:
@@ -135,6 +146,7 @@ def release(
     as_json: JsonOption = False,
 ) -> None:
     """Charge the ledger, compute exact statistics, add noise once, publish."""
+    settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
     from suffice.releasing import carry_out  # noqa: PLC0415
 
@@ -147,8 +159,8 @@ def release(
         new_attempt=new_attempt,
         publish_timeout=publish_timeout,
         wait=wait,
-        progress=output.Progress(),
-        notice=output.notice,
+        progress=messages.progress(),
+        notice=messages.notice,
     )
     document = {
         **_release_document(outcome.release),
@@ -195,16 +207,13 @@ def table(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     if out is not None:
         output.check_out(out)
-    chosen = (
-        open_for_reading(release, store, public_keys)
-        .statistic(statistic)
-        .where(parse_pairs("--where", where))
-    )
+        check_file("--out", out, overwrite=overwrite)
     chosen = (
         open_for_reading(release, store, public_keys)
         .statistic(statistic)
@@ -212,7 +221,8 @@ def table(
     )
     rows = chosen.table()
     if out is not None:
-        output.write_table(output.columns_of(rows), out)
+        with new_file("--out", out, overwrite=overwrite) as written:
+            output.write_table(output.columns_of(rows), written)
     if as_json:
         output.print_json(
             {
@@ -231,6 +241,7 @@ def table(
 
 app.command()(posterior.posterior)
 app.command()(calibration.calibrate)
+make_strict(app)
 
 
 _UNIT_BOUND = ("max_rows", "unit_nulls")
@@ -273,7 +284,7 @@ def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
     if as_json:
         print(json.dumps({"error": {"type": name, "message": message, "exit_status": status}}))
     else:
-        print(f"suffice: {message}", file=sys.stderr)
+        messages.show_error(name, message, status)
     sys.exit(status)
 
 
@@ -287,12 +298,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     as_json = "--json" in words
     # A scheduler stops jobs with SIGTERM: treat it as an interrupt, so that the charge is settled.
     signal.signal(signal.SIGTERM, _interrupt)
+    messages.show_warnings()
     try:
         status = app(words, standalone_mode=False, prog_name="suffice")
     except SufficeError as error:
         _fail(type(error).__name__, str(error), error.exit_status, as_json=as_json)
     except TyperException as error:
-        text = getattr(error, "format_message", error.__str__)() or "see --help"
+        text = bounded_message(getattr(error, "format_message", error.__str__)() or "see --help")
         _fail("UsageError", text, UsageError.exit_status, as_json=as_json)
     except KeyboardInterrupt:
         status = ReleaseInterruptedError.exit_status

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from suffice.cli import output
+from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     ClippingOption,
@@ -107,6 +108,7 @@ def calibrate(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
@@ -115,6 +117,7 @@ def calibrate(
         from suffice.cli.plotting import check_plot  # noqa: PLC0415 - each command imports what it needs
 
         check_plot(plot)
+        check_file("--plot", plot, overwrite=overwrite)
     from suffice.pipeline.calibration.calibrate import calibrate  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_release  # noqa: PLC0415
 
@@ -134,7 +137,8 @@ def calibrate(
     if plot is not None:
         from suffice.cli.plotting import plot_calibration  # noqa: PLC0415
 
-        plot_calibration(found, plot, title=f"{opened.name}: {statistic}")
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_calibration(found, written, title=f"{opened.name}: {statistic}")
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
     else:

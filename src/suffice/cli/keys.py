@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from suffice.cli import output
+from suffice.cli.files import check_file
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ def new(
     """Draw a pair of keys and write it; neither file is ever overwritten."""
     from suffice.storage.signatures.keys import new_keys  # noqa: PLC0415 - each command imports what it needs
 
+    check_file("--out", out, overwrite=None)
     files = new_keys(out)
     if as_json:
         output.print_json(

@@ -26,17 +26,28 @@ def grant(
     epsilon: Annotated[str, typer.Option("--epsilon", help="The account's new total, decimal text.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
     neighboring: Annotated[
-        str | None, typer.Option("--neighboring", metavar="RELATION", help="Fixed by the first grant.")
+        str | None,
+        typer.Option(
+            "--neighboring", metavar="RELATION", help="Fixed by the first grant; default: add_or_remove_one."
+        ),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant.")
+        str | None,
+        typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant; default: row."),
     ] = None,
     source: Annotated[
-        list[str] | None, typer.Option("--source", metavar="PREFIX", help="Allowed sources; may repeat.")
+        list[str] | None,
+        typer.Option(
+            "--source", metavar="PREFIX", help="Allowed sources; may repeat; default: any, or as before."
+        ),
     ] = None,
     per_window: Annotated[
         str | None,
-        typer.Option("--per-window", metavar="COLUMN:EVERY", help="The grant holds for each window."),
+        typer.Option(
+            "--per-window",
+            metavar="COLUMN:EVERY",
+            help="The grant holds for each window; default: for all time.",
+        ),
     ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
@@ -104,6 +115,7 @@ def recover_command(
     as_json: JsonOption = False,
 ) -> None:
     """Carry every charge whose run is gone to its end; live runs are left alone."""
+    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
     from suffice.storage.operations.recovery import recover  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
@@ -113,7 +125,7 @@ def recover_command(
         report = recover(
             opened,
             lambda uri: open_store(store or uri, ledger_id=opened.ledger_id),
-            spool=find_spool(spool_path(ledger)),
+            spool=find_spool(spool_path(ledger, settings(ledger=ledger).spool)),
         )
     if as_json:
         output.print_json(report.to_dict())
@@ -141,6 +153,7 @@ def abandon_command(
 ) -> None:
     """Spend a charge whose drawn files are lost: no release of it can follow."""
     from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
     from suffice.storage.operations.settling import abandon_lost  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
@@ -155,7 +168,7 @@ def abandon_command(
             opened,
             open_store(store or found.store_uri, ledger_id=opened.ledger_id),
             found,
-            spool=find_spool(spool_path(ledger)),
+            spool=find_spool(spool_path(ledger, settings(ledger=ledger).spool)),
         )
     document = {
         "charge_id": ended.charge_id,

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from suffice.cli.files import MARK
 from suffice.errors import UsageError
 from suffice.pipeline.released.text_table import text_table
 
@@ -177,7 +178,7 @@ def write_table(columns: Mapping[str, Any], path: Path) -> None:
     import pyarrow.parquet  # noqa: PLC0415
 
     check_out(path)
-    table = pa.table(dict(columns))
+    table = pa.table(dict(columns)).replace_schema_metadata({MARK: "written by suffice"})
     try:
         if path.suffix == ".csv":
             pa.csv.write_csv(table, path)
@@ -217,12 +218,6 @@ _WORTH_SAYING = 5
 """Seconds that are left."""
 _WIDTH = 60
 """Width of a line of progress, so that a shorter line covers the one before."""
-
-
-def notice(text: str) -> None:
-    """Say on standard error what a command waits for, on a terminal only."""
-    if sys.stderr.isatty():
-        print(f"\n{text}", file=sys.stderr, flush=True)
 
 
 class Progress:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.cli.files import MARK
 from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.calibration.result import BINS
 
@@ -147,7 +148,8 @@ def check_plot(path: Path, kind: str | None = None) -> type[Figure]:
 
 def _save(figure: Figure, path: Path) -> None:
     try:
-        figure.savefig(path, dpi=150)
+        mark = {"Software" if path.suffix == ".png" else "Creator": f"written by {MARK}"}
+        figure.savefig(path, dpi=150, metadata=mark)
     except OSError:
         message = f"--plot {path}: the file cannot be written"
         raise UsageError(message) from None

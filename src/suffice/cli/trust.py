@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
+from suffice.cli.files import check_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -127,6 +128,7 @@ def export_ledger(
     as_json: JsonOption = False,
 ) -> None:
     """Write the chain for the public, a JSON line per entry: `ledger verify --export` checks it anywhere."""
+    check_file("--out", out, overwrite=None)
     from suffice.storage.ledger.export import export_lines  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 

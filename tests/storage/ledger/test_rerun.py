@@ -138,7 +138,7 @@ def test_messages_say_since_when_and_what_it_costs(make_request: MakeRequest) ->
     request = make_request(window="2013-01", epsilon=Fraction(1, 4))
     with pytest.raises(
         ChargeInProgressError,
-        match=r"delays@2013-01 is in progress since 2026-01-31 11:00 .* passes in 1 s",
+        match=r"delays@2013-01 is in progress since 2026-01-31 11:00 UTC.* lease passes in 1 s",
     ) as caught:
         decide_rerun(
             charge_for(request, "drawing", drew=True, lease=LIVE),
