@@ -15,6 +15,7 @@ import numpy as np
 from measuring import peak_megabytes, processor_seconds, versions
 from workloads import make_spec, n_threads
 
+from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.mechanism.mechanism import privatize
 from suffice.pipeline.mechanism.noise import discrete_laplace
@@ -48,12 +49,12 @@ def main() -> None:
     )
     for name, entry in FAMILIES.items():
         spec = make_spec("absent", {"g": {"range": ["1", str(cells)]}}, {"s": entry})
-        plan, sums = compile_plan(spec), zero_sums(chunk_job(spec))
+        plan, totals = compile_plan(spec), ExactTotals(zero_sums(chunk_job(spec)))
         (statistic,) = plan.statistics
         noisy: list[NDArray[Any]] = []
         timed(
             f"{name}: noise and addition",
-            lambda: noisy.extend(block for _, block in privatize(sums, spec, plan)),  # noqa: B023 - called at once
+            lambda: noisy.extend(block for _, block in privatize(totals, spec, plan)),  # noqa: B023 - called at once
             cells * len(statistic.components),
         )
         timed(f"{name}: its file", lambda: encode_statistic(statistic, plan.groups, np.concatenate(noisy)), 0)  # noqa: B023

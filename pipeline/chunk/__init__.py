@@ -7,7 +7,8 @@ May import: sources and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "accumulators": ("TransitionAccumulator", "accumulator"),
-    "exact_sums": ("Sums", "Table", "combine", "to_python", "wipe", "zeros"),
+    "exact_sums": ("Sums", "Table", "combine", "sums_nbytes", "to_python", "wipe", "wipe_sums", "zeros"),
+    "exact_totals": ("ExactTotals",),
     "jit": ("compiled", "read_only", "writable"),
     "kernels": ("NOTHING",),
     "partition": ("BLOCK_ROWS", "ChunkJob", "chunk", "chunk_job"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.chunk.exact_sums import Table, to_python, wipe
+from suffice.pipeline.chunk.exact_sums import Table, to_python, wipe, wipe_sums
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.statistics.statistic_plan import INT64
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.chunk.exact_sums import Sums
+    from suffice.pipeline.chunk.exact_totals import ExactTotals
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
@@ -43,7 +44,7 @@ class _Block:
     draws: list[Future[None]]
 
 
-def privatize(sums: Sums, spec: Spec, plan: Plan) -> Blocks:
+def privatize(totals: ExactTotals, spec: Spec, plan: Plan) -> Blocks:
     r"""Add discrete Laplace noise to every component of every statistic in every cell.
 
     .. math:: Y = S + Z, \qquad Z_i \sim \mathrm{DLap}(b_j) \text{ independently}
@@ -52,13 +53,13 @@ def privatize(sums: Sums, spec: Spec, plan: Plan) -> Blocks:
     is drawn while the blocks are taken, by threads that run ahead by a bounded number of draws. Close the
     generator where it is not taken to its end.
 
-    The exact totals exist in this function and in the memory of the cluster that summed them, nowhere else.
-    Call it once per charge, after the charge entered ``drawing``.
+    The totals are opened when the first block is asked for, and overwritten when the generator ends, however
+    it ends. Call it once per charge, after the charge entered ``drawing``.
 
     Parameters
     ----------
-    sums : Sums
-        What the pass over the data summed, exact.
+    totals : ExactTotals
+        What the pass over the data summed; empty afterwards.
     spec, plan : Spec, Plan
         The spec that was charged, and its plan.
 
@@ -77,15 +78,16 @@ def privatize(sums: Sums, spec: Spec, plan: Plan) -> Blocks:
         )
         for statistic in plan.statistics
     }
-    return _noisy_blocks(sums, spec, plan, samplers)
+    return _noisy_blocks(totals, spec, plan, samplers)
 
 
-def _noisy_blocks(sums: Sums, spec: Spec, plan: Plan, samplers: Mapping[str, Sampler]) -> Blocks:
+def _noisy_blocks(totals: ExactTotals, spec: Spec, plan: Plan, samplers: Mapping[str, Sampler]) -> Blocks:
     """Keep the threads drawing; add what they have drawn, block by block."""
     n_threads = os.cpu_count() or 1
     most_ahead = 2 * n_threads * CHUNK
     waiting: deque[_Block] = deque()
     ahead = 0
+    sums = totals.open_totals()
     with ThreadPoolExecutor(n_threads, thread_name_prefix="suffice-noise") as threads:
         try:
             for block in _blocks(sums, plan, samplers, threads):
@@ -101,6 +103,7 @@ def _noisy_blocks(sums: Sums, spec: Spec, plan: Plan, samplers: Mapping[str, Sam
             threads.shutdown(cancel_futures=True)
             for block in waiting:
                 wipe(block.noise)
+            wipe_sums(sums)
 
 
 def _blocks(

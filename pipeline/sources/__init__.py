@@ -58,6 +58,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "arrow_arrays": ("as_float64", "comparable", "fixed_width", "validity"),
     "checksums": ("read_checksums",),
     "contract": ("Pin", "Split", "join"),
+    "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
     "schema_check": ("check_schema", "unit_warnings"),
     "template": ("skeleton",),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.source_specs import ParquetSpec
 from suffice.pipeline.sources.checksums import fits, mismatch
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
+from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_listing import list_files
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _READ_BYTES = 1 << 20
 """Read of a column at a time: otherwise a whole row group's bytes would be in memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=True)
 class PinnedFile:
     """A file as it was when the list of files was made.
 
@@ -46,11 +46,11 @@ class PinnedFile:
     """
 
     path: str
-    size: int = field(repr=False)
-    mtime_ns: int = field(repr=False)
+    size: int
+    mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=True)
 class RowGroups:
     """Some row groups of one pinned file.
 
@@ -67,22 +67,22 @@ class RowGroups:
     """
 
     file: PinnedFile
-    row_groups: tuple[int, ...] = field(repr=False)
-    dictionaries: tuple[str, ...] = field(repr=False)
-    n_rows: int = field(repr=False)
+    row_groups: tuple[int, ...]
+    dictionaries: tuple[str, ...]
+    n_rows: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=False)
 class _RowGroup:
     """What division into tasks needs of one row group."""
 
     file: PinnedFile
-    number: int = field(repr=False)
-    n_rows: int = field(repr=False)
-    dictionaries: tuple[str, ...] = field(repr=False)
+    number: int
+    n_rows: int
+    dictionaries: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=False)
 class PinnedFiles:
     """The private part of a pin: files as their metadata told them.
 
@@ -100,9 +100,9 @@ class PinnedFiles:
         The source as the spec names it.
     """
 
-    files: tuple[PinnedFile, ...] = field(repr=False)
-    schemas: tuple[pa.Schema, ...] = field(repr=False)
-    row_groups: tuple[_RowGroup, ...] = field(repr=False)
+    files: tuple[PinnedFile, ...]
+    schemas: tuple[pa.Schema, ...]
+    row_groups: tuple[_RowGroup, ...]
     n_columns: int
     named: str
 

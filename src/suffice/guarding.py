@@ -1,4 +1,4 @@
-"""What guards a charge while its run works: a lease that is renewed and let go, and interrupts that wait."""
+"""What guards a run: a lease renewed and let go, interrupts that wait, errors that show no frame."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from suffice.errors import ChargeInProgressError, ChargeLostError, LedgerError
+from suffice.errors import (
+    ChargeInProgressError,
+    ChargeLostError,
+    LedgerError,
+    StageFailedError,
+    SufficeError,
+)
 from suffice.storage.ledger.ledger import LEASE
 
 if TYPE_CHECKING:
@@ -18,6 +24,11 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.ledger import Ledger
 
 Result = TypeVar("Result")
+
+_WITHHELD = (
+    "the run ended in an error of none of its stages, whose text might quote data and is withheld: the same "
+    "command again settles what was charged"
+)
 
 _LOOK = 2.0
 """Seconds after which a run that waits for another looks again: that one may end before its lease does."""
@@ -91,6 +102,31 @@ class Interrupts:
         while not self and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, _MOMENT))
         return not self
+
+
+def contained(work: Callable[[], Result]) -> Result:
+    """Do work whose frames hold exact data; what it raises is raised from here, as if from nothing.
+
+    An error keeps the frames that it passed, what it was raised from and what it came after, for whoever
+    catches it: a debugger, a crash reporter, a notebook. Here it loses all of them, and an error that is none
+    of ours its text too, for that might quote data.
+
+    Raises
+    ------
+    StageFailedError
+        Where `work` raised an error that is none of ours.
+    """
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 - interrupts pass frames, too
+        failure = error
+        if isinstance(error, Exception) and not isinstance(error, SufficeError):
+            failure = StageFailedError("running", _WITHHELD)
+    failure.__traceback__ = failure.__cause__ = failure.__context__ = None
+    try:
+        raise failure
+    finally:
+        del failure  # its frame would hold it, and it its frame
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ from suffice.errors import (
     SufficeWarning,
     UsageError,
 )
-from suffice.guarding import Interrupts, deferred_interrupts, held, wait_for
+from suffice.guarding import Interrupts, contained, deferred_interrupts, held, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
@@ -280,10 +280,10 @@ class _Run:
         if charge is not None:
             return charge, status
         self.ledger.check(self.request)
-        return self._fresh(address, progress)
+        return contained(lambda: self._fresh(address, progress))
 
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
-        """Reserve, read, draw once, write, stage and publish."""
+        """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
         _require_engine()
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
@@ -357,28 +357,28 @@ class _Run:
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
-        sums: Any = None
+        totals: Any = None
         entry: Any = None
         stage = "preflight"
         try:
             entry = spool.reserve(charge, spool_sizes(self.plan, charge, self.ledger.now()))
             stage = "reading"
-            sums = exact_sums(job, splits, cluster, progress=progress)
+            totals = exact_sums(job, splits, cluster, progress=progress)
             sources.check(pin)
             stage = "preflight"
             self._preflight(charge)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
             failure = self._give_back(charge, spool, stage, error)
-        if failure is not None:  # raised out here: no context and no local that could carry data
-            sums = None
+        if failure is not None:
+            if totals is not None:
+                totals.wipe()
             raise failure
         with deferred_interrupts() as interrupts:
             stage = "drawing"
             try:
                 charge = self.ledger.enter_drawing(charge, spool=spool.name)
-                with contextlib.closing(privatize(sums, self.spec, self.plan)) as blocks:
+                with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
                     files = spool_files(entry, self.plan, blocks)
-                sums = None
                 stage = "staging"
                 manifest = self._manifest(charge, files, splits)
                 entry.finish(charge, manifest)
@@ -387,7 +387,8 @@ class _Run:
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
                 failure = self._spend(charge, spool, stage, error)
-        sums = None  # whatever is raised from here on shows its locals
+            finally:
+                totals.wipe()
         if failure is None and charge.state is not ChargeState.PUBLISHED:
             failure = spent_error(charge)
         if interrupts:

@@ -83,7 +83,7 @@ def check_bits(
         directory, {f"s{number}": entry for number, entry in enumerate(statistics)}, groups=groups
     )
     job = chunk_job(spec)
-    ours = to_python(exact_sums(job, splits_of(spec, layout["task_values"]), cluster))
+    ours = to_python(exact_sums(job, splits_of(spec, layout["task_values"]), cluster).open_totals())
     whole = to_python(sum_batches(table.to_batches(), job))
     assert ours.keys() == whole.keys()
     for name, sums in whole.items():

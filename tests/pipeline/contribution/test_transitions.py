@@ -195,14 +195,14 @@ def test_a_unit_with_very_many_rows_moves_no_more(tmp_path: Path) -> None:
         )
     spec = make_spec(tmp_path)
     with open_cluster("threads") as cluster:
-        everything = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster))["s"]
+        everything = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster).open_totals())["s"]
         assert everything.tolist() == duckdb_sums(spec, sorted(tmp_path.glob("*.parquet")))["s"].tolist()
         for part in range(3):
             rest = table.slice(part * 100_000, 100_000).filter(
                 pa.array(units[part * 100_000 :][:100_000] != 0)
             )
             pq.write_table(rest, tmp_path / f"{part}.parquet")
-        without = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster))["s"]
+        without = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster).open_totals())["s"]
     assert np.abs(everything - without).sum() == MOST
 
 

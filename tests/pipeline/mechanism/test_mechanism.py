@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.chunk.exact_sums import Table
+from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.mechanism import mechanism, noise
@@ -68,7 +69,7 @@ def test_every_cell_gets_its_own_total(monkeypatch: pytest.MonkeyPatch, block: i
         }
     )
     sums, exact = random_sums(spec)
-    noisy = collected(privatize(sums, spec, compile_plan(spec)))
+    noisy = collected(privatize(ExactTotals(sums), spec, compile_plan(spec)))
     count = np.array(exact["count"], dtype=object)
     assert noisy["kind"].tolist() == exact["kind"]
     assert noisy["flag"].tolist() == exact["flag"]
@@ -81,7 +82,7 @@ def test_wide_values_are_python_integers() -> None:
     plan = compile_plan(spec)
     assert plan.statistics[0].value_type == DECIMAL
     sums, exact = random_sums(spec)
-    values = collected(privatize(sums, spec, plan))["amount"]
+    values = collected(privatize(ExactTotals(sums), spec, plan))["amount"]
     assert {type(value) for value in values.ravel().tolist()} == {int}
     entry = spec.statistics["amount"]
     totals = FAMILIES["normal"].totals(
@@ -101,9 +102,13 @@ def test_more_rows_than_the_declared_most_saturate() -> None:
     high = sums["count"].high
     assert high is not None
     high[0, 1] = 2**40  # a sum of 2^88
-    values = collected(privatize(sums, spec, plan))["count"]
+    values = collected(privatize(ExactTotals(sums), spec, plan))["count"]
     assert values[0].tolist() == [2**63 - 1, -(2**63)]
     assert abs(values[1:]).max() < 1000
+
+
+def no_rows(spec: Spec) -> ExactTotals:
+    return ExactTotals(zero_sums(chunk_job(spec)))
 
 
 class Drawn:
@@ -135,9 +140,9 @@ def test_every_map_is_checked_before_anything_is_drawn(monkeypatch: pytest.Monke
     last = dataclasses.replace(plan.statistics[-1], epsilon=plan.statistics[-1].epsilon / 2)
     dearer = dataclasses.replace(plan, statistics=(*plan.statistics[:-1], last))
     with pytest.raises(ValueError, match="privacy map"):
-        privatize(zero_sums(chunk_job(spec)), spec, dearer)
+        privatize(no_rows(spec), spec, dearer)
     assert drawn.number == 0
-    assert len(list(privatize(zero_sums(chunk_job(spec)), spec, plan))) == 2
+    assert len(list(privatize(no_rows(spec), spec, plan))) == 2
     assert drawn.number == 50, "the count must see draws where there are some"
 
 
@@ -149,7 +154,7 @@ def test_noise_is_drawn_ahead_of_the_blocks_taken_by_a_bounded_number(
     monkeypatch.setattr(noise, "CHUNK", 100)
     spec, drawn = many_cells(20_000), Drawn(monkeypatch)
     most_ahead = 2 * 100 * (os.cpu_count() or 1)
-    blocks = privatize(zero_sums(chunk_job(spec)), spec, compile_plan(spec))
+    blocks = privatize(no_rows(spec), spec, compile_plan(spec))
     taken, names, cells = 0, [], {"flag": 0, "kind": 0}
     for name, block in blocks:
         taken += block.size
@@ -164,7 +169,7 @@ def test_noise_is_drawn_ahead_of_the_blocks_taken_by_a_bounded_number(
 def test_a_stream_that_is_closed_draws_no_more_and_leaves_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mechanism, "BLOCK_DRAWS", 600)
     spec, drawn = many_cells(20_000), Drawn(monkeypatch)
-    blocks = privatize(zero_sums(chunk_job(spec)), spec, compile_plan(spec))
+    blocks = privatize(no_rows(spec), spec, compile_plan(spec))
     _, block = next(blocks)
     blocks.close()
     number = drawn.number

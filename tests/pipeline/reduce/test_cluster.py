@@ -106,7 +106,9 @@ def test_local_equals_one_chunk_after_the_other_and_reports_progress(
 ) -> None:
     job, partitions, expected = rows
     calls: list[tuple[int, int]] = []
-    ours = exact_sums(job, partitions, local, progress=lambda done, total: calls.append((done, total)))
+    ours = exact_sums(
+        job, partitions, local, progress=lambda done, total: calls.append((done, total))
+    ).open_totals()
     assert_same(ours, expected)
     assert [done for done, _ in calls] == sorted({done for done, _ in calls})
     assert calls[-1] == (40, 40)
@@ -116,7 +118,7 @@ def test_nothing_of_a_run_stays_on_the_cluster(
     local: DistributedCluster, rows: tuple[ChunkJob, list[Split], Sums]
 ) -> None:
     job, partitions, _ = rows
-    exact_sums(job, partitions, local)
+    exact_sums(job, partitions, local).open_totals()
 
     def left(dask_scheduler: distributed.Scheduler) -> list[str]:
         return [str(key) for key in dask_scheduler.tasks]
@@ -133,7 +135,7 @@ def test_a_worker_that_dies_changes_no_bit(
 ) -> None:
     job, partitions, expected = rows
     marker = tmp_path / "died"
-    assert_same(exact_sums(fragile(job, "die once", marker), partitions, local), expected)
+    assert_same(exact_sums(fragile(job, "die once", marker), partitions, local).open_totals(), expected)
     assert marker.exists()
     local.client.wait_for_workers(2, timeout=30)
     assert set(local.client.run(memory_limits).values()) == {(False, False, False)}
@@ -247,7 +249,7 @@ def test_a_cluster_by_address(rows: tuple[ChunkJob, list[Split], Sums]) -> None:
         by_address() as processes,
         open_cluster(processes.scheduler_address) as cluster,
     ):
-        assert_same(exact_sums(job, partitions, cluster), expected)
+        assert_same(exact_sums(job, partitions, cluster).open_totals(), expected)
 
 
 def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def test_its_sums_are_those_of_the_same_rows_in_parquet(workspace: Workspace) ->
     spec = load_spec(mapping({"table": "flights"}))
     with open_cluster("threads") as cluster:
         ours, theirs = (
-            to_python(exact_sums(chunk_job(each), splits_of(each), cluster))
+            to_python(exact_sums(chunk_job(each), splits_of(each), cluster).open_totals())
             for each in (spec, workspace.spec())
         )
     assert ours.keys() == theirs.keys()
