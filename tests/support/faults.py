@@ -174,7 +174,7 @@ def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
     if point:
         install(RECOVERY_POINTS[point], signal.SIGKILL)
     with open_ledger(ledger, lease=timedelta(0)) as opened:
-        return recover(opened, open_store, spool=find_spool(spool_path(ledger))).to_dict()
+        return recover(opened, open_store, spool=find_spool(spool_path(ledger, None))).to_dict()
 
 
 def install(where: Where, number: int) -> None:
