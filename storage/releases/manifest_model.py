@@ -289,6 +289,7 @@ class Manifest(_Model):
     cells: Annotated[int, Field(gt=0, le=MOST_CELLS)]
     groups: tuple[Annotated[ListedGroup | RangeGroup, Field(discriminator="kind")], ...]
     statistics: Annotated[tuple[StatisticEntry, ...], Field(min_length=1)]
+    input_verified: bool
     files: tuple[FileEntry, ...]
     plan: dict[str, Any]
     plan_hash: Hex64

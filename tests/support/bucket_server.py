@@ -7,8 +7,10 @@ replace anything; a listing is one XML document. What differs is kept apart belo
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -40,11 +42,30 @@ class BucketServer(ThreadingHTTPServer):
         self.conditions: list[str] = []
         self.honest = True
         self.readable = True
+        self._outage: tuple[int, bytes] | None = None
+        self._lasts = self._ends = math.inf
         self.lock = threading.Lock()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def fail(self, status: int, body: bytes, *, lasts: float = math.inf) -> None:
+        """Answer every request like this, for some seconds from the first one on."""
+        self._outage, self._lasts, self._ends = (status, body), lasts, math.inf
+
+    def recover(self) -> None:
+        """Answer as before."""
+        self._outage = None
+
+    def outage(self) -> tuple[int, bytes] | None:
+        """Return what requests are answered now, if the server fails."""
+        with self.lock:
+            if self._outage is not None:
+                self._ends = min(self._ends, time.monotonic() + self._lasts)
+                if time.monotonic() < self._ends:
+                    return self._outage
+            return None
 
     def create(self, path: str, data: bytes, *, conditional: bool) -> bool:
         """Put an object; tell whether it was put."""
@@ -62,6 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        if self._is_out():
+            return
         path = unquote(urlsplit(self.path).path)
         named = [
             f"{name}: {self.headers[name]}"
@@ -92,6 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(409 if "x-ms-version" in self.headers else 412)
 
     def do_GET(self) -> None:
+        if self._is_out():
+            return
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         if not self.server.readable:
@@ -116,6 +141,13 @@ class _Handler(BaseHTTPRequestHandler):
             f"x-ms-version: 1\r\n\r\n--{boundary}--\r\n"
         )
         self._answer(202, body.encode(), kind=f"multipart/mixed; boundary={boundary}")
+
+    def _is_out(self) -> bool:
+        """Answer with the outage, if there is one now."""
+        outage = self.server.outage()
+        if outage is not None:
+            self._answer(*outage)
+        return outage is not None
 
     def _remove(self, path: str) -> bool:
         with self.server.lock:

@@ -40,12 +40,15 @@ POINTS: dict[str, Where] = {
     "after drawing": ("ledger", "enter_drawing", "after"),
     "between draws": ("draw", "", "after"),
     "after the draw": ("mechanism", "", "after"),
-    "inside file 1": ("link", "cancelled.parquet", "before"),
-    "after file 1": ("file", "cancelled", "after"),
-    "inside file 2": ("link", "stops.parquet", "before"),
-    "after file 2": ("file", "stops", "after"),
+    "inside the files": ("spooled", "stops.parquet", "before"),
+    "before the marker": ("spooled", "complete.json", "before"),
+    "after the files": ("marker", "", "after"),
     "inside staged": ("entry", "staged", "after"),
     "after staged": ("ledger", "stage", "after"),
+    "inside file 1": ("link", "cancelled.parquet", "before"),
+    "after file 1": ("file", "cancelled.parquet", "after"),
+    "inside file 2": ("link", "stops.parquet", "before"),
+    "after file 2": ("file", "stops.parquet", "after"),
     "inside manifest": ("link", "manifest.json", "before"),
     "after manifest": ("manifest", "", "after"),
     "inside published": ("entry", "published", "after"),
@@ -58,8 +61,8 @@ FREE = tuple(POINTS)[: tuple(POINTS).index("after reserve")]
 """Where nothing is charged yet."""
 RETURNED = ("after reserve", "before drawing", "inside drawing")
 """Where a charge stands, and is returned."""
-PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after staged") :]
-"""Where the release is fixed, and is published."""
+PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after the files") :]
+"""Where the release is fixed, in the spool or by the ledger too, and is published."""
 SPENT = tuple(point for point in POINTS if point not in {*FREE, *RETURNED, *PUBLISHED})
 """Where noise may exist, and the charge is abandoned."""
 
@@ -110,6 +113,7 @@ def perform(
     number: int = 0,
     expired: bool = False,
     mutant: str = "",
+    fill: str = "",
 ) -> dict[str, Any]:
     """Make a release in this process, which is spent afterwards; return how it ended.
 
@@ -123,6 +127,8 @@ def perform(
         Send this process the signal of that number at a point of `POINTS`.
     expired : bool
         Let the lease of the charge have passed whenever anybody looks.
+    fill : str
+        A small disk that is full as soon as the charge is in ``drawing``.
     mutant : str
         The name of a naive implementation to run in place of ours.
     """
@@ -131,11 +137,16 @@ def perform(
     from suffice.pipeline.mechanism import mechanism
     from suffice.pipeline.spec.spec import load_spec
     from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+    from support.small_disk import SmallDisk
 
     if expired:
         replace_function(releasing, "open_ledger", partial(open_ledger, lease=timedelta(0)))
     if mutant:
         MUTANTS[mutant]()
+    if fill:
+        disk = SmallDisk(path=Path(fill), real=True)
+        interpose(SqlLedger, "enter_drawing", "after", lambda *_, **__: disk.fill())
 
     def note_draw(*_: object, **__: object) -> None:
         with Path(draws).open("a", encoding="utf-8") as file:
@@ -145,7 +156,9 @@ def perform(
     if point:
         install(POINTS[point], number)
     try:
-        outcome = releasing.carry_out(load_spec(spec), store=store, ledger=ledger, new_attempt=new_attempt)
+        outcome = releasing.carry_out(
+            load_spec(spec), store=store, ledger=ledger, new_attempt=new_attempt, publish_timeout=0
+        )
     except SufficeError as error:
         return {"status": type(error).__name__, "message": str(error)}
     return {"status": outcome.status, "release_id": outcome.release.release_id}
@@ -156,11 +169,12 @@ def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
     from suffice.storage.ledger.opening import open_ledger
     from suffice.storage.operations.recovery import recover
     from suffice.storage.releases.release_store import open_store
+    from suffice.storage.releases.spool import find_spool, spool_path
 
     if point:
         install(RECOVERY_POINTS[point], signal.SIGKILL)
     with open_ledger(ledger, lease=timedelta(0)) as opened:
-        return recover(opened, open_store).to_dict()
+        return recover(opened, open_store, spool=find_spool(spool_path(ledger, None))).to_dict()
 
 
 def install(where: Where, number: int) -> None:
@@ -169,7 +183,9 @@ def install(where: Where, number: int) -> None:
     from suffice.storage.ledger.sql import entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from suffice.storage.objects import local_files
+    from suffice.storage.objects.local_files import LocalFiles
     from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.releases.spool_entry import SpoolEntry
 
     signals = [number]
 
@@ -187,7 +203,9 @@ def install(where: Where, number: int) -> None:
         "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
         "draw": (noise.Sampler, "draw_into", always),
         "mechanism": (mechanism, "privatize", always),
-        "file": (ReleaseStore, "write_data", lambda *args, **_: args[4] == which),
+        "spooled": (SpoolEntry, "writing", lambda _, name: name == which),
+        "marker": (SpoolEntry, "finish", always),
+        "file": (LocalFiles, "put_new", lambda _, key, __: key.endswith(f"/{which}")),
         # The file is complete and synced under a hidden name.
         "link": (local_files, "_link", lambda _, path: path.name == which),
         "manifest": (ReleaseStore, "put_manifest", always),
