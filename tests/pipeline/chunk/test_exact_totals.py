@@ -45,6 +45,12 @@ def test_what_nobody_opened_is_overwritten() -> None:
         totals.open_totals()
 
 
+def test_what_nobody_holds_is_overwritten() -> None:
+    made = table()
+    ExactTotals({"s": made})
+    assert not made.low.any()
+
+
 def test_they_say_nothing_and_stay_where_they_are() -> None:
     totals = ExactTotals({"s": table()})
     for value in (totals, table()):
