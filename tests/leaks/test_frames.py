@@ -18,6 +18,7 @@ import suffice
 from suffice import releasing
 from suffice.errors import LedgerError, StageFailedError, SufficeError
 from suffice.pipeline import sources
+from suffice.pipeline.chunk import exact_sums
 from suffice.pipeline.mechanism.noise import Sampler
 from suffice.pipeline.reduce import cluster as clusters
 from suffice.pipeline.reduce import tree
@@ -212,7 +213,7 @@ def test_totals_are_overwritten_whatever_the_end(
 ) -> None:
     """The tables that tasks left, the totals of the last addition, and the noise, in the very arrays."""
     arrays: list[Any] = []
-    combine = tree.combine
+    combine = exact_sums.combine
 
     def noted(parts: Any) -> Any:
         total = combine(parts)
