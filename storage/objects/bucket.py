@@ -193,7 +193,11 @@ class Bucket:
             raise self._error(key, "read", _reason(error)) from None
         if not same:
             raise self._changed(key)
-        version: UpdateVersion = {"e_tag": found.meta["e_tag"], "version": found.meta["version"]}
+        version: UpdateVersion = {}
+        if found.meta["e_tag"] is not None:
+            version["e_tag"] = found.meta["e_tag"]
+        if found.meta["version"] is not None:
+            version["version"] = found.meta["version"]
         try:
             put(self._writer, key, data, mode=version, use_multipart=False)
         except (PreconditionError, AlreadyExistsError):

@@ -105,8 +105,10 @@ class LocalFiles:
         path = self._path(key)
         lock = path.with_name(f".{path.name}.lock")
         hidden = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        with _store_errors("replaced", path), lock.open("ab") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
+        with _store_errors("replaced", path), contextlib.ExitStack() as stack:
+            if path.parent.is_dir():
+                held = stack.enter_context(lock.open("ab"))
+                fcntl.flock(held, fcntl.LOCK_EX)
             if self.get(key, at_most=len(expected) + 1) != expected:
                 message = f"{path} is no longer what it was"
                 raise ObjectExistsError(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from suffice.cli.output import Progress
 from suffice.errors import SufficeError, SufficeWarning, bounded_message
@@ -34,7 +34,7 @@ def notice(text: str) -> None:
 def show_warnings() -> None:
     """Let warnings be one line on standard error each, without a place in the code."""
     warnings.simplefilter("always", SufficeWarning)
-    warnings.showwarning = _show_warning
+    warnings.showwarning = _show_warning  # type: ignore[assignment] - where in the code is of no matter
 
 
 def show_error(name: str, message: str, status: int) -> None:
@@ -45,14 +45,10 @@ def show_error(name: str, message: str, status: int) -> None:
         print(f"suffice: {message}", file=sys.stderr)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],  # noqa: ARG001 - as above
-    filename: str,  # noqa: ARG001
-    lineno: int,  # noqa: ARG001
-    file: TextIO | None = None,  # noqa: ARG001
-    line: str | None = None,  # noqa: ARG001
-) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Show our own warnings; those of libraries are not for whoever runs a command."""
+    if not issubclass(category, SufficeWarning):
+        return
     text = bounded_message(str(message))
     if _is_json():
         _write("warning", message=text)

@@ -94,6 +94,59 @@ def test_an_object_is_never_replaced_nor_put_twice(objects: ObjectStore) -> None
     assert objects.keys("") == ["key"]
 
 
+def test_a_listing_begins_after_a_key_and_is_in_order(objects: ObjectStore) -> None:
+    keys = [
+        "a",
+        "b-c/1",
+        "b/1",
+        "b/10",
+        "b/2/x",
+        "b/2/y",
+        "b/2-/z",
+        "b0/1",
+        "c/000/001",
+        "c/000/002",
+        "c/001/000",
+    ]
+    for key in keys:
+        objects.put_new(key, b"x")
+    for prefix in ("", "b/", "c/", "none/"):
+        below = sorted(key for key in keys if key.startswith(prefix))
+        assert objects.keys(prefix) == below
+        for after in ("", *keys, "b/2", "b/2/", "c/000/999", "~"):
+            expected = [key for key in below if key > after]
+            assert list(objects.keys_after(prefix, after)) == expected, (prefix, after)
+
+
+def test_an_object_is_replaced_only_where_it_is_what_was_expected(objects: ObjectStore) -> None:
+    with pytest.raises(ObjectExistsError):
+        objects.replace("head", b"second", expected=b"first")
+    objects.put_new("head", b"first")
+    objects.replace("head", b"second", expected=b"first")
+    assert objects.get("head", at_most=10) == b"second"
+    for expected in (b"first", b"second and more", b"sec", b""):
+        with pytest.raises(ObjectExistsError, match="no longer what it was"):
+            objects.replace("head", b"third", expected=expected)
+    assert objects.get("head", at_most=10) == b"second"
+    assert objects.keys("") == ["head"]
+
+
+def test_of_six_threads_that_replace_one_wins(objects: ObjectStore) -> None:
+    objects.put_new("head", b"first")
+
+    def replace(number: int) -> bool:
+        try:
+            objects.replace("head", f"from {number}".encode(), expected=b"first")
+        except ObjectExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        won = list(pool.map(replace, range(6)))
+    assert won.count(True) == 1
+    assert objects.get("head", at_most=10) == f"from {won.index(True)}".encode()
+
+
 def test_objects_are_removed_one_by_one_and_all_but_one(objects: ObjectStore) -> None:
     for key in ("a/x/one", "a/x/two", "a/x/kept", "a/x/deep/three", "a/x-2/four"):
         objects.put_new(key, b"data")

@@ -193,7 +193,7 @@ def test_a_store_that_is_missing_or_another_leaves_the_charge(
     assert "there is no release store at" in report.charges[0].problem
     other = open_store(str(tmp_path / "other"), ledger_id=generative_model.ledger.ledger_id, create=True)
     report = recover(generative_model.ledger, lambda _: other)
-    assert "the store at" in report.charges[0].problem
+    assert "suffice store adopt" in report.charges[0].problem
     strange = open_store(str(tmp_path / "strange"), ledger_id="0" * 32, create=True)
     report = recover(
         generative_model.ledger,
@@ -210,7 +210,7 @@ def test_a_store_that_is_missing_or_another_leaves_the_charge(
 def test_each_store_is_opened_once(generative_model: GenerativeModel, tmp_path: Path) -> None:
     for name in ("x", "y"):
         generative_model.run("drawing", name)
-    generative_model.run("staged", "z", store_uri=str(tmp_path / "gone"))
+    generative_model.run("staged", "z", store_id="f" * 32, store_uri=str(tmp_path / "gone"))
     generative_model.clock.advance(minutes=3)
     opened: list[str] = []
 
@@ -359,7 +359,8 @@ def test_a_report_can_be_printed_and_read_by_programs(
     ]
     assert [len(entry["removed"]) for entry in document["charges"]] == [0, 2, 0]
     assert str(generative_model.recover()) == "nothing to recover: every charge is final"
-    generative_model.run("drawing", "late", epsilon=Fraction(1, 2), store_uri=str(tmp_path / "gone"))
+    gone = {"store_id": "f" * 32, "store_uri": str(tmp_path / "gone")}
+    generative_model.run("drawing", "late", epsilon=Fraction(1, 2), **gone)
     assert "late, attempt 1: drawing; left: there is no release store" in str(generative_model.recover())
 
 

@@ -172,7 +172,8 @@ def test_a_release_in_another_store_is_told(published: Published, tmp_path: Path
     copy = Path(other.release_uri("flights", "all", published.charge.release_id))
     shutil.copytree(published.directory, copy)
     (sentence,) = problems(published, reference=str(copy))
-    assert "a store other than the one" in sentence
+    assert f"charged for the store {published.store.store_id} at {published.store.uri}" in sentence
+    assert f"`suffice store adopt {other.uri}`" in sentence
     assert problems(published, with_ledger=False, reference=str(copy)) == ()
     foreign = open_store(str(tmp_path / "foreign"), ledger_id="0" * 32, create=True)
     copy = Path(foreign.release_uri("flights", "all", published.charge.release_id))

@@ -294,6 +294,7 @@ def test_a_whole_release_into_s3(moto: str, tmp_path: Path, capsys: pytest.Captu
     assert open_store(moto).objects.keys("") == sorted(
         [
             "suffice.json",
+            "charges/000/000/000/003",
             f"flights/all/{released['release_id']}/manifest.json",
             *(f"flights/all/{released['release_id']}/{file}.parquet" for file in mapping("x")["statistics"]),
         ]
