@@ -307,13 +307,19 @@ class _Run:
             return charge, ALREADY_PUBLISHED
         self.store.check_create_only()
         with deferred_interrupts() as interrupts:
-            charge = settle(
-                self.ledger,
-                self.store,
-                charge,
-                spool=find_spool(self.spool_path),
-                patience=self._patience(interrupts),
-            )
+            try:
+                charge = settle(
+                    self.ledger,
+                    self.store,
+                    charge,
+                    spool=find_spool(self.spool_path),
+                    patience=self._patience(interrupts),
+                )
+            except StorageError as error:
+                if not interrupts:
+                    raise
+                message = f"interrupted while an earlier run was settled: {error}"
+                raise ReleaseInterruptedError(message) from None
         if charge.state is ChargeState.PUBLISHED:
             return charge, PUBLISHED
         self._clean_up(charge)
@@ -359,6 +365,7 @@ class _Run:
                 charge = self.ledger.enter_drawing(charge, spool=spool.name)
                 with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
                     files = spool_files(entry, self.plan, blocks)
+                totals.wipe()  # publication may take an hour
                 stage = "staging"
                 manifest = self._manifest(charge, files, splits)
                 entry.finish(charge, manifest)
