@@ -1,4 +1,4 @@
-"""Time the window from `drawing` to `staged`, in which a process that dies loses its epsilon, beside the sampler.
+"""Time the window from `drawing` to `staged`, in which a kill loses epsilon, beside the sampler.
 
 python benchmarks/drawing_window.py [--values 20000 400000 2000000] [--rounds 3]
 

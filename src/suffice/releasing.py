@@ -373,7 +373,11 @@ class _Run:
                 stage = "publishing"
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
-                failure = self._spend(charge, spool, stage, error)
+                ended = self._published_by_another(charge, error)
+                if ended is None:
+                    failure = self._spend(charge, spool, stage, error)
+                else:
+                    charge = ended
             finally:
                 totals.wipe()
         if failure is None and charge.state is not ChargeState.PUBLISHED:
@@ -429,6 +433,16 @@ class _Run:
             return StageFailedError(stage, f"{error}; {fate}")
         what = "the data could not be read" if stage == "reading" else "the release could not be prepared"
         return StageFailedError(stage, f"{what}; {fate}")
+
+    def _published_by_another(self, charge: Charge, error: Exception) -> Charge | None:
+        """Return the charge where another run took it over and published what this one drew."""
+        if not isinstance(error, ChargeLostError):
+            return None
+        with contextlib.suppress(LedgerError):
+            current = self.ledger.find(charge.dataset, charge.name, charge.window)
+            if current is not None and current.state is ChargeState.PUBLISHED:
+                return current if current.charge_id == charge.charge_id else None
+        return None
 
     def _spend(self, charge: Charge, spool: Spool, stage: str, error: Exception) -> SufficeError:
         """Fence off and abandon a charge that may have drawn; leave one that is complete to be published."""

@@ -114,7 +114,7 @@ class Faults:
             assert ledger.verify() == ()
             assert compare_with_store(ledger, store).problems == ()
             account = ledger.account("passengers")
-        spool = find_spool(spool_path(self.workspace.ledger))
+        spool = find_spool(spool_path(self.workspace.ledger, None))
         assert spool is not None
         assert spool.charge_ids() == ()
         assert account.reserved == 0
@@ -363,7 +363,7 @@ def abandoned_elsewhere(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, t
         store = open_store(workspace.store, ledger_id=ledger.ledger_id)
         ended = abandon_lost(ledger, store, charge, spool=open_spool(tmp_path / "other.spool"))
     assert ended.state == "abandoned"
-    spool = find_spool(spool_path(workspace.ledger))
+    spool = find_spool(spool_path(workspace.ledger, None))
     assert spool is not None
     assert spool.complete(charge) is not None
     return charge
@@ -377,7 +377,7 @@ def test_the_spool_of_an_abandoned_charge_is_deleted_never_completed(
         workspace.run()
     store = open_store(workspace.store)
     assert store.releases() == ()
-    scene_spool = find_spool(spool_path(workspace.ledger))
+    scene_spool = find_spool(spool_path(workspace.ledger, None))
     assert scene_spool is not None
     with open_ledger(workspace.ledger) as ledger:
         recover(ledger, partial(open_store, ledger_id=ledger.ledger_id), spool=scene_spool)
@@ -390,7 +390,7 @@ def test_the_mutant_that_completes_an_abandoned_charge_is_stopped_twice(
 ) -> None:
     """By the tombstone at the manifest's key, and by the ledger; only without both would it publish."""
     charge = abandoned_elsewhere(workspace, monkeypatch, tmp_path)
-    spool = find_spool(spool_path(workspace.ledger))
+    spool = find_spool(spool_path(workspace.ledger, None))
     with open_ledger(workspace.ledger) as ledger:
         store = open_store(workspace.store, ledger_id=ledger.ledger_id)
         with pytest.raises(ChargeLostError):  # the ledger refuses: the charge has ended
@@ -416,7 +416,7 @@ def test_a_run_that_died_in_drawing_says_first_what_is_spent(sqlite_scene: Scene
 def test_an_incomplete_spool_is_deleted(sqlite_scene: Scene) -> None:
     scene = sqlite_scene
     scene.run("r", point="between draws", number=signal.SIGKILL)
-    spool = find_spool(spool_path(scene.ledger))
+    spool = find_spool(scene.spool)
     assert spool is not None
     assert len(spool.charge_ids()) == 1
     assert [found.action for found in scene.recover().charges] == ["abandoned"]
