@@ -327,13 +327,19 @@ class _Run:
             return charge, ALREADY_PUBLISHED
         self.store.check_create_only()
         with deferred_interrupts() as interrupts:
-            charge = settle(
-                self.ledger,
-                self.store,
-                charge,
-                spool=find_spool(self.spool_path),
-                patience=self._patience(interrupts),
-            )
+            try:
+                charge = settle(
+                    self.ledger,
+                    self.store,
+                    charge,
+                    spool=find_spool(self.spool_path),
+                    patience=self._patience(interrupts),
+                )
+            except StorageError as error:
+                if not interrupts:
+                    raise
+                message = f"interrupted while an earlier run was settled: {error}"
+                raise ReleaseInterruptedError(message) from None
         if charge.state is ChargeState.PUBLISHED:
             return charge, PUBLISHED
         self._clean_up(charge)
@@ -379,6 +385,7 @@ class _Run:
                 charge = self.ledger.enter_drawing(charge, spool=spool.name)
                 with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
                     files = spool_files(entry, self.plan, blocks)
+                totals.wipe()  # publication may take an hour
                 stage = "staging"
                 manifest = self._manifest(charge, files, splits)
                 entry.finish(charge, manifest)
@@ -386,7 +393,11 @@ class _Run:
                 stage = "publishing"
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
-                failure = self._spend(charge, spool, stage, error)
+                ended = self._published_by_another(charge, error)
+                if ended is None:
+                    failure = self._spend(charge, spool, stage, error)
+                else:
+                    charge = ended
             finally:
                 totals.wipe()
         if failure is None and charge.state is not ChargeState.PUBLISHED:
@@ -446,6 +457,16 @@ class _Run:
             return StageFailedError(stage, f"{error}; {fate}")
         what = "the data could not be read" if stage == "reading" else "the release could not be prepared"
         return StageFailedError(stage, f"{what}; {fate}")
+
+    def _published_by_another(self, charge: Charge, error: Exception) -> Charge | None:
+        """Return the charge where another run took it over and published what this one drew."""
+        if not isinstance(error, ChargeLostError):
+            return None
+        with contextlib.suppress(LedgerError):
+            current = self.ledger.find(charge.dataset, charge.name, charge.window)
+            if current is not None and current.state is ChargeState.PUBLISHED:
+                return current if current.charge_id == charge.charge_id else None
+        return None
 
     def _spend(self, charge: Charge, spool: Spool, stage: str, error: Exception) -> SufficeError:
         """Fence off and abandon a charge that may have drawn; leave one that is complete to be published."""

@@ -134,8 +134,14 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
         raise LedgerError(message)
     standing = store.read_manifest(charge.name, charge.window, charge.release_id)
     if standing is None:
-        put_files(store, spool, charge)
-        standing = _put_manifest(store, charge)
+        try:
+            put_files(store, spool, charge)
+        except SpoolError:  # also where another run has published it, and removed what the spool kept
+            standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+            if standing is None:
+                raise
+        else:
+            standing = _put_manifest(store, charge)
     if is_tombstone(standing):
         charge = ledger.abandon(charge, reason="there is a tombstone at its manifest's key")
     elif standing != charge.manifest:
