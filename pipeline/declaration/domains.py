@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -130,6 +130,20 @@ def period_labels(first: str, last: str, every: Every) -> tuple[str, ...]:
         if start == end:
             return tuple(labels)
         start = next_period(start, every)
+
+
+def period_count(domain: Mapping[str, object]) -> int:
+    """Return how many periods ``{from, to, every}`` has, without listing them; 0 where it has none."""
+    try:
+        every = Every(str(domain["every"]))
+        first, last = (period_start(str(domain[end]), every) for end in ("from", "to"))
+    except ValueError:
+        return 0
+    if every is Every.DAY:
+        return max(0, (last - first).days + 1)
+    if every is Every.YEAR:
+        return max(0, last.year - first.year + 1)
+    return max(0, 12 * (last.year - first.year) + last.month - first.month + 1)
 
 
 def duplicate(keys: Sequence[str]) -> tuple[str, str] | None:

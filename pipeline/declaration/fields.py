@@ -20,6 +20,7 @@ from suffice.pipeline.declaration.domains import (
     duplicate,
     period_labels,
 )
+from suffice.pipeline.declaration.safe_text import is_safe, shown
 from suffice.pipeline.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
@@ -199,6 +200,10 @@ def _listed(keys: list[str]) -> Domain:
     if not keys:
         message = "the domain is empty: declare at least one entry"
         raise ValueError(message)
+    for key in keys:
+        if not is_safe(key):
+            message = f"the entry '{shown(key)}' has a character that cannot be seen, or turns text around"
+            raise ValueError(message)
     pair = duplicate(keys)
     if pair is not None:
         message = f"the entries {pair[0]!r} and {pair[1]!r} are duplicates, as text or as numbers"
@@ -220,15 +225,15 @@ def _read_entries(name: str, directory: Path, column: str) -> list[str]:
     return entries[1:] if entries[:1] == [column] else entries
 
 
-def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
+def parse_domain(value: object, *, directory: Path | None, column: str) -> Domain:
     """Read a domain: a list, ``{range: [a, b]}``, ``{from, to, every}`` or ``{file: name.csv}``.
 
     Parameters
     ----------
     value : object
         The domain as read: texts in lists and mappings.
-    directory : Path
-        Where the spec stands; domain files are read from beside it.
+    directory : Path or None
+        Where the spec stands; domain files are read from beside it. None: a plan, which names no file.
     column : str
         A domain file may begin with this name as its header.
 
@@ -259,7 +264,7 @@ def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
             keys=period_labels(_text(value["from"]), _text(value["to"]), every),
             every=every,
         )
-    if isinstance(value, dict) and set(value) == {"file"}:
+    if directory is not None and isinstance(value, dict) and set(value) == {"file"}:
         return _listed(_read_entries(_text(value["file"]), directory, column))
     message = "a domain is a list, {range: [first, last]}, {from: a, to: b, every: month} or {file: name.csv}"
     raise ValueError(message)

@@ -6,6 +6,7 @@ May import: families and below. The last room that both branches share.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "declared_order": ("DeclaredOrder",),
     "plan": ("Plan", "compile_plan", "measures"),
     "spec": ("ALL", "ROW", "Spec", "check_window", "load_spec", "require_spec"),
 }

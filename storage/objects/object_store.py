@@ -29,6 +29,12 @@ class ObjectStore(Protocol):
     def keys(self, prefix: str) -> list[str]:
         """Return the sorted keys below a prefix that is empty or ends with ``/``."""
 
+    def names(self, prefix: str) -> list[str]:
+        """Return the sorted names of what stands right below a prefix: objects, and prefixes without their ``/``.
+
+        One listing, however much stands below those; an empty directory may be named.
+        """
+
     def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.storage.releases.parquet_layout import ROW_GROUP, require_layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
-
-_ROW_GROUP = 2**20
-"""Rows of every row group but the last: a constant, so that the layout is public."""
 
 _EXACT_IN_FLOAT64 = 2**53
 
@@ -69,8 +67,8 @@ def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], val
     flat = values.ravel()
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_WRITER) as writer:
-        for start in range(0, len(flat), _ROW_GROUP):
-            stored = np.clip(flat[start : start + _ROW_GROUP], lowest, highest)
+        for start in range(0, len(flat), ROW_GROUP):
+            stored = np.clip(flat[start : start + ROW_GROUP], lowest, highest)
             if statistic.value_type == INT64:
                 stored = stored.astype(np.int64, copy=False)
             columns = [
@@ -78,7 +76,7 @@ def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], val
                 pa.array(stored, type=schema.field("value").type),
                 pa.array(_estimates(statistic, stored)),
             ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_ROW_GROUP)
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=ROW_GROUP)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
@@ -98,30 +96,29 @@ def decode_statistic(
         Where schema, rows, group keys, components or estimates are not the plan's.
     """
     n_cells, n_components = _shape(statistic, groups)
+    require_layout(data, statistic, groups)
+    values = np.empty(n_cells * n_components, dtype=object)
+    done = 0
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         if not file.schema_arrow.equals(_schema(statistic, groups), check_metadata=True):
             raise _corrupt(statistic, "its columns are not the plan's")
-        if file.metadata.num_rows != n_cells * n_components:
-            raise _corrupt(statistic, "its number of rows is not the plan's")
-        values: list[int] = []
         for index in range(file.num_row_groups):
             table = file.read_row_group(index, use_threads=False)
-            labels = _labels(statistic, groups, len(values), len(table))
+            labels = _labels(statistic, groups, done, len(table))
             for name, expected in zip(table.column_names, labels, strict=False):
                 if not table[name].equals(pa.chunked_array([expected])):
                     raise _corrupt(statistic, f"its column {name!r} is not the plan's")
             stored = _stored(statistic, table["value"])
             if not np.array_equal(table["estimate"].to_numpy(), _estimates(statistic, stored)):
                 raise _corrupt(statistic, "its estimates do not follow from its values")
-            values += stored.tolist()
+            values[done : done + len(stored)] = stored.tolist()
+            done += len(stored)
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         if isinstance(error, ReleaseCorruptError):
             raise
         raise _corrupt(statistic, "it is no readable Parquet file") from None
-    if len(values) != n_cells * n_components:
-        raise _corrupt(statistic, "its number of rows is not the plan's")
-    return np.array(values, dtype=object).reshape(n_cells, n_components)
+    return values.reshape(n_cells, n_components)
 
 
 def expand_groups(groups: Mapping[str, Domain]) -> dict[str, list[str | int]]:

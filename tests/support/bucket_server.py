@@ -29,6 +29,8 @@ class BucketServer(ThreadingHTTPServer):
         Whether conditions of puts are looked at.
     readable : bool
         Whether gets are answered.
+    listings : list of str
+        The prefixes that were listed.
     """
 
     daemon_threads = True
@@ -38,6 +40,7 @@ class BucketServer(ThreadingHTTPServer):
         self.objects: dict[str, bytes] = {}
         self.faults: list[Fault] = []
         self.conditions: list[str] = []
+        self.listings: list[str] = []
         self.honest = True
         self.readable = True
         self.lock = threading.Lock()
@@ -97,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.readable:
             self._answer(403, b"secret")
         elif "list-type" in query or query.get("comp") == "list":
-            self._list(unquote(parts.path), query.get("prefix", ""))
+            self._list(unquote(parts.path), query.get("prefix", ""), query.get("delimiter"))
         else:
             data = self.server.objects.get(unquote(parts.path))
             self._answer(404 if data is None else 200, data or b"")
@@ -121,9 +124,13 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             return self.server.objects.pop(unquote(urlsplit(path).path), None) is not None
 
-    def _list(self, bucket: str, prefix: str) -> None:
+    def _list(self, bucket: str, prefix: str, delimiter: str | None) -> None:
+        self.server.listings.append(prefix)
         start = bucket.rstrip("/") + "/"
-        keys = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
+        found = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
+        below = [key[len(prefix) :].partition(delimiter or "\0") for key in found]
+        keys = [prefix + name for name, more, _ in below if not more]
+        folders = dict.fromkeys(prefix + name + more for name, more, _ in below if more)
         time, tag = "2026-01-31T08:00:00.000Z", '"tag"'
         if "x-ms-version" in self.headers:
             entries = "".join(
@@ -133,12 +140,18 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<Etag>{tag}</Etag></Properties></Blob>"
                 for key in keys
             )
+            entries += "".join(
+                f"<BlobPrefix><Name>{escape(folder)}</Name></BlobPrefix>" for folder in folders
+            )
             text = f"<EnumerationResults><Blobs>{entries}</Blobs><NextMarker/></EnumerationResults>"
         else:
             entries = "".join(
                 f"<Contents><Key>{escape(key)}</Key><LastModified>{time}</LastModified>"
                 f"<ETag>{tag}</ETag><Size>1</Size></Contents>"
                 for key in keys
+            )
+            entries += "".join(
+                f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in folders
             )
             text = f"<ListBucketResult>{entries}</ListBucketResult>"
         self._answer(200, text.encode())
