@@ -20,8 +20,8 @@ from suffice.pipeline.declaration.domains import (
     duplicate,
     period_labels,
 )
-from suffice.pipeline.declaration.safe_text import is_safe, shown
 from suffice.pipeline.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
+from suffice.pipeline.declaration.safe_text import is_safe, shown
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 _STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)

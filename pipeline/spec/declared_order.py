@@ -53,7 +53,9 @@ class DeclaredOrder:
             Where it is anything else.
         """
         match document:
-            case {"groups": groups, "statistics": statistics, "variables": list(variables), **rest} if not rest:
+            case {"groups": groups, "statistics": statistics, "variables": list(variables), **rest} if (
+                not rest
+            ):
                 return cls(
                     groups=_names(groups),
                     statistics=_names(statistics),

@@ -124,7 +124,11 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
     SpecError
         Where it is no plan that a spec could have; the text repeats no value.
     """
-    if len(text) > LARGEST_PLAN or text.count("[") + text.count("{") > _MOST_CONTAINERS or text.count(",") > _MOST_ENTRIES:
+    if (
+        len(text) > LARGEST_PLAN
+        or text.count("[") + text.count("{") > _MOST_CONTAINERS
+        or text.count(",") > _MOST_ENTRIES
+    ):
         raise _refused((), "it has too many parts")
     try:
         content = order.restore(json.loads(text))
@@ -144,9 +148,7 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
     except ValidationError as error:
         raise spec_error(document, (), error, Terms) from None
     check_terms(document, terms)
-    return CanonicalPlan(
-        text=text, terms=terms, _document=document, _entries=entries
-    )
+    return CanonicalPlan(text=text, terms=terms, _document=document, _entries=entries)
 
 
 def _share(name: str, entry: dict[str, Any]) -> Fraction:

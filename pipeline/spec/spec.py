@@ -50,7 +50,7 @@ DEFAULT_MAX_TOTAL_ROWS = 10**12
 _MOST_TOTAL_ROWS = 10**15
 _MOST_STATISTICS = 1000
 MOST_COMPONENTS = 2**16
-"""Of all statistics of a release in a cell: each is named in the manifest, which anyone has to be able to read."""
+"""Of all statistics in a cell: each is named in the manifest, which anyone has to be able to read."""
 MOST_PERIODS = 100_000
 """Of all groups by period: each is named in the manifest too."""
 LARGEST_PLAN = 4 * 2**20

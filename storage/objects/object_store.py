@@ -30,7 +30,7 @@ class ObjectStore(Protocol):
         """Return the sorted keys below a prefix that is empty or ends with ``/``."""
 
     def names(self, prefix: str) -> list[str]:
-        """Return the sorted names of what stands right below a prefix: objects, and prefixes without their ``/``.
+        """Return the sorted names right below a prefix: of objects, and of prefixes without ``/``.
 
         One listing, however much stands below those; an empty directory may be named.
         """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
-from suffice.storage.releases.release_parquet import decode_statistic
+from suffice.storage.releases.release_decoder import decode_statistic
 
 if TYPE_CHECKING:
     import numpy as np

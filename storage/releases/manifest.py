@@ -149,7 +149,10 @@ def require_manifest(plan: Plan) -> None:
         "plan": canonical_json.decode(plan.canonical.encode()),
     }
     names = plan.order
-    if len(names.groups) + len(names.statistics) + sum(2 + len(of) for *_, of in names.variables) > MOST_NAMES // 2:
+    if (
+        len(names.groups) + len(names.statistics) + sum(2 + len(of) for *_, of in names.variables)
+        > MOST_NAMES // 2
+    ):
         rule = "it has too many groups, statistics and variables for one manifest"
         raise SpecError("spec", rule, "split the release")
     size = _ROOM + len(canonical_json.encode(content))
@@ -159,7 +162,9 @@ def require_manifest(plan: Plan) -> None:
             size += len(name) + 4 + sum(len(canonical_json.encode(entry)) + 1 for entry in entries)
         size += _ROOM_OF_FILE + 2 * len(statistic.name)
         if size > LARGEST_MANIFEST:
-            rule = f"its manifest would take more than {LARGEST_MANIFEST} bytes, with what is stated up to here"
+            rule = (
+                f"its manifest would take more than {LARGEST_MANIFEST} bytes, with what is stated up to here"
+            )
             hint = "take fewer columns together or fewer categories, or split the release"
             raise SpecError(f"statistics.{statistic.name}", rule, hint)
 

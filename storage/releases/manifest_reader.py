@@ -102,7 +102,7 @@ def _declared_order(data: bytes, *, most: int) -> DeclaredOrder:
 
 
 def _between(data: bytes, begins: re.Pattern[bytes], ends: re.Pattern[bytes], field: str) -> bytes:
-    """Return the bytes of a field that is needed before its turn; its turn will show whether it stands there."""
+    """Return the bytes of a field that is needed before its turn, which will show that it stands there."""
     begin = begins.search(data)
     end = ends.search(data, begin.end()) if begin else None
     if begin is None or end is None:
@@ -170,7 +170,7 @@ class _Walk:
         return canonical.assemble(compiled)
 
     def _compare(self, value: Any, path: tuple[str, ...]) -> None:
-        """Step over a value that has to stand here; where another does, find the innermost field that differs."""
+        """Step over a value that has to stand here; where another does, name the innermost field."""
         if isinstance(value, Iterator):
             separator = b"["
             for position, entry in enumerate(value):

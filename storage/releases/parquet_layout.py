@@ -11,28 +11,32 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.storage.releases.thrift import ThriftReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.storage.releases.thrift import Value
 
 ROW_GROUP = 2**20
 """Rows of every row group but the last: a constant, so that the layout is public."""
 
 _MAGIC = b"PAR1"
 _ENDS = 12  # two magic words, and the length of the footer
-_PAGE_HEADER = 32
+_PAGE_HEADER = 64
 """Bytes that the header of a page has at most."""
 _SMALLEST_PAGE = 2**13
 """Bytes that a page but the last of its column and row group holds at least."""
+
+_INT64, _DOUBLE, _TEXT, _FIXED = 2, 5, 6, 7
+"""Types of Parquet."""
+_PLAIN, _LEVELS = 0, 3
+"""Encodings: of values as they are; and of levels, which required columns lack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +76,28 @@ class Sizes:
         }
 
     def of_file(self, statistic: StatisticPlan) -> tuple[int, int]:
-        """Return the least and the greatest size: the values alone, and with headers of pages and a footer."""
+        """Return the least and the greatest size: of values alone, and with headers and a footer."""
         columns = self.columns(statistic)
         values, row_groups = sum(columns.values()), _n_row_groups(statistic, self.groups)
         headers = _PAGE_HEADER * (row_groups * len(columns) + values // _SMALLEST_PAGE)
         return _ENDS + values, _ENDS + values + headers + _largest_footer(columns, row_groups)
 
 
-def require_layout(data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]) -> None:
-    """Refuse a file that does not hold a plan's values as they are, each once, and nothing else.
+Span = tuple[int, int]
+"""Where the values of a page begin and end."""
+
+
+def row_groups(
+    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]
+) -> Iterator[dict[str, list[Span]]]:
+    """Walk through a file, and return where the values of every column stand, row group by row group.
+
+    Nothing is decoded: headers of pages and the footer are read, and have to say of every byte what it is.
 
     Raises
     ------
     ReleaseCorruptError
-        Naming the rule; no value was decoded.
+        Where the file does not hold every value of the plan as it is, once, and nothing else.
     """
     sizes = Sizes.of(groups)
     columns = sizes.columns(statistic)
@@ -94,108 +106,126 @@ def require_layout(data: bytes, statistic: StatisticPlan, groups: Mapping[str, D
         raise _refused(statistic, "its size is not the plan's")
     if data[:4] != _MAGIC or data[-4:] != _MAGIC:
         raise _refused(statistic, "it is no readable Parquet file")
-    footer = int.from_bytes(data[-8:-4], "little")
-    n_row_groups = _n_row_groups(statistic, groups)
-    if footer > min(_largest_footer(columns, n_row_groups), len(data) - _ENDS):
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    if footer < max(4, len(data) - 8 - _largest_footer(columns, _n_row_groups(statistic, groups))):
         raise _refused(statistic, "its footer is larger than the plan's")
     try:
-        metadata = pq.read_metadata(pa.BufferReader(data))
-    except (pa.ArrowException, OSError, ValueError, TypeError):
-        raise _refused(statistic, "it is no readable Parquet file") from None
+        found = [*_walk(data, statistic, groups, footer)]
+    except (KeyError, ValueError, TypeError, IndexError):
+        raise _refused(statistic, "it is no readable Parquet file, or not one of this format") from None
+    held = {name: sum(end - start for group in found for start, end in group[name]) for name in columns}
+    if held != columns:
+        raise _refused(statistic, "it does not hold each value once and nothing else")
+    return iter(found)
+
+
+def _walk(
+    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain], footer: int
+) -> Iterator[dict[str, list[Span]]]:
+    reader = ThriftReader(data, footer, len(data) - 8)
+    metadata = reader.struct()
     n_rows = _n_cells(groups) * len(statistic.components)
-    if metadata.num_columns != len(columns) or metadata.metadata is not None:
+    kinds = _kinds(statistic, groups)
+    # Version, schema, rows, row groups; who wrote it and how columns are ordered may be said besides.
+    if not {1, 2, 3, 4} <= metadata.keys() <= {1, 2, 3, 4, 6, 7} or reader.position != len(data) - 8:
+        raise _refused(statistic, "its footer says more than the plan's")
+    root, *fields = map(_struct, _list(metadata[2]))
+    if root.get(5) != len(kinds) or [_declared(entry) for entry in fields] != [
+        (name.encode(), *kind) for name, kind in kinds.items()
+    ]:
         raise _refused(statistic, "its columns are not the plan's")
-    if metadata.num_rows != n_rows or metadata.num_row_groups != n_row_groups:
+    declared = [*map(_struct, _list(metadata[4]))]
+    if metadata[3] != n_rows or [group[3] for group in declared] != [
+        min(ROW_GROUP, n_rows - start) for start in range(0, n_rows, ROW_GROUP)
+    ]:
         raise _refused(statistic, "its rows or row groups are not the plan's")
     position = len(_MAGIC)
-    held = dict.fromkeys(columns, 0)
-    for index in range(n_row_groups):
-        rows = min(ROW_GROUP, n_rows - index * ROW_GROUP)
-        group = metadata.row_group(index)
-        if group.num_rows != rows:
-            raise _refused(statistic, "its row groups are not the plan's")
-        for number, name in enumerate(columns):
-            chunk = group.column(number)
-            end = position + chunk.total_compressed_size
-            if not _is_plain(chunk, name, rows, position) or not position < end <= len(data) - footer - 8:
+    for group in declared:
+        if not {1, 2, 3} <= group.keys() <= {1, 2, 3, 5, 6, 7}:
+            raise _refused(statistic, "its row groups say more than the plan's")
+        spans = {}
+        for (name, (kind, *_)), chunk in zip(kinds.items(), _list(group[1]), strict=True):
+            size = _chunk_size(_struct(chunk), name, kind, group[3], position)
+            if size is None or not 0 < size <= footer - position:
                 raise _refused(statistic, f"its column {name!r} is compressed, encoded, or out of place")
-            held[name] += _page_bytes(data, position, end, rows, statistic)
-            position = end
-    if held != columns or position != len(data) - footer - 8:
-        raise _refused(statistic, "it does not hold each value once and nothing else")
+            spans[name] = [*_pages(data, position, position + size, group[3], statistic)]
+            position += size
+        yield spans
+    if position != footer:
+        raise _refused(statistic, "it holds bytes of no column")
 
 
-def _is_plain(chunk: pq.ColumnChunkMetaData, name: str, rows: int, position: int) -> bool:
-    """Tell whether a column of a row group stands where it should, values as they are."""
-    return bool(
-        chunk.path_in_schema == name
-        and chunk.file_path == ""
-        and chunk.compression == "UNCOMPRESSED"
-        and set(chunk.encodings) <= {"PLAIN", "RLE"}  # RLE: of the levels, which required columns lack
-        and chunk.dictionary_page_offset is None
-        and chunk.data_page_offset == position
-        and chunk.num_values == rows
-        and chunk.total_compressed_size == chunk.total_uncompressed_size
-    )
-
-
-def _page_bytes(data: bytes, position: int, end: int, rows: int, statistic: StatisticPlan) -> int:
-    """Walk through the pages of a column of a row group, and return the bytes of their values."""
-    total = 0
-    while position < end and rows > 0:
-        header = _Header(data, position, min(end, position + _PAGE_HEADER))
-        size, values = header.read(statistic)
-        position = header.position + size
-        total += size
-        rows -= values
-        if rows > 0 and size < _SMALLEST_PAGE:
-            raise _refused(statistic, "its pages are too small")
-    if position != end or rows:
-        raise _refused(statistic, "its pages are not the plan's")
-    return total
-
-
-class _Header:
-    """The header of a data page, in Thrift's compact form, of the one shape that values as they are have.
-
-    Fields follow each other: a byte for the type and the step to the next number, then the value.
-    """
-
-    def __init__(self, data: bytes, position: int, end: int) -> None:
-        self.position = position
-        self._data = data
-        self._end = end
-
-    def read(self, statistic: StatisticPlan) -> tuple[int, int]:
-        """Return the bytes and the number of its values."""
-        kind, unpacked, packed = (self._integer(0x15) for _ in range(3))
-        inner = self._byte()  # step 2: no checksum stands between; a structure
-        values, encoding, _definition, _repetition = (self._integer(0x15) for _ in range(4))
-        end = self._byte()
-        if end == 0x1C and self._byte() == 0:  # statistics, an empty structure
-            end = self._byte()
-        known = kind == 0 and inner == 0x2C and encoding == 0 and (end, self._byte()) == (0, 0)
-        if not known or unpacked != packed or packed is None or packed < 1 or values is None or values < 1:
-            raise _refused(statistic, "a page of it is compressed, encoded, or not of the plan's kind")
-        return packed, values
-
-    def _byte(self) -> int | None:
-        if self.position >= self._end:
-            return None
-        self.position += 1
-        return self._data[self.position - 1]
-
-    def _integer(self, tag: int) -> int | None:
-        """Read a field that holds an integer: seven bits a byte, the sign last."""
-        if self._byte() != tag:
-            return None
-        number = shift = 0
-        while (byte := self._byte()) is not None:
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (number >> 1) ^ -(number & 1)
-            shift += 7
+def _chunk_size(chunk: dict[int, Value], name: str, kind: int, rows: Value, position: int) -> int | None:
+    """Return the bytes of a column of a row group, if it stands where it should, values as they are."""
+    column = _struct(chunk[3])
+    # Neither another file, nor an index, nor anything encrypted; in the column no dictionary, no statistics
+    # but the sizes of texts.
+    if not chunk.keys() <= {2, 3} or not column.keys() <= {1, 2, 3, 4, 5, 6, 7, 9, 13, 16}:
         return None
+    expected = {1: kind, 3: [name.encode()], 4: 0, 5: rows, 9: position}
+    if any(column[number] != value for number, value in expected.items()) or column[6] != column[7]:
+        return None
+    if not set(_list(column[2])) <= {_PLAIN, _LEVELS} or not isinstance(column[7], int):
+        return None
+    return column[7]
+
+
+def _pages(data: bytes, position: int, end: int, rows: Value, statistic: StatisticPlan) -> Iterator[Span]:
+    """Walk through the pages of a column of a row group."""
+    left = rows
+    while position < end and isinstance(left, int) and left > 0:
+        reader = ThriftReader(data, position, min(end, position + _PAGE_HEADER))
+        page = reader.struct()
+        size, values = page[3], _struct(page[5])
+        # A data page of the first version, without a checksum; its statistics, if any, are empty.
+        plain = page.keys() == {1, 2, 3, 5} and page[1] == 0 and page[2] == size and values[2] == _PLAIN
+        count = values[1]
+        if not plain or not values.keys() <= {1, 2, 3, 4, 5} or values.get(5, {}) != {}:
+            raise _refused(statistic, "a page of it is compressed, encoded, or not of the plan's kind")
+        if not isinstance(size, int) or not isinstance(count, int) or size < 1 or count < 1:
+            raise _refused(statistic, "a page of it is empty")
+        yield reader.position, reader.position + size
+        position = reader.position + size
+        left -= count
+        if left > 0 and size < _SMALLEST_PAGE:
+            raise _refused(statistic, "its pages are too small")
+    if position != end or left != 0:
+        raise _refused(statistic, "its pages are not the plan's")
+
+
+def _kinds(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> dict[str, tuple[int, ...]]:
+    """Return each column's type, the length of its values where it is fixed, scale and precision."""
+    value = (_INT64,) if statistic.value_type == INT64 else (_FIXED, 16, 0, 38)
+    return {
+        **{
+            name: (_INT64,) if domain.kind is DomainKind.RANGE else (_TEXT,)
+            for name, domain in groups.items()
+        },
+        "component": (_TEXT,),
+        "value": value,
+        "estimate": (_DOUBLE,),
+    }
+
+
+def _declared(entry: dict[int, Value]) -> tuple[Value, ...]:
+    """Return what the schema says of a column; None where it is not required, or has columns in it."""
+    required = entry.get(3) == 0 and 5 not in entry
+    length = [entry[number] for number in (2, 7, 8) if number in entry]
+    return (entry[4], entry[1], *length) if required else (entry[4], -1)
+
+
+def _struct(value: Value) -> dict[int, Value]:
+    if not isinstance(value, dict):
+        message = "no structure"
+        raise TypeError(message)
+    return value
+
+
+def _list(value: Value) -> list[Value]:
+    if not isinstance(value, list):
+        message = "no list"
+        raise TypeError(message)
+    return value
 
 
 def _text_bytes(texts: Iterable[str]) -> int:

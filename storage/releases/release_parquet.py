@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.statistics.statistic_plan import INT64
-from suffice.storage.releases.parquet_layout import ROW_GROUP, require_layout
+from suffice.storage.releases.parquet_layout import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,51 +73,10 @@ def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], val
             columns = [
                 *_labels(statistic, groups, start, len(stored)),
                 pa.array(stored, type=schema.field("value").type),
-                pa.array(_estimates(statistic, stored)),
+                pa.array(estimates_of(statistic, stored)),
             ]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=ROW_GROUP)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def decode_statistic(
-    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]
-) -> NDArray[np.object_]:
-    """Read what :func:`encode_statistic` wrote, and check every column against the plan.
-
-    Returns
-    -------
-    ndarray of object, shape (n_cells, n_components)
-        Python integers, in lattice units.
-
-    Raises
-    ------
-    ReleaseCorruptError
-        Where schema, rows, group keys, components or estimates are not the plan's.
-    """
-    n_cells, n_components = _shape(statistic, groups)
-    require_layout(data, statistic, groups)
-    values = np.empty(n_cells * n_components, dtype=object)
-    done = 0
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        if not file.schema_arrow.equals(_schema(statistic, groups), check_metadata=True):
-            raise _corrupt(statistic, "its columns are not the plan's")
-        for index in range(file.num_row_groups):
-            table = file.read_row_group(index, use_threads=False)
-            labels = _labels(statistic, groups, done, len(table))
-            for name, expected in zip(table.column_names, labels, strict=False):
-                if not table[name].equals(pa.chunked_array([expected])):
-                    raise _corrupt(statistic, f"its column {name!r} is not the plan's")
-            stored = _stored(statistic, table["value"])
-            if not np.array_equal(table["estimate"].to_numpy(), _estimates(statistic, stored)):
-                raise _corrupt(statistic, "its estimates do not follow from its values")
-            values[done : done + len(stored)] = stored.tolist()
-            done += len(stored)
-    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        if isinstance(error, ReleaseCorruptError):
-            raise
-        raise _corrupt(statistic, "it is no readable Parquet file") from None
-    return values.reshape(n_cells, n_components)
 
 
 def expand_groups(groups: Mapping[str, Domain]) -> dict[str, list[str | int]]:
@@ -171,14 +129,7 @@ def _labels(
     return columns
 
 
-def _stored(statistic: StatisticPlan, column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return the values of a column that was read, as int64 or as Python integers."""
-    if statistic.value_type == INT64:
-        return column.to_numpy()  # type: ignore[no-any-return]
-    return np.array([int(value) for value in column.to_pylist()], dtype=object)
-
-
-def _estimates(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.float64]:
+def estimates_of(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.float64]:
     """Return the quotients, each correctly rounded."""
     unit = statistic.partition_total or 1
     if unit > _EXACT_IN_FLOAT64:
@@ -188,7 +139,3 @@ def _estimates(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.flo
         large = (values > _EXACT_IN_FLOAT64) | (values < -_EXACT_IN_FLOAT64)
         estimates[large] = (values[large].astype(object) / unit).astype(np.float64)
     return estimates
-
-
-def _corrupt(statistic: StatisticPlan, rule: str) -> ReleaseCorruptError:
-    return ReleaseCorruptError(f"the file of {statistic.name} is corrupt: {rule}")

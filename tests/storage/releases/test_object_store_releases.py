@@ -146,9 +146,9 @@ class TestStores:
         assert open_release("flights").statistic("stops").values.shape == (3, 2)
         assert store.windows("flights") == ("2013-01", "2013-02")
         assert verify_release("flights").ok
-        with pytest.raises(ReleaseMissingError, match="spelt alike: 2013-0[12], 2013-0[12]$"):
+        with pytest.raises(ReleaseMissingError, match=r"spelt alike: 2013-0[12], 2013-0[12]$"):
             open_release("flights@2014-01")
-        with pytest.raises(ReleaseMissingError, match="no release named fligths; spelt alike: flights$"):
+        with pytest.raises(ReleaseMissingError, match=r"no release named fligths; spelt alike: flights$"):
             open_release("fligths")
         with pytest.raises(ReleaseMissingError, match="no release at"):
             open_release(f"{uri}/flights")

