@@ -14,6 +14,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "MOST_CELLS",
         "boolean_domain",
         "next_period",
+        "period_count",
         "period_start",
     ),
     "exact_numbers": (
@@ -51,6 +52,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "parse_domain",
         "statistic_name",
     ),
+    "safe_text": ("escaped", "shown"),
     "source_specs": (
         "NOT_BUILT",
         "ParquetSpec",

@@ -37,7 +37,7 @@ from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.operations.settling import abandon, publish, remove_orphans, settle
 from suffice.storage.operations.verify_ledger import refuse_older_ledger
-from suffice.storage.releases.manifest import compose_manifest
+from suffice.storage.releases.manifest import compose_manifest, require_manifest
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import ReleaseStore, open_release, open_store
 from suffice.storage.signatures.signing import signer_from_environment
@@ -159,6 +159,7 @@ def carry_out(
         raise UsageError(message)
     window = check_window(spec, window)
     plan = compile_plan(spec)
+    require_manifest(plan)
     signer = signer_from_environment()
     with open_ledger(ledger or os.environ.get("SUFFICE_LEDGER") or DEFAULT_LEDGER) as opened:
         run = _Run(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ChargeLostError, LedgerCorruptError, LedgerError, ObjectExistsError, StoreError
 from suffice.storage.ledger.charge import ChargeState
-from suffice.storage.releases.manifest import is_tombstone, parse_manifest
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge, ChargeSummary

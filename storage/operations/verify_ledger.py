@@ -15,7 +15,8 @@ from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256
 from suffice.storage.releases.location import MANIFEST
-from suffice.storage.releases.manifest import is_tombstone, parse_manifest
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,8 +7,9 @@ May import: ledger and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "location": ("Location", "MANIFEST"),
-    "manifest": ("compose_manifest", "is_tombstone", "parse_manifest"),
+    "manifest": ("compose_manifest", "is_tombstone", "require_manifest"),
     "manifest_model": ("Manifest",),
+    "manifest_reader": ("parse_manifest",),
     "release_parquet": ("encode_statistic",),
     "release_store": ("ReleaseStore", "locate", "open_release", "open_store"),
 }

@@ -26,8 +26,10 @@ from suffice.storage.releases.parquet_layout import Sizes
 from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
+    from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.recompile import CanonicalPlan
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 LARGEST_MANIFEST = 24 * 2**20
 """Readers refuse a manifest of more bytes, and plans whose manifest would have more are not released."""
@@ -155,7 +157,7 @@ class _Walk:
 
     def _statistics(self, canonical: CanonicalPlan) -> Plan:
         """Compile one statistic after another, and compare each before the next."""
-        compiled = []
+        compiled: list[tuple[StatisticSpec, StatisticPlan]] = []
         for statistic in canonical.statistics():
             fields = statistic_fields(statistic[1])
             path = ("statistics", statistic[1].name)

@@ -19,6 +19,7 @@ from suffice.cli.options import (
     WhereOption,
     parse_pairs,
 )
+from suffice.cli.terminal import say
 from suffice.errors import UsageError
 
 
@@ -46,9 +47,11 @@ def plan(
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
     from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.storage.releases.manifest import require_manifest  # noqa: PLC0415
 
     read = load_spec(spec)
     compiled = compile_plan(read)
+    require_manifest(compiled)
     if target is None:
         if {n, prior, n_prior, simulations, seed} != {None}:
             message = "--n, --prior, --n-prior, --simulations and --seed are options of --target: give it too"
@@ -56,7 +59,7 @@ def plan(
         if as_json:
             output.print_json(compiled.to_dict())
         else:
-            print(compiled)
+            say(compiled)
         return
     if n is None:
         message = "--target needs --n: the records that a cell is expected to have"
@@ -77,7 +80,7 @@ def plan(
     if as_json:
         output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
     else:
-        print(f"{compiled}\n\n{needed}")
+        say(f"{compiled}\n\n{needed}")
 
 
 def calibrate(
@@ -138,7 +141,7 @@ def calibrate(
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
     else:
-        print(found)
+        say(found)
         output.print_written(plot)
 
 

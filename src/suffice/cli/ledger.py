@@ -10,6 +10,7 @@ import typer
 
 from suffice.cli import output, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption
+from suffice.cli.terminal import say
 from suffice.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def show(
         output.print_json({"accounts": documents})
         return
     if not documents:
-        print("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
+        say("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
     for document in documents:
         _print_account(document)
 
@@ -112,7 +113,7 @@ def recover_command(
     if as_json:
         output.print_json(report.to_dict())
     else:
-        print(report)
+        say(report)
     if not report.ok:
         raise typer.Exit(LedgerError.exit_status)
 
@@ -193,16 +194,16 @@ def _epsilon(text: str) -> Fraction:
 
 
 def _print_account(document: dict[str, Any]) -> None:
-    print(
+    say(
         f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
         + (f", per window of {document['per_window']})" if document["per_window"] else ")")
     )
-    print(
+    say(
         f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
         f"remaining {document['remaining']} (returned {document['returned']})"
     )
     for window in document["windows"]:
-        print(
+        say(
             f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
             f"remaining {window['remaining']} (returned {window['returned']})"
         )
