@@ -55,6 +55,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "parse_domain",
         "statistic_name",
     ),
+    "safe_text": ("escaped", "shown"),
     "small_files": ("read_small_file",),
     "source_specs": (
         "NOT_BUILT",

@@ -22,6 +22,7 @@ from suffice.pipeline.declaration.domains import (
     period_labels,
 )
 from suffice.pipeline.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
+from suffice.pipeline.declaration.safe_text import is_safe, shown
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 _STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
@@ -200,6 +201,10 @@ def _listed(keys: list[str]) -> Domain:
     if not keys:
         message = "the domain is empty: declare at least one entry"
         raise ValueError(message)
+    for key in keys:
+        if not is_safe(key):
+            message = f"the entry '{shown(key)}' has a character that cannot be seen, or turns text around"
+            raise ValueError(message)
     pair = duplicate(keys)
     if pair is not None:
         first, second = (keys[position] for position in pair)
@@ -225,15 +230,16 @@ def domain_size(value: object) -> int:
     return 1
 
 
-def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
+def parse_domain(value: object, *, directory: Path | None, column: str) -> Domain:
     """Read a domain: a list, ``{range: [a, b]}``, ``{from, to, every}`` or ``{file: name.csv}``.
 
     Parameters
     ----------
     value : object
         The domain as read: texts in lists and mappings.
-    directory : Path
-        Where the spec stands; domain files are read from this folder alone.
+    directory : Path or None
+        Where the spec stands; domain files are read from this folder alone. None: a plan, which names no
+        file.
     column : str
         A domain file may begin with this name as its header.
 
@@ -264,8 +270,16 @@ def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
             keys=period_labels(_text(value["from"]), _text(value["to"]), every),
             every=every,
         )
-    if isinstance(value, dict) and set(value) == {"file"}:
-        return Domain(kind=DomainKind.LIST, keys=read_entries(_text(value["file"]), directory, column))
+    if directory is not None and isinstance(value, dict) and set(value) == {"file"}:
+        keys = read_entries(_text(value["file"]), directory, column)
+        for number, key in enumerate(keys, start=1):
+            if not is_safe(key):
+                message = (
+                    f"entry {number} of the domain file has a character that cannot be seen, "
+                    "or turns text around"
+                )
+                raise ValueError(message)
+        return Domain(kind=DomainKind.LIST, keys=keys)
     message = "a domain is a list, {range: [first, last]}, {from: a, to: b, every: month} or {file: name.csv}"
     raise ValueError(message)
 

@@ -47,7 +47,7 @@ from suffice.storage.operations.publishing import Patience, forget, publish_pati
 from suffice.storage.operations.settling import abandon, remove_orphans, settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import check_witness, move_witness
-from suffice.storage.releases.manifest import compose_manifest
+from suffice.storage.releases.manifest import compose_manifest, require_manifest
 from suffice.storage.releases.release_store import ReleaseStore, open_release
 from suffice.storage.releases.spool import find_spool, open_spool, spool_path
 from suffice.storage.signatures.signing import signer_from_environment
@@ -201,6 +201,7 @@ def carry_out(
     chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     window = check_window(spec, window)
     plan = compile_plan(spec)
+    require_manifest(plan)
     signer = signer_from_environment()
     with open_ledger(chosen.ledger) as opened:
         if chosen.witness is not None:

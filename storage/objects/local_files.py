@@ -122,6 +122,16 @@ class LocalFiles:
                 hidden.unlink(missing_ok=True)
                 _synchronise(path.parent)
 
+    def names(self, prefix: str) -> list[str]:
+        """Return the sorted names right below `prefix`, which is empty or ends with ``/``."""
+        start = self._path(prefix.rstrip("/")) if prefix else self.root
+        with _store_errors("listed", start):
+            try:
+                found = os.listdir(start)  # noqa: PTH208 - names, and no paths
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return sorted(name for name in found if not name.startswith("."))
+
     def delete(self, key: str) -> None:
         """Remove an object, if it is there.
 

@@ -46,7 +46,9 @@ def test_a_recovery_may_die_anywhere(scene: Scene, points: tuple[str, ...]) -> N
             scene.forks.run(ledger=scene.ledger, spool=str(scene.spool), point=point).signal == signal.SIGKILL
         )
         scene.observe()
-        scene.forks.run(**order, point="")  # the first one's lease of no length has passed
+        scene.forks.run(
+            ledger=scene.ledger, spool=str(scene.spool), point=""
+        )  # the first one's lease of no length has passed
         scene.observe()
         assert scene.recover().charges == ()
         check_ends(scene, left)

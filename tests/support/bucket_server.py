@@ -33,6 +33,8 @@ class BucketServer(ThreadingHTTPServer):
     readable : bool
         Whether gets are answered.
     listings : list of str
+        Of each listing, its prefix.
+    starts : list of str
         Of each listing, the key after which it began.
     """
 
@@ -44,6 +46,7 @@ class BucketServer(ThreadingHTTPServer):
         self.faults: list[Fault] = []
         self.conditions: list[str] = []
         self.listings: list[str] = []
+        self.starts: list[str] = []
         self.honest = True
         self.readable = True
         self._outage: tuple[int, bytes] | None = None
@@ -138,8 +141,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(403, b"secret")
         elif "list-type" in query or query.get("comp") == "list":
             after = query.get("start-after", query.get("startOffset", ""))
-            self.server.listings.append(after)
-            self._list(unquote(parts.path), query.get("prefix", ""), after)
+            self.server.listings.append(query.get("prefix", ""))
+            self.server.starts.append(after)
+            self._list(unquote(parts.path), query.get("prefix", ""), after, query.get("delimiter"))
         else:
             data = self.server.objects.get(unquote(parts.path))
             self._answer(404 if data is None else 200, data or b"", tags=versions(data or b""))
@@ -170,10 +174,12 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             return self.server.objects.pop(unquote(urlsplit(path).path), None) is not None
 
-    def _list(self, bucket: str, prefix: str, after: str) -> None:
+    def _list(self, bucket: str, prefix: str, after: str, delimiter: str | None) -> None:
         start = bucket.rstrip("/") + "/"
-        keys = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
-        keys = [key for key in keys if key > after]
+        found = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
+        below = [key[len(prefix) :].partition(delimiter or "\0") for key in found if key > after]
+        keys = [prefix + name for name, more, _ in below if not more]
+        folders = dict.fromkeys(prefix + name + more for name, more, _ in below if more)
         time, tag = "2026-01-31T08:00:00.000Z", '"tag"'
         if "x-ms-version" in self.headers:
             entries = "".join(
@@ -183,12 +189,18 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<Etag>{tag}</Etag></Properties></Blob>"
                 for key in keys
             )
+            entries += "".join(
+                f"<BlobPrefix><Name>{escape(folder)}</Name></BlobPrefix>" for folder in folders
+            )
             text = f"<EnumerationResults><Blobs>{entries}</Blobs><NextMarker/></EnumerationResults>"
         else:
             entries = "".join(
                 f"<Contents><Key>{escape(key)}</Key><LastModified>{time}</LastModified>"
                 f"<ETag>{tag}</ETag><Size>1</Size></Contents>"
                 for key in keys
+            )
+            entries += "".join(
+                f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in folders
             )
             text = f"<ListBucketResult>{entries}</ListBucketResult>"
         self._answer(200, text.encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from pathlib import Path
@@ -44,6 +43,7 @@ from suffice.cli.options import (
     parse_pairs,
 )
 from suffice.cli.strict import make_strict
+from suffice.cli.terminal import say, say_json
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
 from suffice.profile.finding import CHOSEN
 from suffice.profile.settings import settings
@@ -69,7 +69,7 @@ app.add_typer(store.app, name="store")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"suffice {suffice.__version__}")
+        say(f"suffice {suffice.__version__}")
         raise typer.Exit
 
 
@@ -129,9 +129,9 @@ def init(
     if as_json:
         output.print_json({"spec": text, "out": str(out) if out else None})
     elif out is None:
-        print(text, end="")
+        say(text, end="")
     else:
-        print(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
+        say(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
 
 
 app.command()(calibration.plan)
@@ -187,9 +187,9 @@ def release(
         output.print_json(document)
         return
     if outcome.status == "already_published":
-        print("already published: the data were not read again, nothing was charged")
+        say("already published: the data were not read again, nothing was charged")
     _print_release(document)
-    print(f"remaining epsilon  {outcome.remaining_epsilon}")
+    say(f"remaining epsilon  {outcome.remaining_epsilon}")
 
 
 @app.command()
@@ -286,19 +286,19 @@ def _print_release(document: dict[str, Any]) -> None:
     fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in document:
-            print(f"{field:<18} {document[field]}")
+            say(f"{field:<18} {document[field]}")
     if document["signed_by"] is None:
-        print(f"{'signed by':<18} nobody")
+        say(f"{'signed by':<18} nobody")
     else:
-        print(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
+        say(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
     for file in document["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
-        print(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
+        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
 
 
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
     if as_json:
-        print(json.dumps({"error": {"type": name, "message": message, "exit_status": status}}))
+        say_json({"error": {"type": name, "message": message, "exit_status": status}}, indent=None)
     else:
         messages.show_error(name, message, status)
     sys.exit(status)

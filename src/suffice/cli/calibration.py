@@ -21,6 +21,7 @@ from suffice.cli.options import (
     WhereOption,
     parse_pairs,
 )
+from suffice.cli.terminal import say
 from suffice.errors import SufficeWarning, UsageError
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ def plan(
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
     from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.storage.releases.manifest import require_manifest  # noqa: PLC0415
 
     read = load_spec(spec)
     compiled = compile_plan(read)
+    require_manifest(compiled)
     _warn_of_units(read)
     if target is None:
         if {n, prior, n_prior, simulations, seed} != {None}:
@@ -62,7 +65,7 @@ def plan(
         if as_json:
             output.print_json(compiled.to_dict())
         else:
-            print(compiled)
+            say(compiled)
         return
     if n is None:
         message = "--target needs --n: the records that a cell is expected to have"
@@ -83,7 +86,7 @@ def plan(
     if as_json:
         output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
     else:
-        print(f"{compiled}\n\n{needed}")
+        say(f"{compiled}\n\n{needed}")
 
 
 def _warn_of_units(spec: Spec) -> None:
@@ -162,7 +165,7 @@ def calibrate(
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
     else:
-        print(found)
+        say(found)
         output.print_written(plot)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from fractions import Fraction
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import output, trust
+from suffice.cli import messages, output, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption
+from suffice.cli.terminal import say
 from suffice.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def grant(
         warnings = overlapping(opened.allowed_sources(), dataset)
     document = {**account_document(account), "warnings": list(warnings)}
     for warning in warnings:
-        print(f"suffice: warning: {warning}", file=sys.stderr)
+        messages.show_warning(warning)
     if as_json:
         output.print_json(document)
     else:
@@ -120,7 +120,7 @@ def show(
         output.print_json({"accounts": documents})
         return
     if not documents:
-        print("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
+        say("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
     for document in documents:
         _print_account(document)
 
@@ -156,7 +156,7 @@ def recover_command(
     if as_json:
         output.print_json(report.to_dict())
     else:
-        print(report)
+        say(report)
     if not report.ok:
         raise typer.Exit(LedgerError.exit_status)
 
@@ -208,7 +208,7 @@ def abandon_command(
     if as_json:
         output.print_json(document)
     else:
-        print(
+        say(
             f"{ended.dataset}: {ended.label}: {found.state}, now {ended.state}; "
             f"epsilon {document['spent']} is spent"
         )
@@ -328,18 +328,18 @@ def _epsilon(text: str) -> Fraction:
 
 
 def _print_account(document: dict[str, Any]) -> None:
-    print(
+    say(
         f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
         + (f", per window of {document['per_window']})" if document["per_window"] else ")")
     )
-    print(
+    say(
         f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
         f"remaining {document['remaining']} (returned {document['returned']})"
     )
     if document["checksums"] is not None:
-        print(f"  input checked against {document['checksums']}")
+        say(f"  input checked against {document['checksums']}")
     for window in document["windows"]:
-        print(
+        say(
             f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
             f"remaining {window['remaining']} (returned {window['returned']})"
         )

@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from suffice.cli.output import Progress
+from suffice.cli.terminal import say
 from suffice.errors import SufficeError, SufficeWarning, bounded_message
 from suffice.profile.settings import log_format
 
@@ -28,7 +29,7 @@ def notice(text: str) -> None:
     if _is_json():
         _write("notice", message=bounded_message(text))
     elif sys.stderr.isatty():
-        print(f"\n{bounded_message(text)}", file=sys.stderr, flush=True)
+        say(f"\n{bounded_message(text)}", error=True, flush=True)
 
 
 def show_warnings() -> None:
@@ -42,18 +43,21 @@ def show_error(name: str, message: str, status: int) -> None:
     if _is_json():
         _write("error", type=name, message=message, exit_status=status)
     else:
-        print(f"suffice: {message}", file=sys.stderr)
+        say(f"suffice: {message}", error=True)
+
+
+def show_warning(text: str) -> None:
+    """Write what a person should know, though nothing is refused for it."""
+    if _is_json():
+        _write("warning", message=bounded_message(text))
+    else:
+        say(f"suffice: warning: {bounded_message(text)}", error=True)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Show our own warnings; those of libraries are not for whoever runs a command."""
-    if not issubclass(category, SufficeWarning):
-        return
-    text = bounded_message(str(message))
-    if _is_json():
-        _write("warning", message=text)
-    else:
-        print(f"suffice: warning: {text}", file=sys.stderr)
+    if issubclass(category, SufficeWarning):
+        show_warning(str(message))
 
 
 def _is_json() -> bool:
@@ -65,4 +69,4 @@ def _is_json() -> bool:
 
 
 def _write(event: str, **fields: object) -> None:
-    print(json.dumps({"event": event, **fields}), file=sys.stderr, flush=True)
+    say(json.dumps({"event": event, **fields}), error=True, flush=True)

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from suffice.cli.terminal import say
 from suffice.errors import UsageError
 from suffice.profile.settings import VARIABLES, pinned_profile, public_keys, setting
 
@@ -36,7 +37,7 @@ class StrictGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words before the command's name; where there are none, show what there is, and succeed."""
         if not args and self.no_args_is_help:
-            print(ctx.get_help())
+            say(ctx.get_help())
             raise typer.Exit
         _check_words(self, ctx, args)
         return super().parse_args(ctx, args)
