@@ -38,7 +38,7 @@ from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.operations.known_stores import open_for_release
 from suffice.storage.operations.markers import put_marker
 from suffice.storage.operations.settling import abandon, publish, remove_orphans, settle
-from suffice.storage.operations.witness import check_witness, move_witness
+from suffice.storage.operations.witness import check_witness, follow_witness, move_witness
 from suffice.storage.releases.manifest import compose_manifest
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import ReleaseStore, open_release
@@ -187,6 +187,8 @@ def carry_out(
         if charge is None:
             opened.check(run.request)
             charge, status = run.fresh(cluster, progress)
+            if witness is not None:
+                follow_witness(opened, witness)
         remaining = opened.account(spec.dataset).remaining_in(window)
         return Outcome(
             release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),
