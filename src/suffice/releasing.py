@@ -46,7 +46,7 @@ from suffice.storage.operations.markers import put_marker
 from suffice.storage.operations.publishing import Patience, forget, publish_patiently
 from suffice.storage.operations.settling import abandon, remove_orphans, settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
-from suffice.storage.operations.witness import check_witness, move_witness
+from suffice.storage.operations.witness import check_witness, follow_witness, move_witness
 from suffice.storage.releases.manifest import compose_manifest, require_manifest
 from suffice.storage.releases.release_store import ReleaseStore, open_release
 from suffice.storage.releases.spool import find_spool, open_spool, spool_path
@@ -222,6 +222,8 @@ def carry_out(
         charge, status = wait_for(
             lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
         )
+        if chosen.witness is not None and status == PUBLISHED:
+            follow_witness(opened, chosen.witness)
         remaining = opened.account(spec.dataset).remaining_in(window)
         return Outcome(
             release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),

@@ -165,6 +165,8 @@ def test_a_witness_refuses_an_older_copy(
     copy_database(tmp_path / "ledger.db", tmp_path / "copy.db")
     assert suffice.json("release", spec, "--witness", witness)["status"] == "published"
     assert suffice.json("ledger", "verify", "--witness", witness)["witness"] == "checked"
+    head = suffice.json("ledger", "verify")
+    assert json.loads(Path(witness).read_bytes())["hash"] == head["hash"]
     restore_database(tmp_path / "copy.db", tmp_path / "ledger.db")
     assert suffice.json("ledger", "verify")["ok"]
     assert not suffice.json("ledger", "verify", "--witness", witness, status=5)["ok"]
@@ -190,3 +192,27 @@ def test_a_witness_that_cannot_be_moved_returns_the_epsilon(
     error = suffice.json("release", spec_file(workspace), "--witness", witness, status=1)["error"]
     assert "its epsilon was returned" in error["message"]
     assert spent(suffice) == "0"
+
+
+def test_a_witness_that_stays_behind_after_the_release_is_warned_of(
+    workspace: Workspace, suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from suffice.errors import StoreError
+    from suffice.storage.objects.local_files import LocalFiles
+
+    witness = str(tmp_path / "witness")
+    suffice.json("ledger", "witness", witness)
+    replace, n_calls = LocalFiles.replace, []
+
+    def fails_later(files: LocalFiles, key: str, data: bytes, *, expected: bytes) -> None:
+        n_calls.append(key)
+        if len(n_calls) > 1:
+            raise StoreError(f"{key} cannot be replaced")
+        replace(files, key, data, expected=expected)
+
+    monkeypatch.setattr(LocalFiles, "replace", fails_later)
+    with pytest.raises(SystemExit) as caught:
+        _main("release", spec_file(workspace), "--witness", witness, "--json")
+    out, err = suffice.capsys.readouterr()
+    assert (caught.value.code, json.loads(out)["status"]) == (0, "published")
+    assert err.startswith("suffice: warning: the release stands; its ledger's witness stays behind: ")
