@@ -222,7 +222,8 @@ class Listed:
 
         def counted(*arguments: Any) -> Iterator[str]:
             self.directories += 1
-            return walk(*arguments)
+            found: Iterator[str] = walk(*arguments)
+            return found
 
         def got(files: LocalFiles, key: str, *, at_most: int) -> bytes | None:
             self.objects += 1
