@@ -269,7 +269,7 @@ def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
     sys.exit(status)
 
 
-def _print_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+def _print_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Print our own warnings; those of libraries are not for whoever runs a command."""
     if issubclass(category, SufficeWarning):
         print(f"suffice: warning: {message}", file=sys.stderr)
@@ -286,7 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # A scheduler stops jobs with SIGTERM: treat it as an interrupt, so that the charge is settled.
     signal.signal(signal.SIGTERM, _interrupt)
     warnings.simplefilter("always", SufficeWarning)
-    warnings.showwarning = _print_warning  # type: ignore[assignment] - where in the code is of no matter
+    warnings.showwarning = _print_warning
     try:
         status = app(words, standalone_mode=False, prog_name="suffice")
     except SufficeError as error:
