@@ -221,7 +221,10 @@ def open_store(uri: str, *, ledger_id: str | None = None, create: bool = False) 
     else:
         identity = claim_store(objects, address.uri, ledger_id, create=create)
     if identity is None:
-        message = f"there is no release store at {address.uri}: suffice release makes one"
+        message = (
+            f"there is no release store at {address.uri}: suffice release makes one; where its suffice.json "
+            "was lost, `suffice store adopt` puts it back"
+        )
         raise StoreError(message)
     return _store(objects, address.uri, identity)
 

@@ -82,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
             if name in self.headers
         ]
         self.server.conditions += named
-        standing = self.headers.get("If-Match") or self.headers.get("x-goog-if-generation-match", "0")
+        standing = self.headers.get("If-Match") or self.headers.get("x-goog-if-generation-match") or "0"
         standing = "" if standing == "0" else standing
         fault = self.server.faults.pop(0) if self.server.faults else None
         if fault in {"lost request", "late"}:
