@@ -100,7 +100,7 @@ def our_work(kind: str, point: int, directory: Path, cluster: Cluster) -> object
     ratio = {"family": "normal", "column": "ratio", "lower": "0", "upper": "1"}
     spec = make_spec(directory, keys, {"ratio": ratio})
     # The sums stay in their tables, as they do until the noise is added.
-    return exact_sums(chunk_job(spec), sources.splits(sources.pin(spec)), cluster)
+    return exact_sums(chunk_job(spec), sources.splits(sources.pin(spec)), cluster).open_totals()
 
 
 def queries(kind: str, point: int, directory: Path) -> list[str]:

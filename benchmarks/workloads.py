@@ -82,7 +82,7 @@ def one_count_spec(directory: Path, column: str = "category_5") -> Spec:
 
 def ours(spec: Spec, cluster: Cluster) -> int:
     """Compute the exact statistics."""
-    sums = to_python(exact_sums(chunk_job(spec), sources.splits(sources.pin(spec)), cluster))
+    sums = to_python(exact_sums(chunk_job(spec), sources.splits(sources.pin(spec)), cluster).open_totals())
     return sum(int(table.sum()) for table in sums.values())
 
 
@@ -90,7 +90,7 @@ def ours_with_noise(spec: Spec, cluster: Cluster) -> int:
     """Compute the exact statistics and add the noise."""
     plan = compile_plan(spec)
     sums = exact_sums(chunk_job(spec), sources.splits(sources.pin(spec)), cluster)
-    return sum(values.size for values in privatize(sums, spec, plan).values())
+    return sum(block.size for _, block in privatize(sums, spec, plan))
 
 
 def duckdb_queries(directory: Path) -> list[str]:

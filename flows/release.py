@@ -10,7 +10,7 @@ release's URI, nothing is persisted or cached or retried, and errors are made an
 import re
 from typing import Annotated
 
-from prefect import flow, task
+from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from pydantic import WithJsonSchema
 
@@ -36,7 +36,8 @@ def release_statistics(
     window: str = "all",
     store: PublicUrl = None,
     ledger: PublicUrl = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
+    publish_timeout: float = 3600.0,
 ) -> str:
     """Publish one release, or find it published; return its URI.
 
@@ -47,9 +48,12 @@ def release_statistics(
     window : str
         The label of the period released, or ``all``.
     store, ledger : str, optional
-        Without a password; left out, ``SUFFICE_STORE`` and ``SUFFICE_LEDGER`` are read where the flow runs.
-    cluster : str
-        ``threads``, ``local``, or a Dask scheduler's address.
+        Without a password; left out, ``SUFFICE_STORE``, ``SUFFICE_LEDGER`` and the deployment profile are
+        read where the flow runs. One outside of that profile is refused.
+    cluster : str, optional
+        ``threads``, ``local``, or a Dask scheduler's address; left out and refused as above.
+    publish_timeout : float
+        Seconds for which a store that fails after the draw is tried again.
 
     Returns
     -------
@@ -68,19 +72,33 @@ def release_statistics(
                 f"change the password, and set SUFFICE_{name.upper()} where the flow runs instead"
             )
             raise ReleaseFlowError(message)
-    return release_once(spec, window, store, ledger, cluster)
+    return release_once(spec, window, store, ledger, cluster, publish_timeout)
 
 
 @task(name="release-once", persist_result=False, cache_policy=NO_CACHE, log_prints=False, retries=0)
-def release_once(spec: str, window: str, store: str | None, ledger: str | None, cluster: str) -> str:
+def release_once(
+    spec: str, window: str, store: str | None, ledger: str | None, cluster: str | None, publish_timeout: float
+) -> str:
     """Run the whole release in this process, and let out nothing but its URI or a safe text."""
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415 - a worker that only loads the flow stays light
+    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.releasing import run_release  # noqa: PLC0415
 
     try:
-        return run_release(load_spec(spec), store=store, ledger=ledger, cluster=cluster, window=window).uri
+        chosen = settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)
+        release = run_release(
+            load_spec(spec),
+            store=chosen.store,
+            ledger=chosen.ledger,
+            cluster=chosen.cluster,
+            window=window,
+            publish_timeout=publish_timeout,
+            notice=get_run_logger().info,
+        )
     except SufficeError as error:
         failure = f"{type(error).__name__}: {error}"
     except Exception as error:  # noqa: BLE001 - anything else could carry data: its class name only
         failure = type(error).__name__
+    else:
+        return release.uri
     raise ReleaseFlowError(failure)

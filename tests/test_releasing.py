@@ -254,7 +254,7 @@ def test_paths_are_accepted_and_what_is_no_spec_is_named(workspace: Workspace) -
         suffice.plan("release.yaml")  # type: ignore[arg-type]
     with pytest.raises(suffice.SufficeError, match="load_spec"):
         suffice.release("release.yaml")  # type: ignore[arg-type]
-    with pytest.raises(suffice.SufficeError, match="URL"):
+    with pytest.raises(suffice.SufficeError, match="ledger: a PosixPath"):
         suffice.release(workspace.spec(), ledger=Path("ledger.db"))  # type: ignore[arg-type]
     with pytest.raises(suffice.SufficeError, match="where maps"):
         release.table("cancelled", where="origin=JFK")  # type: ignore[arg-type]

@@ -157,7 +157,7 @@ def test_what_was_staged_is_published_by_the_next_run(
         raise OSError("the store is away")
 
     monkeypatch.setattr("suffice.storage.releases.release_store.ReleaseStore.put_manifest", fail)
-    with pytest.raises(StageFailedError, match="again publishes it"):
+    with pytest.raises(StageFailedError, match="nothing is lost"):
         workspace.run()
     staged = workspace.charge()
     assert staged is not None

@@ -7,10 +7,11 @@ May import: sources and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "accumulators": ("TransitionAccumulator", "accumulator"),
-    "exact_sums": ("Sums", "Table", "combine", "to_python", "zeros"),
+    "exact_sums": ("Sums", "Table", "combine", "sums_nbytes", "to_python", "wipe", "wipe_sums", "zeros"),
+    "exact_totals": ("ExactTotals",),
     "jit": ("compiled", "read_only", "writable"),
     "kernels": ("NOTHING",),
     "partition": ("BLOCK_ROWS", "ChunkJob", "chunk", "chunk_job"),
-    "row_readers": ("CellReader", "OrderReader", "column_reader"),
+    "row_readers": ("CellReader", "LARGEST_REST", "OrderReader", "Places", "column_reader"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

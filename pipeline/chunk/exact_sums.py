@@ -7,10 +7,11 @@ closed under addition up to 2**63 rows of any lattice value, and the same total 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from suffice.pipeline.sources.exact_data import exact_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ LIMB_BITS = 48
 LIMB_MASK = (1 << LIMB_BITS) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=True)
 class Table:
     r"""The exact sums of one statistic.
 
@@ -45,6 +46,30 @@ class Table:
 
 Sums = dict[str, Table]
 """The exact sums of every statistic, by its name."""
+
+
+def wipe(array: NDArray[Any]) -> None:
+    """Overwrite an array, and what it is a view of, with zeros.
+
+    Python integers lose their references alone; memory that may not be written stays as it is.
+    """
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    if array.flags.writeable:
+        array.fill(0)
+
+
+def wipe_sums(sums: Sums) -> None:
+    """Overwrite the exact sums of every statistic with zeros."""
+    for table in sums.values():
+        wipe(table.low)
+        if table.high is not None:
+            wipe(table.high)
+
+
+def sums_nbytes(sums: Sums) -> int:
+    """Return the size of exact sums in memory; it follows from what is summed alone."""
+    return sum(table.low.nbytes + (0 if table.high is None else table.high.nbytes) for table in sums.values())
 
 
 def cell_count(domains: Iterable[Domain]) -> int:

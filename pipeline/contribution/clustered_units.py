@@ -7,7 +7,6 @@ where the declaration is wrong: that costs time and changes no result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from suffice.pipeline.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.chunk.row_readers import CellReader
 from suffice.pipeline.contribution import siphash
 from suffice.pipeline.contribution.unit_ids import UnitReader
+from suffice.pipeline.sources.exact_data import exact_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ _BITS_PER_ROW = 2
 _MOST_BITS = 1 << 24
 
 
-@dataclass(frozen=True, slots=True)
+@exact_data(travels=True)
 class Seen:
     """Bits that units set.
 
@@ -42,8 +42,8 @@ class Seen:
         Packed: set by a task, and set by more than one.
     """
 
-    once: NDArray[np.uint8] = field(repr=False)
-    twice: NDArray[np.uint8] = field(repr=False)
+    once: NDArray[np.uint8]
+    twice: NDArray[np.uint8]
 
     def more_than_once(self, units: Records, key: UnitKey) -> NDArray[np.bool_]:
         """Tell of each row's unit whether more than one task may have seen it, shape (n_rows,)."""
@@ -71,7 +71,7 @@ def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Se
         enters = (cell_reader.read(batch) >= 0) & ~is_null
         seen[unit_bits(units, key, n_bits)[enters]] = True
     once = np.packbits(seen)
-    return Seen(once, np.zeros_like(once))
+    return Seen(once=once, twice=np.zeros_like(once))
 
 
 def combine_seen(parts: Sequence[Seen]) -> Seen:
@@ -80,7 +80,7 @@ def combine_seen(parts: Sequence[Seen]) -> Seen:
     for part in parts[1:]:
         twice |= part.twice | (once & part.once)
         once |= part.once
-    return Seen(once, twice)
+    return Seen(once=once, twice=twice)
 
 
 def unit_bits(units: Records, key: UnitKey, n_bits: int) -> NDArray[np.int32]:

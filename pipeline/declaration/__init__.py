@@ -6,6 +6,7 @@ May import: nothing of the pipeline.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
     "document": ("Document", "read_file", "read_mapping"),
     "domains": (
         "Domain",
@@ -15,6 +16,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "boolean_domain",
         "next_period",
         "period_start",
+        "too_many_cells",
     ),
     "exact_numbers": (
         "LARGEST_SCALE",
@@ -46,11 +48,15 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "SpecModel",
         "StatisticSpec",
         "UnitNulls",
+        "UnitType",
         "canonical",
+        "domain_size",
         "label_name",
         "parse_domain",
         "statistic_name",
     ),
+    "safe_text": ("escaped", "shown"),
+    "small_files": ("read_small_file",),
     "source_specs": (
         "NOT_BUILT",
         "ParquetSpec",

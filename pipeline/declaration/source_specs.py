@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 NOT_BUILT = ("csv", "sql", "delta", "iceberg")
 """Kinds that a spec may ask for; a kind that is registered is built, whether it stands here or not."""
 
+_LONGEST_PATH = 4096
+"""Characters that file systems take at most."""
+
 
 class SourceSpec(SpecModel):
     """Where the rows are; not part of what is charged.
@@ -40,6 +43,9 @@ class SourceSpec(SpecModel):
 def _path(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         message = "a source is a file, a directory or a pattern"
+        raise ValueError(message)
+    if "\0" in value or len(value) > _LONGEST_PATH:
+        message = f"a source is a path of at most {_LONGEST_PATH} characters, none of them NUL"
         raise ValueError(message)
     return value
 

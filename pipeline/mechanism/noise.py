@@ -6,8 +6,7 @@ may draw noise (a test of the imports holds it to that).
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,12 @@ import opendp.measurements
 import opendp.metrics
 import opendp.mod
 
+from suffice.pipeline.chunk.exact_sums import wipe
 from suffice.pipeline.declaration.exact_numbers import LARGEST_SCALE
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
     from numpy.typing import NDArray
     from opendp.mod import Measurement
 
@@ -27,18 +29,40 @@ CHUNK = 1 << 13
 """Draws that one thread makes at a time, some 0.06 s of one processor; OpenDP returns them as a list."""
 
 
-def discrete_laplace(size: int, *, scale: float, l1_sensitivity: int, epsilon: Fraction) -> NDArray[np.int64]:
-    r"""Draw independent discrete Laplace noise, after OpenDP's own privacy map has been checked.
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """The one measurement that draws a statistic's noise; its privacy map was checked.
 
-    .. math:: P(Z = z) = \tanh\bigl(\tfrac{1}{2b}\bigr) \, e^{-|z| / b}, \quad z \in \mathbb{Z}
-
-    Many draws are divided among threads, as OpenDP's sampler runs without the interpreter's lock. Every
-    chunk is drawn once, by the one measurement whose map was checked.
+    OpenDP's sampler runs without the interpreter's lock, so several threads may draw at a time.
 
     Parameters
     ----------
-    size : int
-        Number of draws.
+    measurement : Measurement
+        OpenDP's.
+    """
+
+    measurement: Measurement
+
+    def draw_into(self, out: NDArray[np.int64]) -> None:
+        """Overwrite an array of one dimension with independent draws."""
+        # proof: discrete-laplace
+        drawn = np.fromiter(self.measurement([0] * len(out)), np.int64, len(out))
+        out[:] = drawn
+        wipe(drawn)
+
+    def start(self, out: NDArray[np.int64], threads: Executor) -> list[Future[None]]:
+        """Have threads overwrite an array, each chunk of it once; it is drawn when all are done."""
+        pieces = [out[first : first + CHUNK] for first in range(0, len(out), CHUNK)]
+        return [threads.submit(self.draw_into, piece) for piece in pieces]
+
+
+def discrete_laplace(*, scale: float, l1_sensitivity: int, epsilon: Fraction) -> Sampler:
+    r"""Return a sampler of discrete Laplace noise, after OpenDP's own privacy map has been checked.
+
+    .. math:: P(Z = z) = \tanh\bigl(\tfrac{1}{2b}\bigr) \, e^{-|z| / b}, \quad z \in \mathbb{Z}
+
+    Parameters
+    ----------
     scale : float, > 0
         ``b``, in lattice units.
     l1_sensitivity : int, > 0
@@ -48,13 +72,13 @@ def discrete_laplace(size: int, *, scale: float, l1_sensitivity: int, epsilon: F
 
     Returns
     -------
-    ndarray of int64, shape (size,)
+    Sampler
+        Nothing has been drawn from it.
 
     Raises
     ------
     ValueError
-        Where OpenDP's map of this measurement exceeds epsilon, or the scale is out of range; nothing
-        has been drawn then.
+        Where OpenDP's map of this measurement exceeds epsilon, or the scale is out of range.
 
     References
     ----------
@@ -68,20 +92,7 @@ def discrete_laplace(size: int, *, scale: float, l1_sensitivity: int, epsilon: F
     if Fraction(_loss(measurement, l1_sensitivity)) > epsilon:
         message = "OpenDP's privacy map exceeds epsilon"
         raise ValueError(message)
-    noise = np.empty(size, np.int64)
-
-    def draw(start: int) -> None:
-        length = min(CHUNK, size - start)
-        noise[start : start + length] = np.fromiter(measurement([0] * length), np.int64, length)
-
-    # proof: discrete-laplace
-    starts = range(0, size, CHUNK)
-    if len(starts) == 1:
-        draw(0)
-    else:
-        with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="suffice-noise") as threads:
-            list(threads.map(draw, starts))  # raises what a thread raised
-    return noise
+    return Sampler(measurement)
 
 
 def privacy_map(l1_sensitivity: int, scale: float) -> float:

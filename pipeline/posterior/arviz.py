@@ -87,6 +87,7 @@ def to_arviz(posterior: Sampled, draws: int, rng: np.random.Generator | int | No
     for column, keys in posterior.groups.items():
         coordinates[column if column == "group" else _coordinate(column)] = ("group", keys)
     attributes = {
+        "inference_library": "suffice",
         "method": posterior.method,
         "prior": str(posterior.prior),
         "statistic": posterior.statistic,

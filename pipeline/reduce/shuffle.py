@@ -8,29 +8,32 @@ memory stays where it is when data grow, and time grows with the rounds.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import Sums, combine
+from suffice.pipeline.chunk.exact_sums import Sums, combine, wipe_sums
+from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.contribution.bounding import UnitSums
 from suffice.pipeline.contribution.clustered_units import Seen, bit_count, combine_seen, units_seen
 from suffice.pipeline.contribution.records import RecordLayout, RecordReader, divide, slices
 from suffice.pipeline.reduce.cluster import Watched
+from suffice.pipeline.reduce.links import Packed, Partial, PartialSums, for_tasks, in_task
 from suffice.pipeline.reduce.tree import (
     PARTIAL_BYTES,
     READING_FAILED,
     Failure,
     add_tree,
     guarded,
+    last_addition,
     succeeded,
     sums_bytes,
     zero_sums,
 )
 from suffice.pipeline.sources.contract import join
+from suffice.pipeline.sources.exact_data import exact_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +57,7 @@ _MOST_EDGES = 4096
 _GATHERING_FAILED = "a task failed while it bounded the units' rows; the reason might quote them"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=True)
 class Round:
     """What the tasks of one round share.
 
@@ -73,11 +76,11 @@ class Round:
     """
 
     job: ChunkJob
-    key: UnitKey = field(repr=False)
+    key: UnitKey
     number: int
     n_rounds: int
     n_buckets: int
-    seen: Seen | None = field(default=None, repr=False)
+    seen: Seen | None = None
 
     @property
     def buckets(self) -> range:
@@ -85,7 +88,7 @@ class Round:
         return range(self.number * self.n_buckets, (self.number + 1) * self.n_buckets)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=True)
 class Divided:
     """What one task read.
 
@@ -97,8 +100,8 @@ class Divided:
         Of rows whose units need no others' rows; None where there can be none.
     """
 
-    buckets: list[list[Records]] = field(repr=False)
-    sums: Sums | None = field(repr=False)
+    buckets: list[list[Records]]
+    sums: Sums | None
 
 
 def bounded_sums(
@@ -108,7 +111,7 @@ def bounded_sums(
     key: UnitKey,
     *,
     progress: Progress | None = None,
-) -> Sums:
+) -> ExactTotals:
     """Sum all partitions, each unit bounded over all of them together.
 
     The result is a function of the rows and the key, bit for bit, on every kind of cluster, for any
@@ -129,7 +132,7 @@ def bounded_sums(
 
     Returns
     -------
-    Sums
+    ExactTotals
 
     Raises
     ------
@@ -153,8 +156,11 @@ def bounded_sums(
                 progress(done + finished, n_rounds * of_all)
 
         sums = _one_round(shared, partitions, cluster, report if progress else None)
-        total = combine([total, sums])
-    return total
+        parts = [total, sums]
+        total = combine(parts)
+        for part in parts:
+            wipe_sums(part)
+    return ExactTotals(total)
 
 
 def _task_counts(job: ChunkJob, n_threads: int) -> tuple[int, int]:
@@ -173,9 +179,9 @@ def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Split], cluster: C
     graph: dict[str, Any] = {f"job-{run}": job, f"key-{run}": key}
     seen = [f"seen-{run}-{number}" for number in range(len(partitions))]
     for name, partition in zip(seen, partitions, strict=True):
-        graph[name] = (_see, partition, f"job-{run}", f"key-{run}", n_bits, topic)
+        graph[name] = (_see, for_tasks(partition, cluster), f"job-{run}", f"key-{run}", n_bits, topic)
     last = add_tree(graph, seen, f"add-{run}", topic, combine_seen)
-    return combine_seen(succeeded(cluster.compute(graph, last)))
+    return combine_seen([part.content for part in succeeded(cluster.compute(graph, last))])
 
 
 def _one_round(
@@ -184,11 +190,11 @@ def _one_round(
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
     round_key = f"round-{run}"
-    graph: dict[str, Any] = {round_key: shared}
+    graph: dict[str, Any] = {round_key: for_tasks(shared, cluster)}
     reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     sums = []
     for read, partition in zip(reads, partitions, strict=True):
-        graph[read] = (_read, partition, round_key, topic)
+        graph[read] = (_read, for_tasks(partition, cluster), round_key, topic)
         sums.append(f"sums-{read}")
         graph[sums[-1]] = (_sums_of, read)
     for bucket in range(shared.n_buckets):
@@ -203,35 +209,43 @@ def _one_round(
     results = succeeded(cluster.compute(graph, last, watched))
     if watched is not None:
         watched.all_finished()
-    return combine([result for result in results if result is not None])
+    return last_addition([result for result in results if result is not None])
 
 
-def _read(partition: Split, shared: Round, topic: str | None) -> Divided | Failure:
+def _read(partition: Split | Packed, shared: Round | Packed, topic: str | None) -> Partial[Divided] | Failure:
     """Read, encode and divide rows, in a task."""
-    return guarded(lambda: divide_rows(partition, shared), topic, READING_FAILED, report=True)
+    return guarded(
+        lambda: Partial(divide_rows(in_task(partition), in_task(shared))), topic, READING_FAILED, report=True
+    )
 
 
-def _see(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None) -> Seen | Failure:
+def _see(
+    partition: Split | Packed, job: ChunkJob, key: UnitKey, n_bits: int, topic: str | None
+) -> Partial[Seen] | Failure:
     """Tell which units have rows here, in a task."""
-    return guarded(lambda: units_seen(partition, job, key, n_bits), topic, READING_FAILED)
+    return guarded(lambda: Partial(units_seen(in_task(partition), job, key, n_bits)), topic, READING_FAILED)
 
 
-def _gather(pieces: Sequence[list[Records] | Failure], shared: Round, topic: str | None) -> Sums | Failure:
+def _gather(
+    pieces: Sequence[Partial[list[Records]] | Failure], shared: Round | Packed, topic: str | None
+) -> PartialSums | Failure:
     """Bound the units of one bucket and sum what they keep, in a task."""
     whole = []
     for piece in pieces:
         if isinstance(piece, Failure):
             return piece
-        whole.append(piece)
-    return guarded(lambda: sum_bucket(whole, shared), topic, _GATHERING_FAILED)
+        whole.append(piece.content)
+    return guarded(lambda: PartialSums(sum_bucket(whole, in_task(shared))), topic, _GATHERING_FAILED)
 
 
-def _piece_of(divided: Divided | Failure, bucket: int) -> list[Records] | Failure:
-    return divided if isinstance(divided, Failure) else divided.buckets[bucket]
+def _piece_of(divided: Partial[Divided] | Failure, bucket: int) -> Partial[list[Records]] | Failure:
+    return divided if isinstance(divided, Failure) else Partial(divided.content.buckets[bucket])
 
 
-def _sums_of(divided: Divided | Failure) -> Sums | Failure | None:
-    return divided if isinstance(divided, Failure) else divided.sums
+def _sums_of(divided: Partial[Divided] | Failure) -> PartialSums | Failure | None:
+    if isinstance(divided, Failure):
+        return divided
+    return None if divided.content.sums is None else PartialSums(divided.content.sums)
 
 
 def divide_rows(partition: Split, shared: Round) -> Divided:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.chunk.exact_sums import Sums, combine, zeros
+from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk
 from suffice.pipeline.contribution.unit_key import UnitKey
 from suffice.pipeline.reduce.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
+from suffice.pipeline.reduce.links import Packed, Partial, PartialSums, for_tasks, in_task
 from suffice.pipeline.sources.contract import join
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def exact_sums(
     cluster: Cluster,
     *,
     progress: Progress | None = None,
-) -> Sums:
+) -> ExactTotals:
     """Sum all partitions.
 
     The result is the same, bit for bit, on every kind of cluster, for any partitioning and any order.
@@ -69,7 +71,7 @@ def exact_sums(
 
     Returns
     -------
-    Sums
+    ExactTotals
 
     Raises
     ------
@@ -79,7 +81,7 @@ def exact_sums(
         Where the cluster was lost, or one of its workers may spill to disk.
     """
     if not partitions:
-        return zero_sums(job)
+        return ExactTotals(zero_sums(job))
     if job.unit is not None:
         from suffice.pipeline.reduce.shuffle import bounded_sums  # noqa: PLC0415 - it builds on this module
 
@@ -92,17 +94,25 @@ def exact_sums(
     graph: dict[str, Any] = {f"job-{run}": job}
     reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     for key, partition in zip(reads, partitions, strict=True):
-        graph[key] = (_read, partition, f"job-{run}", topic)
+        graph[key] = (_read, for_tasks(partition, cluster), f"job-{run}", topic)
     last = add_tree(graph, reads, f"add-{run}", topic)
     watched = Watched(run, reads, progress) if progress else None
     results = succeeded(cluster.compute(graph, last, watched))
     if watched is not None:
         watched.all_finished()
-    return combine_sums(results)
+    return ExactTotals(last_addition(results))
+
+
+def last_addition(parts: Sequence[PartialSums]) -> Sums:
+    """Add what tasks have left, in the calling process, and wipe the parts; no task may run again."""
+    total = combine([part.content for part in parts])
+    for part in parts:
+        part.wipe()
+    return total
 
 
 def succeeded(results: Sequence[Any | Failure]) -> list[Any]:
-    """Return the results of tasks, or raise for the first that failed.
+    """Return the results of tasks, or wipe them and raise for the first that failed.
 
     Raises
     ------
@@ -114,6 +124,9 @@ def succeeded(results: Sequence[Any | Failure]) -> list[Any]:
     failure = next((result for result in results if isinstance(result, Failure)), None)
     if failure is None:
         return list(results)
+    for result in results:
+        if isinstance(result, PartialSums):
+            result.wipe()
     if failure.message == MAY_SPILL:
         raise ClusterError(MAY_SPILL)
     raise StageFailedError("reading", failure.message)
@@ -127,9 +140,6 @@ def zero_sums(job: ChunkJob) -> Sums:
 def sums_bytes(job: ChunkJob) -> int:
     """Return how many bytes the sums of a job take: one or two limbs a sum."""
     return 8 * job.n_cells * sum(measure.width * (1 + measure.is_wide) for measure in job.measures.values())
-
-
-combine_sums = combine
 
 
 def add_tree(
@@ -150,9 +160,9 @@ def add_tree(
     return keys
 
 
-def _read(partition: Split, job: ChunkJob, topic: str | None) -> Sums | Failure:
+def _read(partition: Split | Packed, job: ChunkJob, topic: str | None) -> PartialSums | Failure:
     """Sum one partition, in a task; on a distributed cluster there is a topic to report to."""
-    return guarded(lambda: chunk(partition, job), topic, READING_FAILED, report=True)
+    return guarded(lambda: PartialSums(chunk(in_task(partition), job)), topic, READING_FAILED, report=True)
 
 
 def guarded(
@@ -175,13 +185,15 @@ def guarded(
 
 
 def _add(
-    parts: Sequence[Any | Failure | None], topic: str | None, add: Callable[[Sequence[Any]], Any]
-) -> Any | Failure | None:
+    parts: Sequence[Partial[Any] | Failure | None], topic: str | None, add: Callable[[Sequence[Any]], Any]
+) -> Partial[Any] | Failure | None:
     """Add partial results, where there are any, in a task; the first failure wins."""
 
-    def work() -> Any | Failure | None:
+    def work() -> Partial[Any] | Failure | None:
         failure = next((part for part in parts if isinstance(part, Failure)), None)
-        results = [part for part in parts if part is not None and not isinstance(part, Failure)]
-        return failure or (add(results) if results else None)
+        results = [part for part in parts if isinstance(part, Partial)]
+        if failure is not None or not results:
+            return failure
+        return type(results[0])(add([result.content for result in results]))
 
     return guarded(work, topic, ADDING_FAILED)

@@ -7,8 +7,9 @@ private part of a pin and in splits, which tell nothing of themselves when they 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.spec.plan import measures
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ TASK_VALUES = 8_000_000
 MOST_TASKS = 2048
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=False)
 class Pin:
     """A source as it was when a release began.
 
@@ -41,25 +42,24 @@ class Pin:
 
     kind: str
     public: Mapping[str, str]
-    private: Any = field(repr=False)
+    private: Any
 
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled."""
-        message = "a pin holds exact data and is not pickled; its splits go to workers"
-        raise TypeError(message)
+    def __repr__(self) -> str:
+        """Show what is public."""
+        return f"Pin(kind={self.kind!r}, public={self.public!r})"
 
 
 class Piece(Protocol):
-    """A part of a source that is read at a time, as its kind describes it: picklable, without credentials."""
+    """A part of a source that is read at a time: `exact_data` that travel, without credentials."""
 
     @property
     def n_rows(self) -> int:
         """Rows in it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=True)
 class Split:
-    """Rows of a source that are read together: pickled for workers alone.
+    """Rows of a source that are read together; it travels to workers.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class Split:
     """
 
     kind: str
-    pieces: tuple[Any, ...] = field(repr=False)
-    n_rows: int = field(repr=False)
+    pieces: tuple[Any, ...]
+    n_rows: int
 
     @classmethod
     def of(cls, kind: str, pieces: Sequence[Piece]) -> Split:
@@ -131,6 +131,25 @@ class Source(Protocol):
         ------
         StageFailedError
             Where the rows cannot be read, or are not those that were pinned; the text is fixed.
+        """
+
+    def verify(self, pin: Pin, checksums: str) -> None:
+        """Check what was pinned against an owner's list of SHA-256; reads all of it.
+
+        Every part of the snapshot is in the list with its hash, and every entry of the list that the spec
+        reaches is in the snapshot.
+
+        Parameters
+        ----------
+        pin : Pin
+            The snapshot.
+        checksums : str
+            The path of the list.
+
+        Raises
+        ------
+        InputNotVerifiedError
+            Where it is not so, the list cannot be read, or the kind has no files; the text is fixed.
         """
 
     def check(self, pin: Pin) -> None:

@@ -16,6 +16,9 @@ from suffice.pipeline.sources.file_listing import list_files
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_ID = re.compile(r"(?:^|[_\W]|(?<=[a-z]))(?:Id|ID)$|(?:^|[_\W])(?:id|uuid|guid|key)$|^(?:uuid|guid)$")
+"""Names of columns that tell records or people apart: a mean of them says nothing."""
+
 _HEAD = """\
 # A skeleton: state what is empty, delete what you do not want, then run `suffice plan`.
 # Bounds, categories and keys must come from what is publicly known, never from looking at the data.
@@ -73,12 +76,17 @@ def _statistics(schema: pa.Schema) -> Iterable[str]:
             name = f"{name[:58]}_{len(used)}"
         used.add(name.lower())
         entry = _entry(field)
-        yield (
-            f"  {name}: {entry}\n" if entry else f"  # {name}: no family for a column of type {field.type}\n"
-        )
+        if entry:
+            yield f"  {name}: {entry}\n"
+        elif _ID.search(field.name):
+            yield f"  # {name}: named like an id: a unit perhaps (privacy.unit), and nothing to sum\n"
+        else:
+            yield f"  # {name}: no family for a column of type {field.type}\n"
 
 
 def _entry(field: pa.Field) -> str | None:
+    if _ID.search(field.name):
+        return None
     column = _quoted(field.name)
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_boolean(kind):

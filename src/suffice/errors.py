@@ -4,14 +4,18 @@
 
     SufficeError                          1
     ├── UsageError (ValueError)           2   a command, an argument, a call
-    │   ├── SpecError                     2   a rule of the spec is broken; carries the place
+    │   ├── DocumentError                 2   a rule of a document is broken; carries the place
+    │   │   ├── SpecError                 2   the document is a spec
+    │   │   └── ProfileError              2   the document is a deployment profile
+    │   ├── PinnedError                   2   a parameter outside of what the operator pinned
     │   ├── PriorError                    2   a prior that cannot be read or used
     │   ├── SpecChangedError              2   the key was charged for a different spec
     │   └── NameTakenError                2   the release name belongs to another dataset
     ├── AccountError                      3   the account refuses
     │   ├── AccountMissingError           3   no grant for this dataset
     │   ├── BudgetExceededError           3   less remains than is asked for
-    │   └── GuaranteeError                3   other relation, unit, window grid, source or store
+    │   ├── GuaranteeError                3   other relation, unit, window grid, source or store
+    │   └── InputNotVerifiedError         3   the input is not what the owner listed
     ├── SchemaError                       4   column names or type families do not fit
     ├── StorageError (OSError)            5   store or ledger
     │   ├── LedgerError                   5
@@ -21,6 +25,8 @@
     │   │   ├── ChargeLostError           5   this run no longer holds its charge
     │   │   ├── CommitUnknownError        5   the commit may have landed: counted as spent
     │   │   └── LedgerCorruptError        5   the chain of entries does not verify
+    │   ├── SpoolError                    5   drawn files cannot be kept until they are published
+    │   │   └── SpoolElsewhereError       5   they are in the spool of another host
     │   └── StoreError                    5
     │       ├── WrongStoreError           5   the store is another ledger's, was moved, or lost its identity
     │       ├── ObjectExistsError         5   a create-only write found its key taken
@@ -32,25 +38,60 @@
     ├── MissingExtraError (ImportError)   1   an optional dependency is not installed
     └── ReleaseInterruptedError           130
 
-A message states the rule, the place and the way out. It never holds a value read from the data.
+A message states the rule, the place and the way out. It never holds a value read from the data. Its
+length is bounded, whatever a caller wrote: a message quotes names, paths and values of any length, and what
+is printed, logged and stored by orchestrators must not grow with them. What is worth saying and refuses
+nothing is a `SufficeWarning`, under the same rules.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 
+LONGEST_MESSAGE = 500
+"""Characters of a message."""
+_LONGEST_WORD = 60
+"""Characters that are left of a word, or of a quoted value, in a message that was too long."""
+_LONG_PART = re.compile(
+    rf"'[^']{{{_LONGEST_WORD},}}'|\"[^\"]{{{_LONGEST_WORD},}}\"|\S{{{_LONGEST_WORD + 1},}}"
+)
+
+
+def shortened(text: str, limit: int = _LONGEST_WORD) -> str:
+    """Return at most `limit` characters of a text, its middle left out: both ends say most."""
+    if len(text) <= limit:
+        return text
+    tail = (limit - 5) // 2
+    return f"{text[: limit - 5 - tail]} ... {text[len(text) - tail :]}"
+
+
+def bounded_message(text: str) -> str:
+    """Return a message of at most `LONGEST_MESSAGE` characters.
+
+    A message that is short enough stays as it is. In any other, long words and quoted values lose their
+    middle first, so that the place at the beginning and the way out at the end are kept.
+    """
+    if len(text) > LONGEST_MESSAGE:
+        text = _LONG_PART.sub(lambda part: shortened(part[0]), text)
+    return shortened(text, LONGEST_MESSAGE)
+
+
 class SufficeError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose; its message is bounded here, for all of them."""
 
     exit_status: ClassVar[int] = 1
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(bounded_message(message))
+
 
 class SufficeWarning(UserWarning):
-    """What a person should know, and what does not stop the work; never about a value of the data."""
+    """What an operator should know, though nothing is refused for it; never depends on a data value."""
 
 
 class UsageError(SufficeError, ValueError):
@@ -59,15 +100,15 @@ class UsageError(SufficeError, ValueError):
     exit_status = 2
 
 
-class SpecError(UsageError):
-    """A rule of the spec is broken.
+class DocumentError(UsageError):
+    """A rule of a document is broken.
 
     Attributes
     ----------
     location : str
         Where: file, line where known, and the path of keys, as ``release.yaml:7: privacy.epsilon``.
     rule : str
-        The rule, and the value as written in the spec.
+        The rule, and the value as written in the document.
     hint : str
         A way out; may be empty.
     """
@@ -77,6 +118,18 @@ class SpecError(UsageError):
         self.rule = rule
         self.hint = hint
         super().__init__(f"{location}: {rule}" + (f" ({hint})" if hint else ""))
+
+
+class SpecError(DocumentError):
+    """A rule of the spec is broken."""
+
+
+class ProfileError(DocumentError):
+    """A rule of a deployment profile is broken, or the profile may not be trusted."""
+
+
+class PinnedError(UsageError):
+    """A parameter lies outside of what the deployment profile allows; nothing was opened."""
 
 
 class PriorError(UsageError):
@@ -130,6 +183,13 @@ class GuaranteeError(AccountError):
     """The account's relation, unit, window grid, allowed sources or stores are others."""
 
 
+class InputNotVerifiedError(AccountError):
+    """The account demands the owner's checksums of its input files, and these are others.
+
+    The text is fixed: neither a file, nor which of several, nor any hash stands in it.
+    """
+
+
 class SchemaError(SufficeError, TypeError):
     """A column is missing, or its type family cannot serve the statistic."""
 
@@ -151,7 +211,17 @@ class LedgerMissingError(LedgerError):
 
 
 class ChargeInProgressError(LedgerError):
-    """Another live run holds this charge."""
+    """Another live run holds this charge.
+
+    Attributes
+    ----------
+    seconds : float
+        Until its lease passes, if it is not renewed.
+    """
+
+    def __init__(self, message: str, *, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        super().__init__(message)
 
 
 class ChargeSpentError(LedgerError):
@@ -170,8 +240,29 @@ class LedgerCorruptError(LedgerError):
     """The ledger's chain of entries, or its accounts, do not verify."""
 
 
+class SpoolError(StorageError):
+    """The spool, which keeps drawn files until they are published, cannot be used."""
+
+
+class SpoolElsewhereError(SpoolError):
+    """The drawn files of a charge are in another spool than this run's; the message names its host."""
+
+
 class StoreError(StorageError):
-    """The store cannot be used as asked."""
+    """The store cannot be used as asked.
+
+    Attributes
+    ----------
+    reason : str
+        Why, in a few fixed words, as ``no space left (ENOSPC)``; empty where the message says it all.
+    may_pass : bool
+        Whether the same request may succeed later.
+    """
+
+    def __init__(self, message: str, *, reason: str = "", may_pass: bool = False) -> None:
+        self.reason = reason
+        self.may_pass = may_pass
+        super().__init__(message)
 
 
 class WrongStoreError(StoreError):
@@ -202,7 +293,7 @@ class StageFailedError(SufficeError, RuntimeError):
     Attributes
     ----------
     stage : str
-        ``reading``, ``drawing``, ``staging`` or ``publishing``.
+        ``preflight``, ``reading``, ``drawing``, ``staging`` or ``publishing``.
     """
 
     def __init__(self, stage: str, message: str) -> None:

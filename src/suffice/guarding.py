@@ -1,13 +1,20 @@
-"""What guards a charge while its run works: a heartbeat for its lease, and interrupts that wait."""
+"""What guards a run: a lease renewed and let go, interrupts that wait, errors that show no frame."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, TypeVar
 
-from suffice.errors import ChargeLostError, LedgerError
+from suffice.errors import (
+    ChargeInProgressError,
+    ChargeLostError,
+    LedgerError,
+    StageFailedError,
+    SufficeError,
+)
 from suffice.storage.ledger.ledger import LEASE
 
 if TYPE_CHECKING:
@@ -16,10 +23,25 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
 
+Result = TypeVar("Result")
+
+_WITHHELD = (
+    "the run ended in an error of none of its stages, whose text might quote data and is withheld: the same "
+    "command again settles what was charged"
+)
+
+_LOOK = 2.0
+"""Seconds after which a run that waits for another looks again: that one may end before its lease does."""
+
+_MOMENT = 0.2
+
 
 @contextlib.contextmanager
-def heartbeat(ledger: Ledger, charge: Charge) -> Iterator[None]:
-    """Renew the charge's lease until the block ends; a lost lease shows when the charge is next moved."""
+def held(ledger: Ledger, charge: Charge) -> Iterator[None]:
+    """Renew the charge's lease until the block ends, and let it go then, however the block ends.
+
+    A lost lease shows when the charge is next moved.
+    """
     stop = threading.Event()
 
     def beat() -> None:
@@ -38,24 +60,91 @@ def heartbeat(ledger: Ledger, charge: Charge) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+        with contextlib.suppress(LedgerError):
+            ledger.let_go(charge)
+
+
+def wait_for(work: Callable[[], Result], *, wait: bool, notice: Callable[[str], None]) -> Result:
+    """Do some work; where another run holds the charge, say so and try again until it does not.
+
+    Raises
+    ------
+    ChargeInProgressError
+        Where another run holds it and `wait` is false.
+    """
+    while True:
+        try:
+            return work()
+        except ChargeInProgressError as error:
+            if not wait:
+                raise
+            seconds, text = error.seconds, str(error)
+        notice(f"waiting: {text}")
+        time.sleep(min(seconds + _MOMENT, _LOOK))
+
+
+class Interrupts:
+    """The signals that came while they were held back; true once there is one."""
+
+    def __init__(self) -> None:
+        self._received: list[int] = []
+
+    def note(self, number: int) -> None:
+        """Keep a signal."""
+        self._received.append(number)
+
+    def __bool__(self) -> bool:
+        return bool(self._received)
+
+    def sleep(self, seconds: float) -> bool:
+        """Wait, but no longer than until a signal came; return whether to go on."""
+        end = time.monotonic() + seconds
+        while not self and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _MOMENT))
+        return not self
+
+
+def contained(work: Callable[[], Result]) -> Result:
+    """Do work whose frames hold exact data; what it raises is raised from here, as if from nothing.
+
+    An error keeps the frames that it passed, what it was raised from and what it came after, for whoever
+    catches it: a debugger, a crash reporter, a notebook. Here it loses all of them, and an error that is none
+    of ours its text too, for that might quote data.
+
+    Raises
+    ------
+    StageFailedError
+        Where `work` raised an error that is none of ours.
+    """
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 - interrupts pass frames, too
+        failure = error
+        if isinstance(error, Exception) and not isinstance(error, SufficeError):
+            failure = StageFailedError("running", _WITHHELD)
+    failure.__traceback__ = failure.__cause__ = failure.__context__ = None
+    try:
+        raise failure
+    finally:
+        del failure  # its frame would hold it, and it its frame
 
 
 @contextlib.contextmanager
-def deferred_interrupts() -> Iterator[Callable[[], bool]]:
-    """Hold SIGINT and SIGTERM back until the block ends; the value tells whether one came.
+def deferred_interrupts() -> Iterator[Interrupts]:
+    """Hold SIGINT and SIGTERM back until the block ends; the value keeps those that came.
 
     Outside the main thread, where Python delivers no signals, there is nothing to hold back.
     """
-    received: list[int] = []
+    interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+        yield interrupts
         return
     signals = (signal.SIGINT, signal.SIGTERM)
     earlier = {
-        number: signal.signal(number, lambda number, _frame: received.append(number)) for number in signals
+        number: signal.signal(number, lambda number, _frame: interrupts.note(number)) for number in signals
     }
     try:
-        yield lambda: bool(received)
+        yield interrupts
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)

@@ -5,8 +5,11 @@ charge is durably in ``drawing`` before noise is drawn; from then on, unknown me
 to a charge after a failure depends only on how far it came::
 
     reserved   fails -> abandoned, epsilon returned
-    drawing    fails -> tombstone in the store, abandoned, epsilon spent
+    drawing    fails -> complete in the spool: published by the next run on this host
+                        otherwise: tombstone in the store, abandoned, epsilon spent
     staged     fails -> stays staged; the same command again publishes the very same bytes
+
+So whatever can be known to fail is tried before ``drawing``: room in the spool, the store, the ledger.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,42 +30,48 @@ from suffice.errors import (
     StageFailedError,
     StorageError,
     SufficeError,
+    SufficeWarning,
     UsageError,
 )
-from suffice.guarding import deferred_interrupts, heartbeat
+from suffice.guarding import Interrupts, contained, deferred_interrupts, held, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
+from suffice.profile.settings import settings
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.operations.known_stores import open_for_release
 from suffice.storage.operations.markers import put_marker
-from suffice.storage.operations.settling import abandon, publish, remove_orphans, settle
+from suffice.storage.operations.publishing import Patience, forget, publish_patiently
+from suffice.storage.operations.settling import abandon, remove_orphans, settle
+from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import check_witness, follow_witness, move_witness
-from suffice.storage.releases.manifest import compose_manifest
-from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.manifest import compose_manifest, require_manifest
 from suffice.storage.releases.release_store import ReleaseStore, open_release
+from suffice.storage.releases.spool import find_spool, open_spool, spool_path
 from suffice.storage.signatures.signing import signer_from_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.reduce.cluster import Cluster
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.manifest import DataFile
+    from suffice.storage.releases.spool import Spool
     from suffice.storage.signatures.signing import Signer
 
     Progress = Callable[[int, int], None]
+    Notice = Callable[[str], None]
 
 PUBLISHED = "published"
 ALREADY_PUBLISHED = "already_published"
-DEFAULT_STORE = "releases"
-DEFAULT_LEDGER = "sqlite:///ledger.db"
+PUBLISH_TIMEOUT = 3600.0
+"""Seconds for which the publication of a staged charge is tried again, unless the caller says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +98,15 @@ def run_release(
     spec: Spec,
     store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
     window: str = ALL,
     *,
     new_attempt: bool = False,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    wait: bool = False,
     witness: str | None = None,
     progress: Progress | None = None,
+    notice: Notice | None = None,
 ) -> Release:
     """Charge the ledger, compute exact statistics, add noise once, publish; return the release.
 
@@ -104,19 +117,29 @@ def run_release(
     spec : Spec
         From :func:`suffice.load_spec`.
     store : str, optional
-        URI of the release store; ``SUFFICE_STORE`` or ``releases`` otherwise.
+        URI of the release store; otherwise ``SUFFICE_STORE``, what the deployment profile pins, or
+        ``releases``.
     ledger : str, optional
-        URL of the privacy ledger; ``SUFFICE_LEDGER`` or ``sqlite:///ledger.db`` otherwise.
-    cluster : str
-        ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary.
+        URL of the privacy ledger; otherwise ``SUFFICE_LEDGER``, what the profile pins, or
+        ``sqlite:///ledger.db``.
+    cluster : str, optional
+        ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary; otherwise
+        ``SUFFICE_CLUSTER``, what the profile pins, or ``threads``.
     window : str
         The label of the period released, for a spec with windows; else ``all``.
     new_attempt : bool
         Charge again after an attempt whose epsilon was spent without a release.
+    publish_timeout : float
+        Seconds for which a store that fails after the draw is tried again. Later, any run of the same spec
+        on this host publishes what was drawn.
+    wait : bool
+        Wait while another run holds the charge, instead of raising `ChargeInProgressError`.
     witness : str, optional
         URI of the ledger's witness; ``SUFFICE_WITNESS`` otherwise; where that is not set, none is asked.
     progress : callable, optional
         Called with the number of finished tasks and of all tasks.
+    notice : callable, optional
+        Called with a sentence about every wait.
 
     Returns
     -------
@@ -126,12 +149,17 @@ def run_release(
     ------
     SpecError, SpecChangedError, NameTakenError
         Nothing was charged.
+    PinnedError, ProfileError
+        A parameter lies outside of the deployment profile, or the profile cannot be used; nothing was
+        opened.
     AccountError
         The account refuses; nothing was read, nothing was charged.
     SchemaError
         Columns are missing or of the wrong type family; nothing was charged.
     StorageError
         The store or the ledger; where it came after the reservation, the text states the charge's state.
+    SpoolError
+        The spool; the text states the charge's state where it came after the reservation.
     StageFailedError
         A stage failed after the reservation.
     """
@@ -142,8 +170,11 @@ def run_release(
         cluster=cluster,
         window=window,
         new_attempt=new_attempt,
+        publish_timeout=publish_timeout,
+        wait=wait,
         witness=witness,
         progress=progress,
+        notice=notice,
     )
     return outcome.release
 
@@ -153,42 +184,46 @@ def carry_out(
     *,
     store: str | None = None,
     ledger: str | None = None,
-    cluster: str = "threads",
+    cluster: str | None = None,
     window: str = ALL,
     new_attempt: bool = False,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    wait: bool = False,
     witness: str | None = None,
     progress: Progress | None = None,
+    notice: Notice | None = None,
 ) -> Outcome:
     """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
     require_spec(spec)
-    if ledger is not None and not isinstance(ledger, str):
-        message = "the ledger is named by a URL, as sqlite:///ledger.db"
+    if not 0 <= publish_timeout < float("inf"):
+        message = "the time to go on with publishing is a number of seconds of at least 0"
         raise UsageError(message)
+    chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     window = check_window(spec, window)
     plan = compile_plan(spec)
+    require_manifest(plan)
     signer = signer_from_environment()
-    witness = witness or os.environ.get("SUFFICE_WITNESS") or None
-    with open_ledger(ledger or os.environ.get("SUFFICE_LEDGER") or DEFAULT_LEDGER) as opened:
-        if witness is not None:
-            check_witness(opened, witness)
+    with open_ledger(chosen.ledger) as opened:
+        if chosen.witness is not None:
+            check_witness(opened, chosen.witness)
         run = _Run(
             spec=spec,
             plan=plan,
             window=window,
             ledger=opened,
-            store=open_for_release(
-                opened, store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE, spec.dataset
-            ),
+            store=open_for_release(opened, chosen.store, spec.dataset),
+            spool_path=spool_path(chosen.ledger, chosen.spool),
             new_attempt=new_attempt,
+            publish_timeout=publish_timeout,
+            notice=notice or (lambda _: None),
             signer=signer,
-            witness=witness,
+            witness=chosen.witness,
         )
-        charge, status = run.earlier()
-        if charge is None:
-            opened.check(run.request)
-            charge, status = run.fresh(cluster, progress)
-            if witness is not None:
-                follow_witness(opened, witness)
+        charge, status = wait_for(
+            lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
+        )
+        if chosen.witness is not None and status == PUBLISHED:
+            follow_witness(opened, chosen.witness)
         remaining = opened.account(spec.dataset).remaining_in(window)
         return Outcome(
             release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),
@@ -208,7 +243,10 @@ class _Run:
         window: str,
         ledger: Ledger,
         store: ReleaseStore,
+        spool_path: Path | None,
         new_attempt: bool,
+        publish_timeout: float,
+        notice: Notice,
         signer: Signer | None,
         witness: str | None,
     ) -> None:
@@ -217,8 +255,12 @@ class _Run:
         self.window = window
         self.ledger = ledger
         self.store = store
+        self.spool_path = spool_path
         self.new_attempt = new_attempt
+        self.publish_timeout = publish_timeout
+        self.notice = notice
         self.signer = signer
+        self.input_verified = False
         self.witness = witness
         self.request = ChargeRequest(
             dataset=spec.dataset,
@@ -235,22 +277,33 @@ class _Run:
             store_uri=store.uri,
         )
 
-    def earlier(self) -> tuple[Charge | None, str]:
-        """Settle what an earlier run of the same key left: its charge where it is published now."""
-        charge = self.ledger.find(self.spec.dataset, self.spec.name, self.window)
-        return self._settle(charge)
+    def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
+        """Settle what an earlier run of the same key left; make the release where none came of that."""
+        charge, status = self._settle(self.ledger.find(self.spec.dataset, self.spec.name, self.window))
+        if charge is not None:
+            return charge, status
+        self.ledger.check(self.request)
+        return contained(lambda: self._fresh(address, progress))
 
-    def fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
-        """Reserve, read, draw once, write, stage and publish."""
+    def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
+        """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
         _require_engine()
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
-        from suffice.pipeline.sources.schema_check import check_schema  # noqa: PLC0415
+        from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
+        spool = open_spool(self.spool_path)
+        self.store.check_create_only()
         with open_cluster(address) as cluster:
             pin = sources.pin(self.spec)
             check_schema(self.spec, sources.schema(pin))
+            for text in unit_warnings(self.spec, sources.schema(pin)):
+                warnings.warn(text, SufficeWarning, stacklevel=2)
+            checksums = self.ledger.checksums(self.spec.dataset)
+            if checksums is not None:
+                sources.verify(pin, checksums)
+            self.input_verified = checksums is not None
             splits = sources.splits(pin)
             job = chunk_job(self.spec, self.window)
             charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
@@ -259,8 +312,8 @@ class _Run:
                 if settled is None:
                     raise spent_error(charge)
                 return settled, status
-            with heartbeat(self.ledger, charge):
-                return self._release(charge, cluster, pin, splits, job, progress), PUBLISHED
+            with held(self.ledger, charge):
+                return self._release(charge, spool, cluster, pin, splits, job, progress), PUBLISHED
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
         """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
@@ -275,7 +328,21 @@ class _Run:
             return None, ""
         if decision is Decision.ALREADY_PUBLISHED:
             return charge, ALREADY_PUBLISHED
-        charge = settle(self.ledger, self.store, charge)
+        self.store.check_create_only()
+        with deferred_interrupts() as interrupts:
+            try:
+                charge = settle(
+                    self.ledger,
+                    self.store,
+                    charge,
+                    spool=find_spool(self.spool_path),
+                    patience=self._patience(interrupts),
+                )
+            except StorageError as error:
+                if not interrupts:
+                    raise
+                message = f"interrupted while an earlier run was settled: {error}"
+                raise ReleaseInterruptedError(message) from None
         if charge.state is ChargeState.PUBLISHED:
             return charge, PUBLISHED
         self._clean_up(charge)
@@ -286,6 +353,7 @@ class _Run:
     def _release(
         self,
         charge: Charge,
+        spool: Spool,
         cluster: Cluster,
         pin: Pin,
         splits: Sequence[Split],
@@ -298,66 +366,75 @@ class _Run:
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
-        sums: Any = None
-        noisy: Any = None
+        totals: Any = None
+        entry: Any = None
+        stage = "preflight"
         try:
-            sums = exact_sums(job, splits, cluster, progress=progress)
+            entry = spool.reserve(charge, spool_sizes(self.plan, charge, self.ledger.now()))
+            stage = "reading"
+            totals = exact_sums(job, splits, cluster, progress=progress)
             sources.check(pin)
-            self._announce(charge)
+            stage = "preflight"
+            self._preflight(charge)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
-            failure = self._give_back(charge, error)
-        if failure is not None:  # raised out here: no context and no local that could carry data
-            sums = None
+            failure = self._give_back(charge, spool, stage, error)
+        if failure is not None:
+            if totals is not None:
+                totals.wipe()
             raise failure
-        with deferred_interrupts() as interrupted:
+        with deferred_interrupts() as interrupts:
             stage = "drawing"
             try:
-                charge = self.ledger.enter_drawing(charge)
-                noisy = privatize(sums, self.spec, self.plan)
+                charge = self.ledger.enter_drawing(charge, spool=spool.name)
+                with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
+                    files = spool_files(entry, self.plan, blocks)
+                totals.wipe()  # publication may take an hour
                 stage = "staging"
-                manifest = self._write(charge, noisy, splits)
+                manifest = self._manifest(charge, files, splits)
+                entry.finish(charge, manifest)
                 charge = self.ledger.stage(charge, manifest)
                 stage = "publishing"
-                charge = publish(self.ledger, self.store, charge)
+                charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
-                failure = self._spend(charge, stage, error)
-        sums = noisy = None  # whatever is raised from here on shows its locals
+                ended = self._published_by_another(charge, error)
+                if ended is None:
+                    failure = self._spend(charge, spool, stage, error)
+                else:
+                    charge = ended
+            finally:
+                totals.wipe()
         if failure is None and charge.state is not ChargeState.PUBLISHED:
             failure = spent_error(charge)
+        if interrupts:
+            message = "interrupted after the draw: the charge is published"
+            failure = ReleaseInterruptedError(message if failure is None else f"interrupted: {failure}")
         if failure is not None:
             raise failure
-        if interrupted():
-            message = "interrupted after the draw: the charge is published"
-            raise ReleaseInterruptedError(message)
         return charge
 
-    def _announce(self, charge: Charge) -> None:
-        """Leave outside of the ledger what tells an older copy of it, while epsilon can still be returned."""
+    def _preflight(self, charge: Charge) -> None:
+        """Try once more, right before the draw, all that must work after it.
+
+        The spool has room since the charge was reserved; a ledger that can renew a lease can be written; and
+        the store takes the charge's marker, outside of the release's place, with credentials that still
+        hold. Marker and witness tell an older copy of the ledger, while epsilon can still be returned.
+        """
+        self.ledger.renew(charge)
         put_marker(self.ledger, self.store, charge)
         if self.witness is not None:
             move_witness(self.ledger, self.witness)
 
-    def _write(self, charge: Charge, noisy: Mapping[str, NDArray[Any]], splits: Sequence[Split]) -> bytes:
-        """Write the data files, and return the manifest's bytes."""
+    def _manifest(self, charge: Charge, files: Sequence[DataFile], splits: Sequence[Split]) -> bytes:
+        """Return the manifest of the files that were drawn."""
         if charge.drawing_sequence is None or charge.drawing_hash is None:
             message = "the ledger gave a drawing charge without its entry"
             raise LedgerError(message)
-        files = [
-            self.store.write_data(
-                charge.name,
-                charge.window,
-                charge.release_id,
-                statistic.name,
-                encode_statistic(statistic, self.plan.groups, noisy[statistic.name]),
-                rows=noisy[statistic.name].size,
-            )
-            for statistic in self.plan.statistics
-        ]
         return compose_manifest(
             self.plan,
             window=charge.window,
             release_id=charge.release_id,
             public_n=sum(split.n_rows for split in splits) if self.plan.n_is_public else None,
+            input_verified=self.input_verified,
             files=files,
             ledger_id=charge.ledger_id,
             drawing_sequence=charge.drawing_sequence,
@@ -366,41 +443,59 @@ class _Run:
             signer=self.signer,
         )
 
-    def _give_back(self, charge: Charge, error: BaseException) -> SufficeError:
+    def _patience(self, interrupts: Interrupts) -> Patience:
+        return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
+
+    def _give_back(self, charge: Charge, spool: Spool, stage: str, error: BaseException) -> SufficeError:
         """Abandon a charge that never drew, and say what happened in a fixed text."""
         try:
-            abandon(self.ledger, self.store, charge, reason="reading failed")
+            abandon(self.ledger, self.store, charge, reason=f"{stage} failed")
+            forget(spool, charge)
             fate = "nothing was drawn, and its epsilon was returned"
         except LedgerError:
             fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
         if isinstance(error, KeyboardInterrupt):
             return ReleaseInterruptedError(f"interrupted: the charge is abandoned, {fate}")
         if isinstance(error, StageFailedError | ClusterError | StorageError):
-            return StageFailedError("reading", f"{error}; {fate}")
-        return StageFailedError("reading", f"the data could not be read; {fate}")
+            return StageFailedError(stage, f"{error}; {fate}")
+        what = "the data could not be read" if stage == "reading" else "the release could not be prepared"
+        return StageFailedError(stage, f"{what}; {fate}")
 
-    def _spend(self, charge: Charge, stage: str, error: Exception) -> SufficeError:
-        """Fence off and abandon a charge that may have drawn; leave a staged one to be published."""
+    def _published_by_another(self, charge: Charge, error: Exception) -> Charge | None:
+        """Return the charge where another run took it over and published what this one drew."""
+        if not isinstance(error, ChargeLostError):
+            return None
+        with contextlib.suppress(LedgerError):
+            current = self.ledger.find(charge.dataset, charge.name, charge.window)
+            if current is not None and current.state is ChargeState.PUBLISHED:
+                return current if current.charge_id == charge.charge_id else None
+        return None
+
+    def _spend(self, charge: Charge, spool: Spool, stage: str, error: Exception) -> SufficeError:
+        """Fence off and abandon a charge that may have drawn; leave one that is complete to be published."""
+        why = f"{error}; " if isinstance(error, StorageError) else ""
+        return StageFailedError(stage, why + self._fate(charge, spool, stage, error))
+
+    def _fate(self, charge: Charge, spool: Spool, stage: str, error: Exception) -> str:
+        """Do what has to be done about a charge that may have drawn, and say what becomes of it."""
+        again = "nothing is lost: run the same command again, or `suffice ledger recover`, on this host"
+        rerun = "the charge counts as spent until a rerun on this host settles it"
         if stage == "publishing":
-            return StageFailedError(stage, "staged but not published: the same command again publishes it")
+            return f"staged, not published: {again}"
         if isinstance(error, ChargeLostError):
-            return StageFailedError(
-                stage, "another run has taken over this charge, and decides what becomes of it"
-            )
-        if isinstance(error, LedgerError):  # unknown how far the ledger came: the next run settles it
-            return StageFailedError(
-                stage, "the ledger failed: the charge counts as spent until a rerun settles it"
-            )
+            return "another run has taken over this charge, and decides what becomes of it"
         try:
+            if spool.complete(charge) is not None:
+                return f"drawn, not staged: {again}"
+            if isinstance(error, LedgerError):  # unknown how far the ledger came
+                return rerun
             charge = abandon(self.ledger, self.store, charge, reason=f"{stage} failed")
         except StorageError:
-            return StageFailedError(
-                stage, "the charge counts as spent, and a rerun after its lease settles it"
-            )
+            return rerun
+        forget(spool, charge)
         self._clean_up(charge)
-        return StageFailedError(
-            stage, "noise may have been drawn: the charge is abandoned, its epsilon spent"
-        )
+        epsilon = format_epsilon(charge.epsilon)
+        return f"epsilon {epsilon} is spent, for noise may have been drawn: the charge is abandoned"
 
     def _clean_up(self, charge: Charge) -> None:
         """Remove the data files of an abandoned charge, as far as that goes: recovery tries again."""

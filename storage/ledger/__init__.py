@@ -8,8 +8,9 @@ May import: signatures and below; `sql` has the databases.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "account": ("Account", "check_store", "counts_by_window", "overlapping"),
     "chain": ("Entry", "Head"),
-    "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "label"),
+    "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "SpoolName", "label"),
     "export": ("Export", "export_lines", "read_export"),
+    "holder": ("is_held",),
     "ledger": ("LEASE", "Ledger"),
     "opening": ("create_ledger", "open_ledger"),
     "replay": ("Books", "Row", "replay", "sha256"),

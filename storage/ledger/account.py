@@ -89,6 +89,8 @@ class Account:
         See :class:`Terms`.
     sources : tuple of str
         Allowed prefixes; empty where any source is.
+    checksums : str or None
+        The owner's list of the input files' SHA-256, where every release must fit one.
     stores : tuple of str
         Prefixes of the stores that releases may go to; empty where any store is allowed.
     granted, spent, reserved : Fraction, nats
@@ -105,6 +107,7 @@ class Account:
     per_window: str | None
     units_disjoint: bool
     sources: tuple[str, ...]
+    checksums: str | None
     stores: tuple[str, ...]
     granted: Fraction
     spent: Fraction

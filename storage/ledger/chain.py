@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 START_HASH = "0" * 64
 SALT = "salt"
-PRIVATE = frozenset({SALT, "reason", "sources", "store_uri", "stores"})
+PRIVATE = frozenset({SALT, "checksums", "reason", "sources", "store_uri", "stores"})
 """Fields of payloads that the hash covers through the commitment only."""
 
 

@@ -93,6 +93,22 @@ class ChargeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolName:
+    """Which spool keeps a charge's drawn files until they are published.
+
+    Attributes
+    ----------
+    spool_id : str
+        32 hex digits, in the spool itself.
+    host : str
+        The name of the machine that drew; for messages.
+    """
+
+    spool_id: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """One debit of an account, as the ledger held it at one moment.
 
@@ -110,6 +126,10 @@ class Charge:
         Counts from 1; every take-over adds one, and transitions with an older one are refused.
     lease_expires : datetime, UTC
         Until then the run that holds the charge counts as alive.
+    holder_process : str
+        That run's process; see :mod:`suffice.storage.ledger.holder`.
+    spool : SpoolName or None
+        Where its drawn files are, from ``drawing`` on.
     plan_hash, store_id, store_uri : str
         :meth:`suffice.storage.ledger.ledger.Ledger.plan` gives the plan itself.
     reserved_sequence : int
@@ -136,6 +156,8 @@ class Charge:
     drew: bool
     epoch: int
     lease_expires: datetime
+    holder_process: str
+    spool: SpoolName | None
     plan_hash: str
     store_id: str
     store_uri: str

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.account import Account
     from suffice.storage.ledger.chain import Entry, Head
-    from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary
+    from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
     from suffice.storage.ledger.stores import KnownStore
 
 LEASE = timedelta(minutes=2)
@@ -56,6 +56,7 @@ class Ledger(ABC):
         stores: Sequence[str] | None = None,
         per_window: str | None = None,
         units_disjoint: bool = False,
+        checksums: str | None = None,
         reason: str,
     ) -> Account:
         """Set the total of an account; the first grant makes it.
@@ -73,6 +74,9 @@ class Ledger(ABC):
         stores : sequence of str, optional
             Prefixes of the stores that releases may go to, as their URIs; replaces the list. An empty one
             allows any store.
+        checksums : str, optional
+            The absolute path of a list of the input files' SHA-256, which every release must fit; left out
+            it stays, and empty text demands none.
         reason : str
             Why, for the record.
 
@@ -99,6 +103,15 @@ class Ledger(ABC):
     @abstractmethod
     def accounts(self, dataset: str | None = None) -> tuple[Account, ...]:
         """Return all accounts in the order of their names, or the one of `dataset`."""
+
+    @abstractmethod
+    def checksums(self, dataset: str) -> str | None:
+        """Return the list of checksums that an account's input must fit, if it demands one.
+
+        Raises
+        ------
+        AccountMissingError
+        """
 
     @abstractmethod
     def find(self, dataset: str, name: str, window: str) -> Charge | None:
@@ -152,8 +165,15 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def let_go(self, charge: Charge) -> None:
+        """End the lease of a charge, for the run that held it has ended; leaves no entry.
+
+        A charge that this run does not hold, or that has ended, is left as it is.
+        """
+
+    @abstractmethod
     def take_over(self, charge: Charge) -> Charge:
-        """Claim a charge whose lease has passed, or a staged one, with the next epoch.
+        """Claim a charge whose lease has passed, whose holder is dead, or that is staged; the epoch moves on.
 
         From then on whoever held it gets `ChargeLostError`. Act on the returned charge: it may have
         moved on since `charge` was read.
@@ -167,11 +187,18 @@ class Ledger(ABC):
         """
 
     @abstractmethod
-    def enter_drawing(self, charge: Charge) -> Charge:
+    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
         """Move from ``reserved`` to ``drawing``: from here on its epsilon is spent, come what may.
 
         Durable when it returns. The charge returned names this entry (`drawing_sequence`,
         `drawing_hash`).
+
+        Parameters
+        ----------
+        charge : Charge
+        spool : SpoolName, optional
+            Where the drawn files are kept until they are published. Without one, they are to be in the
+            store before the charge is staged.
 
         Raises
         ------

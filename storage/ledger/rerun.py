@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from suffice.errors import ChargeInProgressError, ChargeSpentError, SpecChangedError, WrongStoreError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.holder import is_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,8 +95,8 @@ def decide_rerun(
         if charge.drew and not new_attempt:
             raise spent_error(charge)
         return Decision.START
-    if charge.lease_expires > now:
-        raise in_progress_error(charge)
+    if is_held(charge, now):
+        raise in_progress_error(charge, now)
     if charge.state is ChargeState.RESERVED:
         return Decision.TAKE_OVER
     return Decision.ABANDON_AND_START if new_attempt else Decision.ABANDON_AND_REFUSE
@@ -103,16 +105,18 @@ def decide_rerun(
 def spent_error(charge: Charge) -> ChargeSpentError:
     """Return the error for a charge that was abandoned after noise may have existed."""
     return ChargeSpentError(
-        f"epsilon {format_epsilon(charge.epsilon)} was spent on attempt {charge.attempt} of {charge.label}, "
-        "which stopped after noise may have been drawn; --new-attempt draws again and is charged again"
+        f"epsilon {format_epsilon(charge.epsilon)} is spent on attempt {charge.attempt} of {charge.label}, "
+        "which stopped while noise was drawn; --new-attempt draws again and is charged again"
     )
 
 
-def in_progress_error(charge: Charge) -> ChargeInProgressError:
-    """Return the error for a charge that another live run holds."""
+def in_progress_error(charge: Charge, now: datetime) -> ChargeInProgressError:
+    """Return the error for a charge that another run holds."""
+    seconds = max(0.0, (charge.lease_expires - now).total_seconds())
     return ChargeInProgressError(
-        f"{charge.label} is in progress since {charge.created:%Y-%m-%d %H:%M} UTC; if that run has died, "
-        f"run again after {charge.lease_expires:%H:%M:%S} UTC"
+        f"{charge.label} is in progress since {charge.created:%Y-%m-%d %H:%M} UTC; if that run has died, its "
+        f"lease passes in {math.ceil(seconds)} s: run again then, or let `suffice release --wait` wait",
+        seconds=seconds,
     )
 
 

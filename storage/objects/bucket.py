@@ -13,7 +13,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from obstore import delete, get, put
+from obstore import delete, get, list_with_delimiter, put
 from obstore import list as list_objects
 from obstore.exceptions import (
     AlreadyExistsError,
@@ -28,6 +28,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from suffice.errors import ObjectExistsError, StoreError
 from suffice.storage.objects.object_store import checked_key
+from suffice.storage.objects.reasons import SILENT, Reason, of_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,7 +108,7 @@ class Bucket:
             except AlreadyExistsError:
                 standing = self.get(key, at_most=len(data) + 1)
                 if standing is None:  # two requests met, and the server refused both: neither wrote
-                    failure = self._error(key, "written", "requests for it conflict")
+                    failure = self._error(key, "written", of_answer(409))
                 else:
                     self._settle(key, data, standing, unknown=unknown)
                     return
@@ -208,6 +209,15 @@ class Bucket:
             if self._standing(key, len(data) + 1, failure) != data:
                 raise failure from None
 
+    def names(self, prefix: str) -> list[str]:
+        """Return the sorted names right below `prefix`, which is empty or ends with ``/``."""
+        try:
+            found = list_with_delimiter(self._reader, prefix=prefix or None)
+        except _FAILURES as error:
+            raise self._error(prefix, "listed", _reason(error)) from None
+        below = [*found["common_prefixes"], *(entry["path"] for entry in found["objects"])]
+        return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in below)
+
     def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
         checked_key(key)
@@ -240,11 +250,13 @@ class Bucket:
     def _changed(self, key: str) -> ObjectExistsError:
         return ObjectExistsError(f"{self._uri}/{key} is no longer what it was")
 
-    def _error(self, key: str, action: str, reason: str) -> StoreError:
-        return StoreError(f"{self._uri}/{key} cannot be {action}: {reason}")
+    def _error(self, key: str, action: str, reason: Reason) -> StoreError:
+        message = f"{self._uri}/{key} cannot be {action}: {reason.text}"
+        return StoreError(message, reason=reason.text, may_pass=reason.may_pass)
 
-    def _unknown(self, key: str, reason: str) -> StoreError:
-        return StoreError(f"{self._uri}/{key} may or may not have been written: {reason}")
+    def _unknown(self, key: str, reason: Reason) -> StoreError:
+        message = f"{self._uri}/{key} may or may not have been written: {reason.text}"
+        return StoreError(message, reason=reason.text, may_pass=reason.may_pass)
 
 
 def open_bucket(bucket: str, prefix: str) -> Bucket:
@@ -265,8 +277,8 @@ def open_bucket(bucket: str, prefix: str) -> Bucket:
     kind, _, name = bucket.partition("://")
     try:
         reader, writer = (_connect(kind, name, prefix or None, retries=retries) for retries in (4, 0))
-    except _FAILURES as error:
-        message = f"the environment's settings for {kind}:// cannot be used: {type(error).__name__}"
+    except _FAILURES:
+        message = f"the environment's settings for {kind}:// cannot be used"
         raise StoreError(message) from None
     return Bucket(reader, writer, uri=f"{bucket}/{prefix}".rstrip("/"))
 
@@ -286,10 +298,14 @@ def _connect(kind: str, name: str, prefix: str | None, *, retries: int) -> Clien
     return store(container, prefix=prefix, config=settings, retry_config=retry)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception) -> Reason:
     """Say what a client's error is about, without its text."""
     text = str(error)
     status, code = _STATUS.search(text), _CODE.search(text)
-    if status is None:
-        return "the server does not answer, or credentials are missing"
-    return f"the server answers with status {status[1]}" + (f" ({code[1]})" if code else "")
+    if status is not None:
+        return of_answer(int(status[1]), code[1] if code else None)
+    if isinstance(error, UnauthenticatedError):
+        return of_answer(401)
+    if isinstance(error, PermissionDeniedError):
+        return of_answer(403)
+    return SILENT

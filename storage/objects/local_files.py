@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError
 from suffice.storage.objects.object_store import checked_key
+from suffice.storage.objects.reasons import of_system_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,6 +122,16 @@ class LocalFiles:
                 hidden.unlink(missing_ok=True)
                 _synchronise(path.parent)
 
+    def names(self, prefix: str) -> list[str]:
+        """Return the sorted names right below `prefix`, which is empty or ends with ``/``."""
+        start = self._path(prefix.rstrip("/")) if prefix else self.root
+        with _store_errors("listed", start):
+            try:
+                found = os.listdir(start)  # noqa: PTH208 - names, and no paths
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return sorted(name for name in found if not name.startswith("."))
+
     def delete(self, key: str) -> None:
         """Remove an object, if it is there.
 
@@ -225,6 +236,6 @@ def _store_errors(action: str, path: Path) -> Iterator[None]:
     except StoreError:
         raise
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        message = f"{path} cannot be {action}: {reason}"
-        raise StoreError(message) from None
+        reason = of_system_error(error)
+        message = f"{path} cannot be {action}: {reason.text}"
+        raise StoreError(message, reason=reason.text, may_pass=reason.may_pass) from None

@@ -88,7 +88,7 @@ def open_for_release(ledger: Ledger, uri: str, dataset: str, *, patience: float 
     answers = ask(others, ledger.ledger_id, patience=patience)
     for answer in answers:
         refuse_newer(ledger, answer.store.uri, answer.markers)
-    store = open_store(uri, ledger_id=ledger.ledger_id, create=True)
+    store = open_store(uri, ledger_id=ledger.ledger_id, create=True, probe=False)
     refuse_older_ledger(ledger, store)
     if others and not answers and store.store_id not in {entry.store_id for entry in known}:
         warnings.warn(_unasked(store, others), SufficeWarning, stacklevel=2)

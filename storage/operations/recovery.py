@@ -7,14 +7,16 @@ anywhere. It decides as a rerun of the same release would
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import ChargeInProgressError, ChargeLostError, SufficeError, WrongStoreError
+from suffice.errors import ChargeInProgressError, ChargeLostError, SpoolError, SufficeError, WrongStoreError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import LIVE, ChargeState, label
+from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.operations.settling import remove_orphans, settle
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.releases.spool import Spool
 
 
 class Action(StrEnum):
@@ -149,19 +152,24 @@ class Report:
         return "\n".join(map(str, self.charges)) or "nothing to recover: every charge is final"
 
 
-def recover(ledger: Ledger, open_store: Callable[[str], ReleaseStore]) -> Report:
+def recover(
+    ledger: Ledger, open_store: Callable[[str], ReleaseStore], *, spool: Spool | None = None
+) -> Report:
     """Carry every charge that its run has left to its end, and remove the files of abandoned ones.
 
-    Publish what is staged; put the tombstone of what entered ``drawing`` and is not staged, and abandon
-    it; abandon what never drew, returning its epsilon. A live charge that is not staged is left alone. So is
-    one whose store cannot be opened, is not the store it was charged with, or holds something that does
-    not belong there: the report says why, and a later recovery tries again.
+    Publish what is staged, or complete in the spool; put the tombstone of what entered ``drawing``
+    otherwise, and abandon it; abandon what never drew, returning its epsilon. A live charge that is not
+    staged is left alone. So is one whose files are in the spool of another host, or whose store cannot be
+    opened, is not the store it was charged with, or holds something that does not belong there: the
+    report says why, and a later recovery tries again.
 
     Parameters
     ----------
     ledger : Ledger
     open_store : callable
         Opens the store at a URI, which is the one that a charge names, or raises a `SufficeError`.
+    spool : Spool, optional
+        This host's, where it has one; what it keeps for charges that have ended is removed.
 
     Returns
     -------
@@ -173,9 +181,16 @@ def recover(ledger: Ledger, open_store: Callable[[str], ReleaseStore]) -> Report
         Where the accounts cannot be read; nothing was done then.
     """
     stores = _Stores(open_store, {store.store_id: store.uri for store in ledger.stores()})
+    accounts = ledger.accounts()
+    kept = set(spool.charge_ids()) if spool is not None else set()
+    for account in accounts:
+        for summary in account.charges:
+            if spool is not None and summary.charge_id in kept and summary.state not in LIVE:
+                with suppress(SpoolError):
+                    spool.remove(summary.charge_id)
     found = [
-        _recover_one(ledger, stores, account.dataset, summary)
-        for account in ledger.accounts()
+        _recover_one(ledger, stores, spool, account.dataset, summary)
+        for account in accounts
         for summary in account.charges
         if summary.state in LIVE or (summary.state is ChargeState.ABANDONED and summary.drew)
     ]
@@ -211,7 +226,9 @@ class _Stores:
         return store
 
 
-def _recover_one(ledger: Ledger, stores: _Stores, dataset: str, summary: ChargeSummary) -> Recovered | None:
+def _recover_one(
+    ledger: Ledger, stores: _Stores, spool: Spool | None, dataset: str, summary: ChargeSummary
+) -> Recovered | None:
     """Recover one charge; None where there is nothing to say of it."""
     found = Recovered(
         charge_id=summary.charge_id,
@@ -233,9 +250,10 @@ def _recover_one(ledger: Ledger, stores: _Stores, dataset: str, summary: ChargeS
         if newest is None or (summary.state in LIVE and not _is_unfinished(newest, summary)):
             return None  # it ended just now
         if summary.state in LIVE:
-            if newest.state is not ChargeState.STAGED and newest.lease_expires > ledger.now():
-                raise in_progress_error(newest)
-            ended = settle(ledger, stores.store_of(newest, summary.store_uri), newest)
+            now = ledger.now()
+            if newest.state is not ChargeState.STAGED and is_held(newest, now):
+                raise in_progress_error(newest, now)
+            ended = settle(ledger, stores.store_of(newest, summary.store_uri), newest, spool=spool)
             found = replace(found, action=Action(ended.state), after=ended.state, drew=ended.drew)
         if found.after is ChargeState.ABANDONED and found.drew:
             store = stores.store_of(newest, summary.store_uri)

@@ -1,7 +1,7 @@
-"""How a charge ends: published with the very bytes that were staged, or fenced off and abandoned.
+"""How a charge ends: published from its spool, or fenced off and abandoned.
 
 Runs that go on, runs that come again and recovery all end charges here, so that the same thing is decided
-from the same evidence: what the ledger holds durably, and what stands at the manifest's key.
+from the same evidence: what the ledger and the spool hold durably, and what stands at the manifest's key.
 """
 
 from __future__ import annotations
@@ -9,24 +9,43 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from suffice.errors import ChargeLostError, LedgerCorruptError, LedgerError, ObjectExistsError, StoreError
+from suffice.errors import LedgerCorruptError, LedgerError, ObjectExistsError, UsageError, WrongStoreError
 from suffice.storage.ledger.charge import ChargeState
-from suffice.storage.releases.manifest import is_tombstone, parse_manifest
+from suffice.storage.ledger.holder import is_held
+from suffice.storage.ledger.rerun import in_progress_error
+from suffice.storage.operations.publishing import (
+    ONCE,
+    elsewhere,
+    foreign,
+    forget,
+    mark_published,
+    publish_patiently,
+    put_files,
+)
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.operations.publishing import Patience
     from suffice.storage.releases.release_store import ReleaseStore
-
-_MOST_CLAIMS = 20
-"""How often runs that publish one staged charge at once may take it from each other."""
+    from suffice.storage.releases.spool import Spool
 
 
-def settle(ledger: Ledger, store: ReleaseStore, charge: Charge) -> Charge:
+def settle(
+    ledger: Ledger,
+    store: ReleaseStore,
+    charge: Charge,
+    *,
+    spool: Spool | None = None,
+    patience: Patience = ONCE,
+) -> Charge:
     """Take over a charge that its run has left, and carry it to its end.
 
-    What is staged is published. What entered ``drawing`` and is not staged gets its tombstone and is
-    abandoned, its epsilon spent. What never drew is abandoned, its epsilon returned.
+    What is staged is published. What entered ``drawing`` and is complete in this host's spool is staged and
+    published. What entered ``drawing`` otherwise gets its tombstone and is abandoned, its epsilon spent. What
+    never drew is abandoned, its epsilon returned.
 
     Parameters
     ----------
@@ -35,6 +54,10 @@ def settle(ledger: Ledger, store: ReleaseStore, charge: Charge) -> Charge:
         The one that the charge names.
     charge : Charge
         In state ``reserved``, ``drawing`` or ``staged``, as it was found.
+    spool : Spool, optional
+        This host's, where it has one.
+    patience : Patience
+        With a store that fails while something is published.
 
     Returns
     -------
@@ -45,6 +68,8 @@ def settle(ledger: Ledger, store: ReleaseStore, charge: Charge) -> Charge:
     ------
     ChargeInProgressError
         Where its lease still holds and it is not staged.
+    SpoolElsewhereError
+        Where only another host can tell what was drawn, or has the files; the charge is as it was.
     ChargeLostError
         Where another run took it over first.
     LedgerCorruptError
@@ -60,47 +85,37 @@ def settle(ledger: Ledger, store: ReleaseStore, charge: Charge) -> Charge:
             "is not returned; is this an older copy of the ledger?"
         )
         raise LedgerCorruptError(message)
+    now = ledger.now()
+    if charge.state is not ChargeState.STAGED and is_held(charge, now):
+        raise in_progress_error(charge, now)
+    here = charge.spool is None or (spool is not None and spool.holds(charge))
+    if not here and _undecided(store, charge):
+        if charge.state is ChargeState.DRAWING:
+            raise elsewhere(spool, charge)
+        put_files(store, None, charge)  # none is put: all of them stand there, or another host has them
     charge = ledger.take_over(charge)  # it may have moved on since it was found
-    if charge.state is ChargeState.STAGED:
-        return publish(ledger, store, charge)
-    after = "after" if charge.drew else "before"
-    return abandon(ledger, store, charge, reason=f"its lease passed {after} the draw")
-
-
-def publish(ledger: Ledger, store: ReleaseStore, charge: Charge) -> Charge:
-    """Put the staged bytes at the manifest's key, unless they stand there already.
-
-    Parameters
-    ----------
-    ledger, store
-        As for :func:`settle`.
-    charge : Charge
-        In state ``staged``, held by `ledger`.
-
-    Returns
-    -------
-    Charge
-        In state ``published``; ``abandoned`` where a tombstone stands there.
-
-    Raises
-    ------
-    StoreError
-        Where other bytes stand there, or the store fails: then the charge stays staged.
-    ChargeLostError
-        Where the charge ended otherwise meanwhile.
-    """
-    if charge.manifest is None:
-        message = "the ledger gave a staged charge without its manifest"
-        raise LedgerError(message)
     try:
-        store.put_manifest(charge.name, charge.window, charge.release_id, charge.manifest)
-    except ObjectExistsError:
-        standing = store.read_manifest(charge.name, charge.window, charge.release_id)
-        if standing is not None and is_tombstone(standing):
-            return ledger.abandon(charge, reason="there is a tombstone at its manifest's key")
-        if standing != charge.manifest:
-            raise _foreign(store, charge) from None
-    return _mark_published(ledger, charge)
+        return _end(ledger, store, charge, spool if here else None, patience)
+    except BaseException:
+        with suppress(LedgerError):
+            ledger.let_go(charge)
+        raise
+
+
+def _end(
+    ledger: Ledger, store: ReleaseStore, charge: Charge, spool: Spool | None, patience: Patience
+) -> Charge:
+    """Carry a charge that was taken over to its end, with the spool that its files would be in."""
+    if charge.state is ChargeState.DRAWING and spool is not None:
+        entry = spool.complete(charge)
+        if entry is not None:
+            charge = ledger.stage(charge, entry.manifest())
+    if charge.state is ChargeState.STAGED:
+        return publish_patiently(ledger, store, spool, charge, patience)
+    after = "after" if charge.drew else "before"
+    charge = abandon(ledger, store, charge, reason=f"its run ended {after} the draw began")
+    forget(spool, charge)
+    return charge
 
 
 def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str) -> Charge:
@@ -111,7 +126,7 @@ def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str)
     ledger, store
         As for :func:`settle`.
     charge : Charge
-        In state ``reserved`` or ``drawing``, held by `ledger`.
+        In state ``reserved``, ``drawing`` or ``staged``, held by `ledger`.
     reason : str
         A fixed text; goes into the chain.
 
@@ -139,6 +154,35 @@ def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str)
     return ledger.abandon(charge, reason=reason)
 
 
+def abandon_lost(ledger: Ledger, store: ReleaseStore, charge: Charge, *, spool: Spool | None) -> Charge:
+    """Spend a charge whose drawn files are lost with their spool: its tombstone, then ``abandoned``.
+
+    Parameters and errors are those of :func:`settle`, and
+
+    Raises
+    ------
+    UsageError
+        Where it has not drawn or has ended, or its files are here, so that nothing is lost.
+    """
+    if store.store_id != charge.store_id:
+        message = f"{charge.label} was charged with the store {charge.store_uri}; {store.uri} is another"
+        raise WrongStoreError(message)
+    if charge.state not in {ChargeState.DRAWING, ChargeState.STAGED}:
+        message = (
+            f"{charge.label} is {charge.state}: only a charge that is drawing or staged can lose its files"
+        )
+        raise UsageError(message)
+    if spool is not None and spool.holds(charge) and spool.complete(charge) is not None:
+        message = f"the files of {charge.label} are in this spool: `suffice ledger recover` publishes them"
+        raise UsageError(message)
+    now = ledger.now()
+    if is_held(charge, now):
+        raise in_progress_error(charge, now)
+    charge = abandon(ledger, store, ledger.take_over(charge), reason="its spool is lost")
+    forget(spool, charge)
+    return charge
+
+
 def remove_orphans(store: ReleaseStore, charge: Charge | ChargeSummary) -> tuple[str, ...]:
     """Remove the data files of an abandoned charge that drew, once its tombstone stands.
 
@@ -159,20 +203,9 @@ def remove_orphans(store: ReleaseStore, charge: Charge | ChargeSummary) -> tuple
     return store.remove_data(*location)
 
 
-def _mark_published(ledger: Ledger, charge: Charge) -> Charge:
-    """Have the ledger know that the manifest stands.
-
-    Any number of runs may publish a staged charge at once, as its bytes are fixed; each takes it from the
-    one before, which must not make that one fail.
-    """
-    for _ in range(_MOST_CLAIMS):
-        with suppress(ChargeLostError):
-            return ledger.publish(charge)
-        current = ledger.find(charge.dataset, charge.name, charge.window)
-        if current is not None and current.charge_id == charge.charge_id:
-            with suppress(ChargeLostError):
-                charge = ledger.take_over(current)
-    return ledger.publish(charge)
+def _undecided(store: ReleaseStore, charge: Charge) -> bool:
+    """Tell whether neither a manifest nor a tombstone stands at a charge's key."""
+    return store.read_manifest(charge.name, charge.window, charge.release_id) is None
 
 
 def _adopt(ledger: Ledger, store: ReleaseStore, charge: Charge, standing: bytes) -> Charge:
@@ -187,12 +220,9 @@ def _adopt(ledger: Ledger, store: ReleaseStore, charge: Charge, standing: bytes)
         charge.drawing_sequence,
         charge.drawing_hash,
     ):
-        raise _foreign(store, charge)
-    return _mark_published(ledger, ledger.stage(charge, standing))
-
-
-def _foreign(store: ReleaseStore, charge: Charge) -> StoreError:
-    location = store.release_uri(charge.name, charge.window, charge.release_id)
-    return StoreError(
-        f"another manifest than that of {charge.label} stands at {location}: it is left as it is"
-    )
+        raise foreign(store, charge)
+    if charge.state is ChargeState.DRAWING:
+        charge = ledger.stage(charge, standing)
+    elif standing != charge.manifest:
+        raise foreign(store, charge)
+    return mark_published(ledger, charge)

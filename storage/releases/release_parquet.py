@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.storage.releases.parquet_layout import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
-
-_ROW_GROUP = 2**20
-"""Rows of every row group but the last: a constant, so that the layout is public."""
 
 _EXACT_IN_FLOAT64 = 2**53
 
@@ -40,19 +37,94 @@ _WRITER = {
 }
 
 
-def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], values: NDArray[Any]) -> bytes:
-    r"""Write a statistic's noisy values as tidy rows: group columns, component, value, estimate.
+class StatisticWriter:
+    r"""Writes a statistic's noisy values as tidy rows while they are drawn, block after block.
+
+    The columns are the groups', component, value, and
 
     .. math:: \text{estimate} = \text{value} / \text{partition total}
 
     a pseudo-count; for minimal statistics it is the value itself, in lattice steps. Values beyond the
     type's range are set to its end; that has probability under e^-64 a draw.
 
+    Row groups have the plan's lengths, whatever the blocks: values wait here until a row group is full, and
+    are overwritten once it is written.
+
     Parameters
     ----------
     statistic : StatisticPlan
     groups : mapping of str to Domain
         In declared order; the cells are their product, the last column running fastest.
+    sink : pyarrow.NativeFile
+        Gets the bytes; their number is the same for all values. It stays open.
+    """
+
+    def __init__(self, statistic: StatisticPlan, groups: Mapping[str, Domain], sink: pa.NativeFile) -> None:
+        self._statistic, self._groups = statistic, groups
+        self._n_rows = math.prod(_shape(statistic, groups))
+        self._written = self._waiting = 0
+        kind: Any = np.int64 if statistic.value_type == INT64 else object
+        self._values: NDArray[Any] = np.zeros(min(ROW_GROUP, self._n_rows), kind)
+        self._schema = _schema(statistic, groups)
+        self._writer = pq.ParquetWriter(sink, self._schema, **_WRITER)
+
+    def write(self, block: NDArray[Any]) -> None:
+        """Take the next cells.
+
+        Parameters
+        ----------
+        block : ndarray of int64 or of Python integers, shape (some cells, n_components)
+            In lattice units.
+        """
+        if block.ndim != 2 or block.shape[1] != len(self._statistic.components):
+            raise self._wrong_shape()
+        flat = block.ravel()
+        lowest, highest = self._statistic.value_limits
+        while len(flat):
+            taken = min(len(flat), self._next_length() - self._waiting)
+            if not taken:
+                raise self._wrong_shape()
+            end = self._waiting + taken
+            np.clip(flat[:taken], lowest, highest, out=self._values[self._waiting : end], casting="unsafe")
+            self._waiting, flat = end, flat[taken:]
+            if self._waiting == self._next_length():
+                self._write_row_group()
+
+    def close(self) -> None:
+        """Write the end of the file, once every cell was written."""
+        if self._written != self._n_rows:
+            raise self._wrong_shape()
+        self._writer.close()
+
+    def _next_length(self) -> int:
+        return min(ROW_GROUP, self._n_rows - self._written)
+
+    def _write_row_group(self) -> None:
+        stored = self._values[: self._waiting]
+        estimates = estimates_of(self._statistic, stored)
+        columns = [
+            *_labels(self._statistic, self._groups, self._written, len(stored)),
+            pa.array(stored, type=self._schema.field("value").type),
+            pa.array(estimates),
+        ]
+        table = pa.Table.from_arrays(columns, schema=self._schema)
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
+        self._written += self._waiting
+        self._waiting = 0
+        stored.fill(0)
+        estimates.fill(0)
+
+    def _wrong_shape(self) -> ValueError:
+        return ValueError(f"{self._statistic.name} has values of the wrong shape")
+
+
+def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], values: NDArray[Any]) -> bytes:
+    """Return a statistic's whole file, as :class:`StatisticWriter` writes it.
+
+    Parameters
+    ----------
+    statistic, groups
+        As there.
     values : ndarray of int64 or of Python integers, shape (n_cells, n_components)
         In lattice units.
 
@@ -61,67 +133,24 @@ def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], val
     bytes
         A Parquet file; its length is the same for all values.
     """
-    schema = _schema(statistic, groups)
-    if values.shape != _shape(statistic, groups):
-        message = f"{statistic.name} has values of the wrong shape"
-        raise ValueError(message)
-    lowest, highest = statistic.value_limits
-    flat = values.ravel()
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, **_WRITER) as writer:
-        for start in range(0, len(flat), _ROW_GROUP):
-            stored = np.clip(flat[start : start + _ROW_GROUP], lowest, highest)
-            if statistic.value_type == INT64:
-                stored = stored.astype(np.int64, copy=False)
-            columns = [
-                *_labels(statistic, groups, start, len(stored)),
-                pa.array(stored, type=schema.field("value").type),
-                pa.array(_estimates(statistic, stored)),
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_ROW_GROUP)
+    writer = StatisticWriter(statistic, groups, sink)
+    writer.write(values)
+    writer.close()
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def decode_statistic(
-    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]
-) -> NDArray[np.object_]:
-    """Read what :func:`encode_statistic` wrote, and check every column against the plan.
-
-    Returns
-    -------
-    ndarray of object, shape (n_cells, n_components)
-        Python integers, in lattice units.
-
-    Raises
-    ------
-    ReleaseCorruptError
-        Where schema, rows, group keys, components or estimates are not the plan's.
-    """
+def encoded_size(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
+    """Return how many bytes a statistic's file has, by writing zeros: it follows from the plan alone."""
+    sink = pa.MockOutputStream()
+    writer = StatisticWriter(statistic, groups, sink)
     n_cells, n_components = _shape(statistic, groups)
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        if not file.schema_arrow.equals(_schema(statistic, groups), check_metadata=True):
-            raise _corrupt(statistic, "its columns are not the plan's")
-        if file.metadata.num_rows != n_cells * n_components:
-            raise _corrupt(statistic, "its number of rows is not the plan's")
-        values: list[int] = []
-        for index in range(file.num_row_groups):
-            table = file.read_row_group(index, use_threads=False)
-            labels = _labels(statistic, groups, len(values), len(table))
-            for name, expected in zip(table.column_names, labels, strict=False):
-                if not table[name].equals(pa.chunked_array([expected])):
-                    raise _corrupt(statistic, f"its column {name!r} is not the plan's")
-            stored = _stored(statistic, table["value"])
-            if not np.array_equal(table["estimate"].to_numpy(), _estimates(statistic, stored)):
-                raise _corrupt(statistic, "its estimates do not follow from its values")
-            values += stored.tolist()
-    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        if isinstance(error, ReleaseCorruptError):
-            raise
-        raise _corrupt(statistic, "it is no readable Parquet file") from None
-    if len(values) != n_cells * n_components:
-        raise _corrupt(statistic, "its number of rows is not the plan's")
-    return np.array(values, dtype=object).reshape(n_cells, n_components)
+    cells = max(1, ROW_GROUP // n_components)
+    zeros = np.zeros((min(cells, n_cells), n_components), np.int64)
+    for start in range(0, n_cells, cells):
+        writer.write(zeros[: min(cells, n_cells - start)])
+    writer.close()
+    return int(sink.size())
 
 
 def expand_groups(groups: Mapping[str, Domain]) -> dict[str, list[str | int]]:
@@ -174,14 +203,7 @@ def _labels(
     return columns
 
 
-def _stored(statistic: StatisticPlan, column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return the values of a column that was read, as int64 or as Python integers."""
-    if statistic.value_type == INT64:
-        return column.to_numpy()  # type: ignore[no-any-return]
-    return np.array([int(value) for value in column.to_pylist()], dtype=object)
-
-
-def _estimates(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.float64]:
+def estimates_of(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.float64]:
     """Return the quotients, each correctly rounded."""
     unit = statistic.partition_total or 1
     if unit > _EXACT_IN_FLOAT64:
@@ -191,7 +213,3 @@ def _estimates(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.flo
         large = (values > _EXACT_IN_FLOAT64) | (values < -_EXACT_IN_FLOAT64)
         estimates[large] = (values[large].astype(object) / unit).astype(np.float64)
     return estimates
-
-
-def _corrupt(statistic: StatisticPlan, rule: str) -> ReleaseCorruptError:
-    return ReleaseCorruptError(f"the file of {statistic.name} is corrupt: {rule}")

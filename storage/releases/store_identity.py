@@ -65,7 +65,9 @@ def read_identity(objects: ObjectStore, uri: str) -> StoreIdentity | None:
     return StoreIdentity(store_id=content["store_id"], ledger_id=content["ledger_id"])
 
 
-def claim_store(objects: ObjectStore, uri: str, ledger_id: str, *, create: bool) -> StoreIdentity | None:
+def claim_store(
+    objects: ObjectStore, uri: str, ledger_id: str, *, create: bool, probe: bool = True
+) -> StoreIdentity | None:
     """Return the identity of a store that a ledger may write to, or None where none stands there.
 
     Parameters
@@ -77,6 +79,8 @@ def claim_store(objects: ObjectStore, uri: str, ledger_id: str, *, create: bool)
         The ledger that is to write.
     create : bool
         Make the store where there is none.
+    probe : bool
+        Ask a store that stands there already whether it creates objects only once.
 
     Raises
     ------
@@ -93,7 +97,8 @@ def claim_store(objects: ObjectStore, uri: str, ledger_id: str, *, create: bool)
         _check_owner(identity, uri, ledger_id)
     else:
         _check_empty(objects, uri)
-    check_create_only(objects, uri)
+    if identity is None or probe:
+        check_create_only(objects, uri)
     if identity is None:
         return write_identity(objects, uri, store_id=secrets.token_hex(16), ledger_id=ledger_id)
     return identity

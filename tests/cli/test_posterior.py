@@ -110,7 +110,7 @@ def test_a_posterior_models_clipping_or_warns_where_it_matters(
     refused = suffice.json(*ignored[:-1], "sometimes", status=2)["error"]
     assert "modelled or ignored" in refused["message"]
     plug_in = ("posterior", "flights", "stops", "--method", "plug-in")
-    told = suffice.json(*plug_in, "--card", str(page))["clipping"]
+    told = suffice.json(*plug_in, "--card", str(page), "--overwrite")["clipping"]
     assert all(cell["is_warned"] and not cell["is_modelled"] for cell in told["cells"])
     assert "clipping matters in 3 of 3 cells" in suffice.text(*plug_in)
     assert "Clipping matters in 3 of 3 cells" in page.read_text(encoding="utf-8")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import re
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -31,6 +33,8 @@ class BucketServer(ThreadingHTTPServer):
     readable : bool
         Whether gets are answered.
     listings : list of str
+        Of each listing, its prefix.
+    starts : list of str
         Of each listing, the key after which it began.
     """
 
@@ -42,13 +46,33 @@ class BucketServer(ThreadingHTTPServer):
         self.faults: list[Fault] = []
         self.conditions: list[str] = []
         self.listings: list[str] = []
+        self.starts: list[str] = []
         self.honest = True
         self.readable = True
+        self._outage: tuple[int, bytes] | None = None
+        self._lasts = self._ends = math.inf
         self.lock = threading.Lock()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def fail(self, status: int, body: bytes, *, lasts: float = math.inf) -> None:
+        """Answer every request like this, for some seconds from the first one on."""
+        self._outage, self._lasts, self._ends = (status, body), lasts, math.inf
+
+    def recover(self) -> None:
+        """Answer as before."""
+        self._outage = None
+
+    def outage(self) -> tuple[int, bytes] | None:
+        """Return what requests are answered now, if the server fails."""
+        with self.lock:
+            if self._outage is not None:
+                self._ends = min(self._ends, time.monotonic() + self._lasts)
+                if time.monotonic() < self._ends:
+                    return self._outage
+            return None
 
     def create(self, path: str, data: bytes, *, conditional: bool, standing: str = "") -> bool:
         """Put an object, if it is new or is of the version that `standing` names; tell whether."""
@@ -75,6 +99,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        if self._is_out():
+            return
         path = unquote(urlsplit(self.path).path)
         named = [
             f"{name}: {self.headers[name]}"
@@ -82,8 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             if name in self.headers
         ]
         self.server.conditions += named
-        standing = self.headers.get("If-Match") or self.headers.get("x-goog-if-generation-match") or "0"
-        standing = "" if standing == "0" else standing
+        named_version = self.headers.get("If-Match") or self.headers.get("x-goog-if-generation-match")
+        standing = "" if named_version in {None, "0"} else str(named_version)
         fault = self.server.faults.pop(0) if self.server.faults else None
         if fault in {"lost request", "late"}:
             if fault == "late":
@@ -107,14 +133,17 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(409 if "x-ms-version" in self.headers and not standing else 412)
 
     def do_GET(self) -> None:
+        if self._is_out():
+            return
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         if not self.server.readable:
             self._answer(403, b"secret")
         elif "list-type" in query or query.get("comp") == "list":
             after = query.get("start-after", query.get("startOffset", ""))
-            self.server.listings.append(after)
-            self._list(unquote(parts.path), query.get("prefix", ""), after)
+            self.server.listings.append(query.get("prefix", ""))
+            self.server.starts.append(after)
+            self._list(unquote(parts.path), query.get("prefix", ""), after, query.get("delimiter"))
         else:
             data = self.server.objects.get(unquote(parts.path))
             self._answer(404 if data is None else 200, data or b"", tags=versions(data or b""))
@@ -134,14 +163,23 @@ class _Handler(BaseHTTPRequestHandler):
         )
         self._answer(202, body.encode(), kind=f"multipart/mixed; boundary={boundary}")
 
+    def _is_out(self) -> bool:
+        """Answer with the outage, if there is one now."""
+        outage = self.server.outage()
+        if outage is not None:
+            self._answer(*outage)
+        return outage is not None
+
     def _remove(self, path: str) -> bool:
         with self.server.lock:
             return self.server.objects.pop(unquote(urlsplit(path).path), None) is not None
 
-    def _list(self, bucket: str, prefix: str, after: str) -> None:
+    def _list(self, bucket: str, prefix: str, after: str, delimiter: str | None) -> None:
         start = bucket.rstrip("/") + "/"
-        keys = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
-        keys = [key for key in keys if key > after]
+        found = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
+        below = [key[len(prefix) :].partition(delimiter or "\0") for key in found if key > after]
+        keys = [prefix + name for name, more, _ in below if not more]
+        folders = dict.fromkeys(prefix + name + more for name, more, _ in below if more)
         time, tag = "2026-01-31T08:00:00.000Z", '"tag"'
         if "x-ms-version" in self.headers:
             entries = "".join(
@@ -151,12 +189,18 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<Etag>{tag}</Etag></Properties></Blob>"
                 for key in keys
             )
+            entries += "".join(
+                f"<BlobPrefix><Name>{escape(folder)}</Name></BlobPrefix>" for folder in folders
+            )
             text = f"<EnumerationResults><Blobs>{entries}</Blobs><NextMarker/></EnumerationResults>"
         else:
             entries = "".join(
                 f"<Contents><Key>{escape(key)}</Key><LastModified>{time}</LastModified>"
                 f"<ETag>{tag}</ETag><Size>1</Size></Contents>"
                 for key in keys
+            )
+            entries += "".join(
+                f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in folders
             )
             text = f"<ListBucketResult>{entries}</ListBucketResult>"
         self._answer(200, text.encode())

@@ -40,12 +40,15 @@ POINTS: dict[str, Where] = {
     "after drawing": ("ledger", "enter_drawing", "after"),
     "between draws": ("draw", "", "after"),
     "after the draw": ("mechanism", "", "after"),
-    "inside file 1": ("link", "cancelled.parquet", "before"),
-    "after file 1": ("file", "cancelled", "after"),
-    "inside file 2": ("link", "stops.parquet", "before"),
-    "after file 2": ("file", "stops", "after"),
+    "inside the files": ("spooled", "stops.parquet", "before"),
+    "before the marker": ("spooled", "complete.json", "before"),
+    "after the files": ("marker", "", "after"),
     "inside staged": ("entry", "staged", "after"),
     "after staged": ("ledger", "stage", "after"),
+    "inside file 1": ("link", "cancelled.parquet", "before"),
+    "after file 1": ("file", "cancelled.parquet", "after"),
+    "inside file 2": ("link", "stops.parquet", "before"),
+    "after file 2": ("file", "stops.parquet", "after"),
     "inside manifest": ("link", "manifest.json", "before"),
     "after manifest": ("manifest", "", "after"),
     "inside published": ("entry", "published", "after"),
@@ -58,8 +61,8 @@ FREE = tuple(POINTS)[: tuple(POINTS).index("after reserve")]
 """Where nothing is charged yet."""
 RETURNED = ("after reserve", "before drawing", "inside drawing")
 """Where a charge stands, and is returned."""
-PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after staged") :]
-"""Where the release is fixed, and is published."""
+PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after the files") :]
+"""Where the release is fixed, in the spool or by the ledger too, and is published."""
 SPENT = tuple(point for point in POINTS if point not in {*FREE, *RETURNED, *PUBLISHED})
 """Where noise may exist, and the charge is abandoned."""
 
@@ -104,18 +107,20 @@ def perform(
     spec: dict[str, Any],
     store: str,
     ledger: str,
+    spool: str,
     draws: str,
     new_attempt: bool = False,
     point: str = "",
     number: int = 0,
     expired: bool = False,
     mutant: str = "",
+    fill: str = "",
 ) -> dict[str, Any]:
     """Make a release in this process, which is spent afterwards; return how it ended.
 
     Parameters
     ----------
-    spec, store, ledger, new_attempt
+    spec, store, ledger, spool, new_attempt
         Of the release.
     draws : str
         A file that gets the release's name once for every draw of noise that begins.
@@ -123,6 +128,8 @@ def perform(
         Send this process the signal of that number at a point of `POINTS`.
     expired : bool
         Let the lease of the charge have passed whenever anybody looks.
+    fill : str
+        A small disk that is full as soon as the charge is in ``drawing``.
     mutant : str
         The name of a naive implementation to run in place of ours.
     """
@@ -131,11 +138,17 @@ def perform(
     from suffice.pipeline.mechanism import mechanism
     from suffice.pipeline.spec.spec import load_spec
     from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+    from support.small_disk import SmallDisk
 
+    os.environ["SUFFICE_SPOOL"] = spool
     if expired:
         replace_function(releasing, "open_ledger", partial(open_ledger, lease=timedelta(0)))
     if mutant:
         MUTANTS[mutant]()
+    if fill:
+        disk = SmallDisk(path=Path(fill), real=True)
+        interpose(SqlLedger, "enter_drawing", "after", lambda *_, **__: disk.fill())
 
     def note_draw(*_: object, **__: object) -> None:
         with Path(draws).open("a", encoding="utf-8") as file:
@@ -145,31 +158,36 @@ def perform(
     if point:
         install(POINTS[point], number)
     try:
-        outcome = releasing.carry_out(load_spec(spec), store=store, ledger=ledger, new_attempt=new_attempt)
+        outcome = releasing.carry_out(
+            load_spec(spec), store=store, ledger=ledger, new_attempt=new_attempt, publish_timeout=0
+        )
     except SufficeError as error:
         return {"status": type(error).__name__, "message": str(error)}
     return {"status": outcome.status, "release_id": outcome.release.release_id}
 
 
-def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
+def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
     """Recover in this process; it is killed if it comes to a point of `RECOVERY_POINTS`."""
     from suffice.storage.ledger.opening import open_ledger
     from suffice.storage.operations.recovery import recover
     from suffice.storage.releases.release_store import open_store
+    from suffice.storage.releases.spool import find_spool
 
     if point:
         install(RECOVERY_POINTS[point], signal.SIGKILL)
     with open_ledger(ledger, lease=timedelta(0)) as opened:
-        return recover(opened, open_store).to_dict()
+        return recover(opened, open_store, spool=find_spool(Path(spool))).to_dict()
 
 
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
-    from suffice.pipeline.mechanism import mechanism
+    from suffice.pipeline.mechanism import mechanism, noise
     from suffice.storage.ledger.sql import entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from suffice.storage.objects import local_files
+    from suffice.storage.objects.local_files import LocalFiles
     from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.releases.spool_entry import SpoolEntry
 
     signals = [number]
 
@@ -185,9 +203,11 @@ def install(where: Where, number: int) -> None:
         "ledger": (SqlLedger, which, always),
         # After the rows are changed, before the transaction is committed.
         "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
-        "draw": (mechanism, "discrete_laplace", always),
+        "draw": (noise.Sampler, "draw_into", always),
         "mechanism": (mechanism, "privatize", always),
-        "file": (ReleaseStore, "write_data", lambda *args, **_: args[4] == which),
+        "spooled": (SpoolEntry, "writing", lambda _, name: name == which),
+        "marker": (SpoolEntry, "finish", always),
+        "file": (LocalFiles, "put_new", lambda _, key, __: key.endswith(f"/{which}")),
         # The file is complete and synced under a hidden name.
         "link": (local_files, "_link", lambda _, path: path.name == which),
         "manifest": (ReleaseStore, "put_manifest", always),
@@ -258,8 +278,8 @@ def redraw_on_rerun() -> None:
             charge = replace(charge, state=ChargeState.RESERVED)
         return charge
 
-    def enter_drawing(ledger: sql_ledger.SqlLedger, charge: Charge) -> Charge:
-        return drawn[0] if drawn else enter(ledger, charge)
+    def enter_drawing(ledger: sql_ledger.SqlLedger, charge: Charge, **options: Any) -> Charge:
+        return drawn[0] if drawn else enter(ledger, charge, **options)
 
     def overwrite(hidden: Path, path: Path) -> None:
         if path.suffix == ".parquet":

@@ -51,7 +51,7 @@ class Forks:
         self._server = subprocess.Popen(
             # Forking beside the threads of a linear algebra library, which are idle, draws a warning.
             [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "support.forking"],
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *_inherited_path()])},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -90,6 +90,11 @@ class Forks:
         """Wait until the order's process has ended or stopped."""
         assert self._server.stdout is not None
         return Ended(**json.loads(self._server.stdout.readline()))
+
+
+def _inherited_path() -> list[str]:
+    """Return where this process was told to find modules, which may be a tree that is not installed."""
+    return [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
 
 
 def _serve() -> None:

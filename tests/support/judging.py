@@ -12,6 +12,7 @@ from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.recovery import Report, recover
 from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.release_store import open_store
+from suffice.storage.releases.spool import find_spool
 from support.faults import STATISTICS
 from support.making import flights, mapping, write_parts
 
@@ -42,6 +43,11 @@ class Scene:
         return self.directory / "releases"
 
     @property
+    def spool(self) -> Path:
+        """The spool, wherever the ledger is."""
+        return self.directory / "spool"
+
+    @property
     def draws(self) -> Path:
         """The file that counts draws."""
         return self.directory / "draws"
@@ -57,6 +63,7 @@ class Scene:
             ),
             "store": str(self.store),
             "ledger": self.ledger,
+            "spool": str(self.spool),
             "draws": str(self.draws),
             **changes,
         }
@@ -70,7 +77,11 @@ class Scene:
     def recover(self) -> Report:
         """Recover in this process, then look at the store."""
         with open_ledger(self.ledger) as ledger:
-            report = recover(ledger, lambda uri: open_store(uri, ledger_id=ledger.ledger_id))
+            report = recover(
+                ledger,
+                lambda uri: open_store(uri, ledger_id=ledger.ledger_id),
+                spool=find_spool(self.spool),
+            )
         self.observe()
         return report
 

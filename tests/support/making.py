@@ -101,7 +101,12 @@ class Workspace:
     def run(self, *, window: str = "all", new_attempt: bool = False, **changes: Any) -> Outcome:
         """Carry that spec out."""
         return carry_out(
-            self.spec(**changes), store=self.store, ledger=self.ledger, window=window, new_attempt=new_attempt
+            self.spec(**changes),
+            store=self.store,
+            ledger=self.ledger,
+            window=window,
+            new_attempt=new_attempt,
+            publish_timeout=0,
         )
 
     def account(self) -> Account:

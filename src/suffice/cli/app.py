@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from pathlib import Path
@@ -12,14 +11,29 @@ import typer
 from typer.exceptions import TyperException
 
 import suffice
-from suffice.cli import analysis, calibration, keys, ledger, output, pool, posterior, store, trust
+from suffice.cli import (
+    analysis,
+    calibration,
+    config,
+    keys,
+    ledger,
+    messages,
+    output,
+    pool,
+    posterior,
+    store,
+    trust,
+)
+from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
+    PUBLISH_TIMEOUT,
     JsonOption,
     LedgerOption,
     OutOption,
     PublicKeyOption,
+    PublishTimeoutOption,
     ReleaseArgument,
     SpecArgument,
     StoreOption,
@@ -28,7 +42,11 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
-from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
+from suffice.cli.strict import make_strict
+from suffice.cli.terminal import say, say_json
+from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
+from suffice.profile.finding import CHOSEN
+from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,23 +63,29 @@ app = typer.Typer(
 )
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
+app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"suffice {suffice.__version__}")
+        say(f"suffice {suffice.__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="The deployment profile. Default: SUFFICE_CONFIG."),
+    ] = None,
 ) -> None:
     """Release differentially private sufficient statistics once; draw posteriors from them for ever."""
+    CHOSEN.set(profile)
 
 
 @app.command()
@@ -90,6 +114,7 @@ def init(
     """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
     from suffice.pipeline.sources.template import skeleton  # noqa: PLC0415
 
+    check_file("--out", out, overwrite=None)
     text = skeleton(data, relative_to=out.parent if out else Path())
     if out is not None:
         try:
@@ -104,9 +129,9 @@ def init(
     if as_json:
         output.print_json({"spec": text, "out": str(out) if out else None})
     elif out is None:
-        print(text, end="")
+        say(text, end="")
     else:
-        print(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
+        say(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
 
 
 app.command()(calibration.plan)
@@ -129,9 +154,14 @@ def release(
     new_attempt: Annotated[
         bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
     ] = False,
+    publish_timeout: PublishTimeoutOption = PUBLISH_TIMEOUT,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait while another run holds the charge, then go on.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Charge the ledger, compute exact statistics, add noise once, publish."""
+    settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
     from suffice.releasing import carry_out  # noqa: PLC0415
 
@@ -142,8 +172,11 @@ def release(
         cluster=cluster,
         window=window,
         new_attempt=new_attempt,
+        publish_timeout=publish_timeout,
+        wait=wait,
         witness=witness,
-        progress=output.Progress(),
+        progress=messages.progress(),
+        notice=messages.notice,
     )
     document = {
         **_release_document(outcome.release),
@@ -154,9 +187,9 @@ def release(
         output.print_json(document)
         return
     if outcome.status == "already_published":
-        print("already published: the data were not read again, nothing was charged")
+        say("already published: the data were not read again, nothing was charged")
     _print_release(document)
-    print(f"remaining epsilon  {outcome.remaining_epsilon}")
+    say(f"remaining epsilon  {outcome.remaining_epsilon}")
 
 
 @app.command()
@@ -190,16 +223,13 @@ def table(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     if out is not None:
         output.check_out(out)
-    chosen = (
-        open_for_reading(release, store, public_keys)
-        .statistic(statistic)
-        .where(parse_pairs("--where", where))
-    )
+        check_file("--out", out, overwrite=overwrite)
     chosen = (
         open_for_reading(release, store, public_keys)
         .statistic(statistic)
@@ -207,7 +237,8 @@ def table(
     )
     rows = chosen.table()
     if out is not None:
-        output.write_table(output.columns_of(rows), out)
+        with new_file("--out", out, overwrite=overwrite) as written:
+            output.write_table(output.columns_of(rows), written)
     if as_json:
         output.print_json(
             {
@@ -226,6 +257,7 @@ def table(
 
 app.command()(posterior.posterior)
 app.command()(calibration.calibrate)
+make_strict(app)
 
 
 _UNIT_BOUND = ("max_rows", "unit_nulls")
@@ -254,21 +286,21 @@ def _print_release(document: dict[str, Any]) -> None:
     fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in document:
-            print(f"{field:<18} {document[field]}")
+            say(f"{field:<18} {document[field]}")
     if document["signed_by"] is None:
-        print(f"{'signed by':<18} nobody")
+        say(f"{'signed by':<18} nobody")
     else:
-        print(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
+        say(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
     for file in document["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
-        print(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
+        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
 
 
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
     if as_json:
-        print(json.dumps({"error": {"type": name, "message": message, "exit_status": status}}))
+        say_json({"error": {"type": name, "message": message, "exit_status": status}}, indent=None)
     else:
-        print(f"suffice: {message}", file=sys.stderr)
+        messages.show_error(name, message, status)
     sys.exit(status)
 
 
@@ -282,13 +314,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     as_json = "--json" in words
     # A scheduler stops jobs with SIGTERM: treat it as an interrupt, so that the charge is settled.
     signal.signal(signal.SIGTERM, _interrupt)
-    output.print_warnings()
+    messages.show_warnings()
     try:
         status = app(words, standalone_mode=False, prog_name="suffice")
     except SufficeError as error:
         _fail(type(error).__name__, str(error), error.exit_status, as_json=as_json)
     except TyperException as error:
-        text = getattr(error, "format_message", error.__str__)() or "see --help"
+        text = bounded_message(getattr(error, "format_message", error.__str__)() or "see --help")
         _fail("UsageError", text, UsageError.exit_status, as_json=as_json)
     except KeyboardInterrupt:
         status = ReleaseInterruptedError.exit_status

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from suffice.cli import output
+from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     ClippingOption,
@@ -19,7 +21,11 @@ from suffice.cli.options import (
     WhereOption,
     parse_pairs,
 )
-from suffice.errors import UsageError
+from suffice.cli.terminal import say
+from suffice.errors import SufficeWarning, UsageError
+
+if TYPE_CHECKING:
+    from suffice.pipeline.spec.spec import Spec
 
 
 def plan(
@@ -46,9 +52,12 @@ def plan(
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
     from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.storage.releases.manifest import require_manifest  # noqa: PLC0415
 
     read = load_spec(spec)
     compiled = compile_plan(read)
+    require_manifest(compiled)
+    _warn_of_units(read)
     if target is None:
         if {n, prior, n_prior, simulations, seed} != {None}:
             message = "--n, --prior, --n-prior, --simulations and --seed are options of --target: give it too"
@@ -56,7 +65,7 @@ def plan(
         if as_json:
             output.print_json(compiled.to_dict())
         else:
-            print(compiled)
+            say(compiled)
         return
     if n is None:
         message = "--target needs --n: the records that a cell is expected to have"
@@ -77,7 +86,22 @@ def plan(
     if as_json:
         output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
     else:
-        print(f"{compiled}\n\n{needed}")
+        say(f"{compiled}\n\n{needed}")
+
+
+def _warn_of_units(spec: Spec) -> None:
+    """Warn of files whose units cannot be told to be equal: from schemas, where the source is in sight."""
+    if spec.privacy.column_unit is None:
+        return
+    from suffice.pipeline import sources  # noqa: PLC0415
+    from suffice.pipeline.sources.schema_check import unit_warnings  # noqa: PLC0415
+
+    try:
+        texts = unit_warnings(spec, sources.schema(sources.pin(spec)))
+    except UsageError:
+        texts = ("no schema: the source is not in sight, so the types of its unit column were not compared",)
+    for text in texts:
+        warnings.warn(text, SufficeWarning, stacklevel=2)
 
 
 def calibrate(
@@ -107,6 +131,7 @@ def calibrate(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
@@ -115,6 +140,7 @@ def calibrate(
         from suffice.cli.plotting import check_plot  # noqa: PLC0415 - each command imports what it needs
 
         check_plot(plot)
+        check_file("--plot", plot, overwrite=overwrite)
     from suffice.pipeline.calibration.calibrate import calibrate  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_release  # noqa: PLC0415
 
@@ -134,11 +160,12 @@ def calibrate(
     if plot is not None:
         from suffice.cli.plotting import plot_calibration  # noqa: PLC0415
 
-        plot_calibration(found, plot, title=f"{opened.name}: {statistic}")
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_calibration(found, written, title=f"{opened.name}: {statistic}")
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
     else:
-        print(found)
+        say(found)
         output.print_written(plot)
 
 

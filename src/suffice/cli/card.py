@@ -10,6 +10,7 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from suffice.cli.card_plot import forest
+from suffice.cli.files import MARK
 from suffice.cli.output import clipping_model, clipping_warnings, diagnostics_text
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
@@ -131,6 +132,7 @@ def card(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
+        f'<meta name="generator" content="written by {MARK}">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(filter(None, parts))
         + "\n</body>\n</html>\n"

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from suffice.cli import output
+from suffice.cli import output, terminal
 from suffice.cli.plotting import plot_posterior
 from suffice.errors import MissingExtraError, UsageError
 from suffice.flows.embedded import run_embedded
@@ -25,6 +25,7 @@ from suffice.pipeline.declaration.exact_numbers import format_epsilon, parse_eps
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.profile.settings import settings
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.releases.release_store import open_release
 
@@ -83,13 +84,16 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
     MissingExtraError
         Where the flights are not installed.
     UsageError
-        Where `directory` cannot be made.
+        Where `directory` cannot be made, or the deployment profile allows no ledger or store in it.
     """
 
     def say(*lines: str) -> None:
         if not quiet:
-            print(*lines, sep="\n", flush=True)
+            terminal.say(*lines, sep="\n", flush=True)
 
+    ledger_url = f"sqlite:///{(directory / 'ledger.db').resolve()}"
+    store = str((directory / "releases").resolve())
+    settings(ledger=ledger_url, store=store, cluster="threads", spec_path=directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -107,11 +111,9 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
         "",
     )
 
-    ledger_url = f"sqlite:///{(directory / 'ledger.db').resolve()}"
     with create_ledger(ledger_url) as ledger:
         ledger.grant(spec.dataset, epsilon=parse_epsilon(GRANT), reason="the demo")
         earlier = ledger.find(spec.dataset, spec.name, "all")
-    store = str((directory / "releases").resolve())
     reused = earlier is not None and earlier.state == "published"
     if reused:
         say("3. The release is published already: it is reused; no data are read, nothing is charged.", "")

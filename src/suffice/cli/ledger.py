@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-import sys
 from fractions import Fraction
+from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import output, trust
+from suffice.cli import messages, output, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption
+from suffice.cli.terminal import say
 from suffice.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
     from suffice.storage.ledger.account import Account
-    from suffice.storage.ledger.charge import ChargeSummary
+    from suffice.storage.ledger.charge import Charge, ChargeSummary
+    from suffice.storage.ledger.ledger import Ledger
 
 app = typer.Typer(help="Grants, charges, and what remains.", rich_markup_mode=None, no_args_is_help=True)
 
@@ -26,13 +28,20 @@ def grant(
     epsilon: Annotated[str, typer.Option("--epsilon", help="The account's new total, decimal text.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
     neighboring: Annotated[
-        str | None, typer.Option("--neighboring", metavar="RELATION", help="Fixed by the first grant.")
+        str | None,
+        typer.Option(
+            "--neighboring", metavar="RELATION", help="Fixed by the first grant; default: add_or_remove_one."
+        ),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant.")
+        str | None,
+        typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant; default: row."),
     ] = None,
     source: Annotated[
-        list[str] | None, typer.Option("--source", metavar="PREFIX", help="Allowed sources; may repeat.")
+        list[str] | None,
+        typer.Option(
+            "--source", metavar="PREFIX", help="Allowed sources; may repeat; default: any, or as before."
+        ),
     ] = None,
     store: Annotated[
         list[str] | None,
@@ -40,10 +49,25 @@ def grant(
     ] = None,
     per_window: Annotated[
         str | None,
-        typer.Option("--per-window", metavar="COLUMN:EVERY", help="The grant holds for each window."),
+        typer.Option(
+            "--per-window",
+            metavar="COLUMN:EVERY",
+            help="The grant holds for each window; default: for all time.",
+        ),
+    ] = None,
+    checksums: Annotated[
+        Path | None,
+        typer.Option(
+            "--checksums",
+            metavar="FILE",
+            help="A list of the input files' SHA-256, as sha256sum writes it, that every release must fit.",
+        ),
     ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
+    no_checksums: Annotated[
+        bool, typer.Option("--no-checksums", help="Demand no checksums of the input any more.")
+    ] = False,
     units_disjoint: Annotated[
         bool, typer.Option("--units-disjoint", help="No unit has rows in two windows.")
     ] = False,
@@ -56,6 +80,7 @@ def grant(
     from suffice.storage.objects.address import read_address  # noqa: PLC0415
 
     total = _epsilon(epsilon)
+    listed = _checksums(checksums, none=no_checksums)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
         account = opened.grant(
             dataset,
@@ -66,12 +91,13 @@ def grant(
             stores=[read_address(uri).uri for uri in store] if store else None,
             per_window=per_window,
             units_disjoint=units_disjoint,
+            checksums=listed,
             reason=reason,
         )
         warnings = overlapping(opened.allowed_sources(), dataset)
     document = {**account_document(account), "warnings": list(warnings)}
     for warning in warnings:
-        print(f"suffice: warning: {warning}", file=sys.stderr)
+        messages.show_warning(warning)
     if as_json:
         output.print_json(document)
     else:
@@ -94,7 +120,7 @@ def show(
         output.print_json({"accounts": documents})
         return
     if not documents:
-        print("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
+        say("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
     for document in documents:
         _print_account(document)
 
@@ -115,23 +141,118 @@ def recover_command(
     as_json: JsonOption = False,
 ) -> None:
     """Carry every charge whose run is gone to its end; live runs are left alone."""
+    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
     from suffice.storage.operations.recovery import recover  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+    from suffice.storage.releases.spool import find_spool, spool_path  # noqa: PLC0415
 
     with open_ledger(ledger) as opened:
-        report = recover(opened, lambda uri: open_store(store or uri, ledger_id=opened.ledger_id))
+        report = recover(
+            opened,
+            lambda uri: open_store(store or uri, ledger_id=opened.ledger_id),
+            spool=find_spool(spool_path(ledger, settings(ledger=ledger).spool)),
+        )
     if as_json:
         output.print_json(report.to_dict())
     else:
-        print(report)
+        say(report)
     if not report.ok:
         raise typer.Exit(LedgerError.exit_status)
+
+
+@app.command("abandon")
+def abandon_command(
+    charge: Annotated[
+        str, typer.Argument(metavar="CHARGE", help="A charge's id, or DATASET/NAME[@WINDOW], its newest.")
+    ],
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="URI", help="Where the store is now, if not where the charge says."),
+    ] = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    spool_lost: Annotated[
+        bool, typer.Option("--spool-lost", help="Confirm that the drawn files are lost for good.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Spend a charge whose drawn files are lost: no release of it can follow."""
+    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+    from suffice.profile.settings import settings  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.storage.operations.settling import abandon_lost  # noqa: PLC0415
+    from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+    from suffice.storage.releases.spool import find_spool, spool_path  # noqa: PLC0415
+
+    if not spool_lost:
+        message = "a charge is abandoned only where its drawn files are lost: say so with --spool-lost"
+        raise UsageError(message)
+    with open_ledger(ledger) as opened:
+        found = _find_charge(opened, charge)
+        ended = abandon_lost(
+            opened,
+            open_store(store or found.store_uri, ledger_id=opened.ledger_id),
+            found,
+            spool=find_spool(spool_path(ledger, settings(ledger=ledger).spool)),
+        )
+    document = {
+        "charge_id": ended.charge_id,
+        "dataset": ended.dataset,
+        "name": ended.name,
+        "window": ended.window,
+        "before": str(found.state),
+        "after": str(ended.state),
+        "spent": format_epsilon(ended.epsilon),
+    }
+    if as_json:
+        output.print_json(document)
+    else:
+        say(
+            f"{ended.dataset}: {ended.label}: {found.state}, now {ended.state}; "
+            f"epsilon {document['spent']} is spent"
+        )
+
+
+def _find_charge(ledger: Ledger, text: str) -> Charge:
+    """Find a charge by its id, or the newest of a key."""
+    dataset, slash, key = text.partition("/")
+    if slash:
+        name, _, window = key.partition("@")
+        found = ledger.find(dataset, name, window or "all")
+        if found is not None:
+            return found
+    else:
+        for account in ledger.accounts():
+            for summary in account.charges:
+                if summary.charge_id == text:
+                    newest = ledger.find(account.dataset, summary.name, summary.window)
+                    if newest is not None and newest.charge_id == text:
+                        return newest
+    message = "the ledger has no such charge that has not ended: `suffice ledger show --json` lists them"
+    raise UsageError(message)
 
 
 def source_prefix(text: str) -> str:
     """Return a source prefix as charges state their sources: an absolute path, links resolved."""
     return os.path.realpath(text)
+
+
+def _checksums(path: Path | None, *, none: bool) -> str | None:
+    """Return what a grant states of the list of checksums: its absolute path, empty text for none."""
+    if path is None:
+        return "" if none else None
+    if none:
+        message = "--checksums and --no-checksums exclude each other"
+        raise UsageError(message)
+    from suffice.pipeline.sources.checksums import read_checksums  # noqa: PLC0415
+
+    try:
+        read_checksums(str(path))
+    except UsageError as error:
+        message = f"--checksums: {error}"
+        raise UsageError(message) from None
+    return os.path.realpath(path)
 
 
 def account_document(account: Account) -> dict[str, Any]:
@@ -159,6 +280,7 @@ def account_document(account: Account) -> dict[str, Any]:
         "returned": returned("account"),
         "remaining": format_epsilon(account.remaining),
         "sources": list(account.sources),
+        "checksums": account.checksums,
         "stores": list(account.stores),
         "per_window": account.per_window,
         "windows": [
@@ -206,16 +328,18 @@ def _epsilon(text: str) -> Fraction:
 
 
 def _print_account(document: dict[str, Any]) -> None:
-    print(
+    say(
         f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
         + (f", per window of {document['per_window']})" if document["per_window"] else ")")
     )
-    print(
+    say(
         f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
         f"remaining {document['remaining']} (returned {document['returned']})"
     )
+    if document["checksums"] is not None:
+        say(f"  input checked against {document['checksums']}")
     for window in document["windows"]:
-        print(
+        say(
             f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
             f"remaining {window['remaining']} (returned {window['returned']})"
         )

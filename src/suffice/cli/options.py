@@ -19,6 +19,7 @@ _MOST_DRAWS = 10_000_000
 
 DEFAULT_STORE = "releases"
 DEFAULT_LEDGER = "sqlite:///ledger.db"
+PUBLISH_TIMEOUT = 3600.0
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 StoreOption = Annotated[
@@ -33,6 +34,14 @@ PublicKeyOption = Annotated[
         "--public-key",
         metavar="FILE",
         help="Demand a signature by a key of this file; may repeat. Default: SUFFICE_PUBLIC_KEYS.",
+    ),
+]
+PublishTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--publish-timeout",
+        metavar="SECONDS",
+        help="How long to retry a store that fails after the draw.",
     ),
 ]
 WitnessOption = Annotated[

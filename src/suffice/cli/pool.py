@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
+from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     ClippingOption,
@@ -25,6 +26,7 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.terminal import say
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -56,11 +58,13 @@ def pool(
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for this relation of the releases.")
     ] = False,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
     if out is not None:
         output.check_draws(out)
+        check_file("--out", out, overwrite=overwrite)
     check_draws(draws, seed)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
@@ -89,7 +93,8 @@ def pool(
     )
     rows = summarise(posterior, mass, draws, rng)
     if out is not None:
-        output.write_draws(posterior, out, draws, rng)
+        with new_file("--out", out, overwrite=overwrite) as written:
+            output.write_draws(posterior, written, draws, rng)
     pooled = {
         relation: [f"{release.name}@{release.window}" for release in releases]
         for relation, releases in related.items()
@@ -115,9 +120,9 @@ def pool(
     output.print_rows(rows)
     output.print_clipping(posterior)
     output.print_diagnostics(posterior)
-    print(f"\nmethod: {posterior.method}")
+    say(f"\nmethod: {posterior.method}")
     for relation, names in pooled.items():
-        print(f"{relation.replace('_', ' ')}: {', '.join(names)}")
-    print(f"prior: {posterior.prior}")
-    print(f"prior of N: {posterior.n_prior}")
+        say(f"{relation.replace('_', ' ')}: {', '.join(names)}")
+    say(f"prior: {posterior.prior}")
+    say(f"prior of N: {posterior.n_prior}")
     output.print_written(out)

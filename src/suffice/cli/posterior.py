@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import analysis, output
+from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     ClippingOption,
@@ -27,6 +28,7 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.terminal import say
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,10 +71,11 @@ def posterior(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print posterior means and credible intervals under any public prior. Costs no privacy."""
-    _check_files(out, plot, plot_kind, card)
+    _check_files(out, plot, plot_kind, card, overwrite=overwrite)
     if plot is None and (plot_kind, beside) != (None, None):
         message = "--plot-kind and --beside are options of --plot: give it too"
         raise UsageError(message)
@@ -100,24 +103,23 @@ def posterior(
     elif statements:
         answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
     if out is not None:
-        output.write_draws(drawn_from, out, draws, rng)
+        with new_file("--out", out, overwrite=overwrite) as written:
+            output.write_draws(drawn_from, written, draws, rng)
     if plot is not None:
         from suffice.cli.plotting import plot_posterior  # noqa: PLC0415
 
-        plot_posterior(
-            drawn_from,
-            plot,
-            title=f"{opened.name}: {statistic}",
-            draws=draws,
-            rng=rng,
-            kind=plot_kind,
-            beside=analysis.other_method(opened, statistic, keys, beside, terms),
-        )
+        other = analysis.other_method(opened, statistic, keys, beside, terms)
+        title = f"{opened.name}: {statistic}"
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_posterior(
+                drawn_from, written, title=title, draws=draws, rng=rng, kind=plot_kind, beside=other
+            )
     if card is not None:
         from suffice.cli import card as cards  # noqa: PLC0415
 
         page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
-        cards.write_card(card, page)
+        with new_file("--card", card, overwrite=overwrite) as written:
+            cards.write_card(written, page)
     if as_json:
         output.print_json(
             {
@@ -141,15 +143,17 @@ def posterior(
     output.print_saturation(opened.statistic(statistic))
     output.print_clipping(drawn_from)
     output.print_diagnostics(drawn_from)
-    print(f"\nrelease: {opened.name}@{opened.window}")
-    print(f"prior: {drawn_from.prior}")
+    say(f"\nrelease: {opened.name}@{opened.window}")
+    say(f"prior: {drawn_from.prior}")
     if drawn_from.n_prior is not None:
-        print(f"prior of N: {drawn_from.n_prior}")
-    print(f"quantities computed from draws use {draws} draws")
+        say(f"prior of N: {drawn_from.n_prior}")
+    say(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)
 
 
-def _check_files(out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None) -> None:
+def _check_files(
+    out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None, *, overwrite: bool
+) -> None:
     """Refuse a file that cannot be written, before any work is done."""
     if out is not None:
         output.check_draws(out)
@@ -161,12 +165,14 @@ def _check_files(out: Path | None, plot: Path | None, plot_kind: str | None, car
         from suffice.cli.card import check_card  # noqa: PLC0415
 
         check_card(card)
+    for option, path in (("--out", out), ("--plot", plot), ("--card", card)):
+        check_file(option, path, overwrite=overwrite)
 
 
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
     if drawn_from.method == "plug-in":
-        print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
+        say("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
     output.print_rows(rows)
     if any(row["mean"] is None or row["sd"] is None for row in rows):
-        print("\nmeans and standard deviations that are left out do not exist")
+        say("\nmeans and standard deviations that are left out do not exist")
     analysis.print_answers(answers)

@@ -9,6 +9,7 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, PublicKeyOption
+from suffice.cli.terminal import say
 from suffice.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def verify(
         )
     else:
         for problem in found.problems:
-            print(problem)
-        print(
+            say(problem)
+        say(
             f"{'ok' if found.ok else 'not ok'} - {found.releases} releases with {found.files} files, "
             f"{found.tombstones} tombstones, {found.markers} markers; ledger {compared.replace('_', ' ')}"
         )
@@ -85,12 +86,12 @@ def adopt(
     if as_json:
         output.print_json(asdict(adoption))
         return
-    print(f"the store {adoption.store_id} is at {adoption.uri}")
+    say(f"the store {adoption.store_id} is at {adoption.uri}")
     if adoption.moved_from:
-        print(f"  it was at {adoption.moved_from}")
+        say(f"  it was at {adoption.moved_from}")
     if adoption.restored:
-        print("  its suffice.json was put back")
-    print(f"  {adoption.markers} markers and {adoption.releases} releases there agree with the ledger")
+        say("  its suffice.json was put back")
+    say(f"  {adoption.markers} markers and {adoption.releases} releases there agree with the ledger")
 
 
 @app.command()
@@ -113,7 +114,7 @@ def retire(
     if as_json:
         output.print_json(document)
     else:
-        print(f"the store {chosen.store_id} at {chosen.uri} is retired")
+        say(f"the store {chosen.store_id} at {chosen.uri} is retired")
 
 
 @app.command("list")
@@ -128,7 +129,7 @@ def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = 
     elif documents:
         output.print_rows(documents)
     else:
-        print("no stores: nothing was ever charged")
+        say("no stores: nothing was ever charged")
 
 
 def _choose(stores: Sequence[KnownStore], named: str) -> KnownStore:

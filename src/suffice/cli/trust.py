@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
+from suffice.cli.files import check_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -19,6 +20,7 @@ from suffice.cli.options import (
     StoreOption,
     WitnessOption,
 )
+from suffice.cli.terminal import say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -59,9 +61,9 @@ def verify(
         )
     else:
         for problem in verification.problems:
-            print(problem)
+            say(problem)
         looked = f"ledger {verification.ledger}, signature {verification.signature}".replace("_", " ")
-        print("ok" if verification.ok else "not ok", "-", looked)
+        say("ok" if verification.ok else "not ok", "-", looked)
     if not verification.ok:
         raise typer.Exit(StorageError.exit_status)
 
@@ -81,7 +83,7 @@ def disclose(
     if as_json:
         output.print_json(document)
     else:
-        print(to_yaml(document), end="")
+        say(to_yaml(document), end="")
 
 
 def verify_ledger(
@@ -109,13 +111,13 @@ def verify_ledger(
         output.print_json(document)
     else:
         for problem in document["problems"]:
-            print(problem)
-        print(
+            say(problem)
+        say(
             f"{'ok' if document['ok'] else 'not ok'} - entries up to {document['sequence']}, "
             f"sealed by {document['hash']}; store {document['store'].replace('_', ' ')}"
         )
         if document["charges_elsewhere"]:
-            print(f"{document['charges_elsewhere']} charges are for other stores, and were not compared")
+            say(f"{document['charges_elsewhere']} charges are for other stores, and were not compared")
     if not document["ok"]:
         raise typer.Exit(LedgerError.exit_status)
 
@@ -129,6 +131,7 @@ def export_ledger(
     as_json: JsonOption = False,
 ) -> None:
     """Write the chain for the public, a JSON line per entry: `ledger verify --export` checks it anywhere."""
+    check_file("--out", out, overwrite=None)
     from suffice.storage.ledger.export import export_lines  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
@@ -148,10 +151,10 @@ def export_ledger(
         entries = [json.loads(line) for line in lines]
         output.print_json({"out": str(out), "entries": len(lines)} if out else {"entries": entries})
     elif out is not None:
-        print(f"wrote {len(lines)} entries to {out}")
+        say(f"wrote {len(lines)} entries to {out}")
     else:
         for line in lines:
-            print(line)
+            say_line(line)
 
 
 def witness_ledger(
@@ -169,7 +172,7 @@ def witness_ledger(
     if as_json:
         output.print_json({"uri": made.uri, "sequence": made.head.sequence, "hash": made.head.hash})
     else:
-        print(f"{made.uri} holds entry {made.head.sequence}, {made.head.hash}")
+        say(f"{made.uri} holds entry {made.head.sequence}, {made.head.hash}")
 
 
 def verification_document(

@@ -16,6 +16,7 @@ from suffice.storage.ledger.account import ROW, Terms, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
+    checksums_of,
     epsilon_of,
     insert_unless_there,
     read_account,
@@ -43,26 +44,36 @@ class TermsAsked:
     units_disjoint: bool | None
 
 
+Allowed = dict[str, list[str] | str | None]
+"""What an account allows and demands, by column."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where rows may come from and releases may go to; None where a grant leaves it out."""
+    """Where rows may come from and releases may go to, and what rows must fit; None where left out."""
 
-    sources: Sequence[str] | None
-    stores: Sequence[str] | None
+    sources: Sequence[str] | None = None
+    stores: Sequence[str] | None = None
+    checksums: str | None = None
 
-    def replacing(self, row: Row[Any] | None) -> dict[str, list[str]]:
-        """Return the lists that hold from now on, by column."""
+    def replacing(self, row: Row[Any] | None) -> Allowed:
+        """Return what holds from now on; `checksums` of empty text demands none."""
         sources, stores = (sources_of(row), stores_of(row)) if row is not None else ((), ())
+        checksums = checksums_of(row) if row is not None else None
         return {
             "sources": list(sources if self.sources is None else self.sources),
             "stores": list(stores if self.stores is None else self.stores),
+            "checksums": checksums if self.checksums is None else self.checksums or None,
         }
+
+
+UNCHANGED = Places()
 
 
 def write_grant(
     connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, places: Places
 ) -> dict[str, object] | None:
-    """Make an account or change its total, its sources and its stores.
+    """Make an account or change its total, its sources, its stores and its list of checksums.
 
     Returns
     -------
@@ -92,18 +103,22 @@ def write_grant(
     fixed = terms_of(row)
     _check_same_terms(dataset, fixed, terms)
     allowed = places.replacing(row)
-    if micro == row.micro_granted and allowed == Places(sources=None, stores=None).replacing(row):
+    if micro == row.micro_granted and allowed == UNCHANGED.replacing(row):
         return None
     _set_total(connection, dataset, micro, allowed)
     return _granted(dataset, fixed, allowed, micro)
 
 
-def _granted(dataset: str, terms: Terms, allowed: dict[str, list[str]], micro: int) -> dict[str, object]:
+def _granted(dataset: str, terms: Terms, allowed: Allowed, micro: int) -> dict[str, object]:
     return {"dataset": dataset, **_columns(terms), **allowed, "micro_granted": micro}
 
 
-def _texts(allowed: dict[str, list[str]]) -> dict[str, str]:
-    return {column: canonical_json(prefixes) for column, prefixes in allowed.items()}
+def _texts(allowed: Allowed) -> dict[str, str | None]:
+    """Return what the account's columns hold: lists as JSON."""
+    return {
+        column: canonical_json(value) if isinstance(value, list) else value
+        for column, value in allowed.items()
+    }
 
 
 def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
@@ -158,7 +173,7 @@ def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest
     return BudgetExceededError(message, requested=request.epsilon, remaining=remaining)
 
 
-def _set_total(connection: Connection, dataset: str, micro: int, allowed: dict[str, list[str]]) -> None:
+def _set_total(connection: Connection, dataset: str, micro: int, allowed: Allowed) -> None:
     columns = tables.accounts.c
     taken = columns.micro_spent + columns.micro_reserved + _most_taken_by_a_window(dataset)
     done = connection.execute(

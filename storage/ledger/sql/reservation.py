@@ -14,6 +14,7 @@ from sqlalchemy import delete, insert, update
 from suffice.errors import ChargeLostError
 from suffice.storage.ledger.chain import EntryKind, coarse, format_time
 from suffice.storage.ledger.charge import LIVE, Charge, ChargeRequest, ChargeState, check_epsilon, release_id
+from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import exceeded_error, take
@@ -37,12 +38,15 @@ class Holder:
     ledger_id : str
     token : str
         Written into every charge that it holds, so that reading a charge gives no right to move it.
+    process : str
+        Of :func:`suffice.storage.ledger.holder.this_process`, written beside it.
     clock, lease
         As for :func:`suffice.storage.ledger.opening.open_ledger`.
     """
 
     ledger_id: str
     token: str
+    process: str
     clock: Callable[[], datetime]
     lease: timedelta
 
@@ -88,6 +92,7 @@ def start(
             drew=False,
             epoch=1,
             holder=holder.token,
+            holder_process=holder.process,
             lease_expires=holder.lease_from_now(),
             reserved_sequence=entry.sequence,
             created_at=format_time(coarse(now)),
@@ -108,12 +113,18 @@ def claim(connection: Connection, holder: Holder, seen: Charge) -> Charge:
     if charge.epoch != seen.epoch or charge.state not in LIVE:
         raise _lost(charge)
     # The bytes of a staged charge are fixed: two runs that publish it put the same release.
-    if charge.state is not ChargeState.STAGED and charge.lease_expires > holder.clock():
-        raise in_progress_error(charge)
+    now = holder.clock()
+    if charge.state is not ChargeState.STAGED and is_held(charge, now):
+        raise in_progress_error(charge, now)
     connection.execute(
         update(tables.charges)
         .where(tables.charges.c.charge_id == charge.charge_id, tables.charges.c.epoch == charge.epoch)
-        .values(epoch=charge.epoch + 1, holder=holder.token, lease_expires=holder.lease_from_now())
+        .values(
+            epoch=charge.epoch + 1,
+            holder=holder.token,
+            holder_process=holder.process,
+            lease_expires=holder.lease_from_now(),
+        )
     )
     payload = {"charge_id": charge.charge_id, "epoch": charge.epoch + 1}
     append_entry(connection, EntryKind.TAKEN_OVER, holder.clock(), payload)
@@ -142,6 +153,20 @@ def move(
     )
     if done.rowcount != 1:
         raise _lost(read_charge(connection, holder.ledger_id, charge.charge_id))
+
+
+def let_go(connection: Connection, holder: Holder, charge: Charge) -> None:
+    """End the lease of a charge that this holder holds; any other is left as it is."""
+    columns = tables.charges.c
+    connection.execute(
+        update(tables.charges)
+        .where(
+            columns.charge_id == charge.charge_id,
+            columns.holder == holder.token,
+            columns.state.in_(LIVE),
+        )
+        .values(lease_expires=format_time(holder.clock()))
+    )
 
 
 def keep_manifest(connection: Connection, charge: Charge, manifest: bytes) -> None:

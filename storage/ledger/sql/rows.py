@@ -13,7 +13,7 @@ from sqlalchemy import select
 from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError
 from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.account import Account, Terms, WindowBalance
-from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary
+from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
 
@@ -82,6 +82,12 @@ def sources_of(row: Row[Any]) -> tuple[str, ...]:
     return tuple(json.loads(row.sources))
 
 
+def checksums_of(row: Row[Any]) -> str | None:
+    """Return the list of checksums that the input must fit, if one is demanded."""
+    path: str | None = row.checksums
+    return path
+
+
 def stores_of(row: Row[Any]) -> tuple[str, ...]:
     """Return the prefixes of the stores that are allowed."""
     return tuple(json.loads(row.stores))
@@ -101,6 +107,7 @@ def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = 
         per_window=terms.per_window,
         units_disjoint=terms.units_disjoint,
         sources=sources_of(row),
+        checksums=checksums_of(row),
         stores=stores_of(row),
         granted=epsilon_of(row.micro_granted),
         spent=epsilon_of(row.micro_spent),
@@ -225,6 +232,8 @@ def _charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         drew=row.drew,
         epoch=row.epoch,
         lease_expires=parse_time(row.lease_expires),
+        holder_process=row.holder_process,
+        spool=_spool_of(row),
         plan_hash=row.plan_hash,
         store_id=row.store_id,
         store_uri=row.store_uri,
@@ -235,6 +244,12 @@ def _charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         manifest=manifest,
         created=parse_time(row.created_at),
     )
+
+
+def _spool_of(row: Row[Any]) -> SpoolName | None:
+    if row.spool_id is None:
+        return None
+    return SpoolName(spool_id=row.spool_id, host=row.spool_host or "an unknown host")
 
 
 def read_tables(connection: Connection) -> dict[str, Rows]:

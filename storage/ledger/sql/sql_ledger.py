@@ -16,7 +16,16 @@ from sqlalchemy import select
 from suffice.errors import ChargeInProgressError, UsageError
 from suffice.storage.ledger.account import check_guarantee
 from suffice.storage.ledger.chain import EntryKind, check_chain
-from suffice.storage.ledger.charge import LIVE, Charge, ChargeRequest, ChargeState, check_epsilon, check_name
+from suffice.storage.ledger.charge import (
+    LIVE,
+    Charge,
+    ChargeRequest,
+    ChargeState,
+    SpoolName,
+    check_epsilon,
+    check_name,
+)
+from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.replay import compare, replay, sha256
 from suffice.storage.ledger.rerun import Decision, decide_rerun
@@ -28,11 +37,13 @@ from suffice.storage.ledger.sql.reservation import (
     claim,
     forget_manifest,
     keep_manifest,
+    let_go,
     move,
     start,
     step,
 )
 from suffice.storage.ledger.sql.rows import (
+    checksums_of,
     read_account,
     read_account_row,
     read_charge,
@@ -100,7 +111,13 @@ class SqlLedger(Ledger):
         self._patience = patience
         with self._read() as connection:
             self.ledger_id = str(connection.scalar(select(tables.ledger.c.ledger_id)))
-        self._holder = Holder(ledger_id=self.ledger_id, token=secrets.token_hex(16), clock=clock, lease=lease)
+        self._holder = Holder(
+            ledger_id=self.ledger_id,
+            token=secrets.token_hex(16),
+            process=this_process(),
+            clock=clock,
+            lease=lease,
+        )
 
     def now(self) -> datetime:
         return self._clock()
@@ -121,6 +138,7 @@ class SqlLedger(Ledger):
         stores: Sequence[str] | None = None,
         per_window: str | None = None,
         units_disjoint: bool = False,
+        checksums: str | None = None,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
@@ -136,7 +154,7 @@ class SqlLedger(Ledger):
         )
 
         def work(connection: Connection) -> Account:
-            places = Places(sources=sources, stores=stores)
+            places = Places(sources=sources, stores=stores, checksums=checksums)
             granted = write_grant(connection, dataset, micro=micro, terms=terms, places=places)
             if granted is not None:
                 append_entry(connection, EntryKind.GRANT, self.now(), {**granted, "reason": reason})
@@ -179,6 +197,10 @@ class SqlLedger(Ledger):
             rows = connection.execute(select(tables.accounts)).all()
             # sorted here: a database may order text by the rules of a language
             return tuple(read_account(connection, row) for row in sorted(rows, key=lambda row: row.dataset))
+
+    def checksums(self, dataset: str) -> str | None:
+        with self._read() as connection:
+            return checksums_of(read_account_row(connection, dataset))
 
     def find(self, dataset: str, name: str, window: str) -> Charge | None:
         with self._read() as connection:
@@ -280,16 +302,20 @@ class SqlLedger(Ledger):
 
         self._change(work)
 
+    def let_go(self, charge: Charge) -> None:
+        self._change(lambda connection: let_go(connection, self._holder, charge))
+
     def take_over(self, charge: Charge) -> Charge:
         return self._change(lambda connection: claim(connection, self._holder, charge))
 
-    def enter_drawing(self, charge: Charge) -> Charge:
+    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
         micro = check_epsilon(charge.epsilon)
+        kept = {"spool_id": spool.spool_id, "spool_host": spool.host} if spool else {}
 
         def work(connection: Connection) -> Charge:
             row = read_account_row(connection, charge.dataset, lock=True)
             before = (ChargeState.RESERVED,)
-            move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True)
+            move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
             shift(connection, row, charge.window, reserved=-micro, spent=micro)
             entry = append_entry(connection, EntryKind.DRAWING, self.now(), step(charge))
             follow_marker(connection, charge)

@@ -67,7 +67,7 @@ def assert_equals_duckdb(spec: Spec, files: list[Path], cluster: Cluster, window
     pin = sources.pin(spec)
     check_schema(spec, sources.schema(pin))
     job = chunk_job(spec, window) if window else chunk_job(spec)
-    ours = to_python(exact_sums(job, sources.splits(pin), cluster))
+    ours = to_python(exact_sums(job, sources.splits(pin), cluster).open_totals())
     theirs = duckdb_sums(spec, files, window)
     assert ours.keys() == theirs.keys()
     entered = 0
@@ -231,7 +231,7 @@ def test_without_groups_every_row_counts(hostile: Path, threads: Cluster) -> Non
     )
     assert_equals_duckdb(spec, sorted(hostile.glob("*.parquet")), threads)
     splits = splits_of(spec)
-    sums = to_python(exact_sums(chunk_job(spec), splits, threads))
+    sums = to_python(exact_sums(chunk_job(spec), splits, threads).open_totals())
     assert sums["text"].sum() == sums["float"][0, 0] == row_count(splits) == 4000
 
 

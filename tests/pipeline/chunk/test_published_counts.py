@@ -95,7 +95,7 @@ def test_the_published_counts_are_reproduced_exactly(prepared: Path, published: 
     splits = splits_of(spec)
     assert row_count(splits) == N_RECORDS
     with open_cluster("threads") as cluster:
-        sums = to_python(exact_sums(chunk_job(spec), splits, cluster))
+        sums = to_python(exact_sums(chunk_job(spec), splits, cluster).open_totals())
     ours = {
         (entry.column, str(value)): int(count)
         for name, entry in spec.statistics.items()
@@ -119,7 +119,7 @@ def test_single_years_of_age_add_up_to_the_published_intervals(nist: Path, publi
         }
     )
     with open_cluster("threads") as cluster:
-        sums = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster))["age"]
+        sums = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster).open_totals())["age"]
     years = sums.sum(axis=0)
     assert sums.sum(axis=1).tolist() == [published["aim"]["SEX", sex][0] for sex in ("1", "2")]
     for (column, value), (exact, _) in published["aim"].items():

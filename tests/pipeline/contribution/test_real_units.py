@@ -51,7 +51,7 @@ def by(column: str, max_rows: int, **others: str) -> dict[str, Any]:
 
 def totals(spec: Spec, cluster: Cluster) -> dict[str, np.ndarray[Any, Any]]:
     """Return the components' totals of every statistic, given one key."""
-    exact = to_python(bounded_sums(chunk_job(spec), partitions_of(spec), cluster, KEY))
+    exact = to_python(bounded_sums(chunk_job(spec), partitions_of(spec), cluster, KEY).open_totals())
     return {
         plan.name: FAMILIES[plan.family].totals(spec.statistics[plan.name], plan.design, exact[plan.name])
         for plan in compile_plan(spec).statistics
@@ -80,7 +80,9 @@ def test_every_customer_keeps_as_many_rows_as_it_may(threads: Cluster, nulls: st
         groups={"CustomerID": {"range": [str(FIRST_CUSTOMER), str(LAST_CUSTOMER)]}},
         privacy=by("CustomerID", MAX_ROWS, nulls=nulls),
     )
-    kept = to_python(bounded_sums(chunk_job(spec), partitions_of(spec), threads, KEY))["price"][:, 0]
+    kept = to_python(bounded_sums(chunk_job(spec), partitions_of(spec), threads, KEY).open_totals())["price"][
+        :, 0
+    ]
     customers = pc.drop_null(pq.read_table(RETAIL, columns=["CustomerID"])["CustomerID"]).to_numpy()
     held = np.bincount(customers - FIRST_CUSTOMER, minlength=LAST_CUSTOMER - FIRST_CUSTOMER + 1)
     assert held[LARGEST - FIRST_CUSTOMER] == held.max() == 7983

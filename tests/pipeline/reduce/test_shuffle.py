@@ -130,7 +130,7 @@ def test_the_same_bits_however_rows_lie(
     calls: list[tuple[int, int]] = []
     sums = bounded_sums(
         chunk_job(spec), partitions, threads, KEY, progress=lambda done, total: calls.append((done, total))
-    )
+    ).open_totals()
     assert as_lists(sums) == expected
     total = calls[-1][1]
     assert calls == [(number, total) for number in range(1, total + 1)]
@@ -147,7 +147,7 @@ def test_processes_give_the_same_bits(
     monkeypatch.setattr(shuffle, "RECORD_BYTES_PER_THREAD", 20_000)
     directory = write(tmp_path / "data", customers(), row_group_size=500)
     spec = unit_spec(directory, nulls="own_unit", clustered=clustered)
-    assert as_lists(bounded_sums(chunk_job(spec), partitions_of(spec), local, KEY)) == expected
+    assert as_lists(bounded_sums(chunk_job(spec), partitions_of(spec), local, KEY).open_totals()) == expected
 
 
 def test_a_cluster_by_address(tmp_path: Path, expected: dict[str, list[list[int]]]) -> None:
@@ -168,16 +168,19 @@ def test_a_cluster_by_address(tmp_path: Path, expected: dict[str, list[list[int]
         open_cluster(processes.scheduler_address) as cluster,
     ):
         assert cluster.n_threads == 2
-        assert as_lists(bounded_sums(chunk_job(spec), partitions_of(spec), cluster, KEY)) == expected
+        assert (
+            as_lists(bounded_sums(chunk_job(spec), partitions_of(spec), cluster, KEY).open_totals())
+            == expected
+        )
 
 
 def test_another_key_keeps_other_rows_and_as_many(tmp_path: Path, threads: Cluster) -> None:
     spec = unit_spec(write(tmp_path / "data", customers()))
     job, partitions = chunk_job(spec), partitions_of(spec)
-    sums = [to_python(bounded_sums(job, partitions, threads, key)) for key in (KEY, OTHER_KEY)]
+    sums = [to_python(bounded_sums(job, partitions, threads, key).open_totals()) for key in (KEY, OTHER_KEY)]
     assert (sums[0]["k"] != sums[1]["k"]).any()
     assert sums[0]["k"].sum() == sums[1]["k"].sum()
-    runs = [to_python(exact_sums(job, partitions, threads)) for _ in range(2)]
+    runs = [to_python(exact_sums(job, partitions, threads).open_totals()) for _ in range(2)]
     assert (runs[0]["x"] != runs[1]["x"]).any(), "each run draws a key of its own"
     assert runs[0]["k"].sum() == sums[0]["k"].sum()
 
@@ -193,7 +196,7 @@ def test_every_unit_keeps_as_many_rows_as_it_may(tmp_path: Path, threads: Cluste
         groups={"u": {"range": ["0", str(N_UNITS - 1)]}},
         privacy={"epsilon": "1", "neighboring": "replace_one", "unit": by_customer(MAX_ROWS, nulls=nulls)},
     )
-    kept = to_python(exact_sums(chunk_job(spec), partitions_of(spec), threads))["k"].astype(int)
+    kept = to_python(exact_sums(chunk_job(spec), partitions_of(spec), threads).open_totals())["k"].astype(int)
     codes = {"p": 0, "q": 1}
     held = np.zeros((N_UNITS, 3), int)
     for unit, value in zip(table["u"].to_pylist(), table["k"].to_pylist(), strict=True):
@@ -255,7 +258,7 @@ def test_a_unit_with_a_million_rows_in_every_file_moves_no_cell_by_more_than_its
         spec = unit_spec(directory)
         splits = splits_of(spec, 400_000)
         assert row_count(splits) == n_others + n_files * heavy
-        sums[name] = to_python(bounded_sums(chunk_job(spec), splits, threads, KEY))
+        sums[name] = to_python(bounded_sums(chunk_job(spec), splits, threads, KEY).open_totals())
     counts = sums["with"]["k"] - sums["without"]["k"]
     assert counts.sum() == MAX_ROWS
     assert counts.min() >= 0, "the others keep what they kept"
@@ -350,7 +353,7 @@ def test_a_worker_that_dies_changes_no_bit(
     fragile = FragileJob(
         measures=job.measures, groups=job.groups, unit=job.unit, action="die once", marker=str(marker)
     )
-    assert as_lists(bounded_sums(fragile, partitions_of(spec), local, KEY)) == expected
+    assert as_lists(bounded_sums(fragile, partitions_of(spec), local, KEY).open_totals()) == expected
     assert marker.exists()
 
 

@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import StageFailedError
-from suffice.pipeline.chunk.exact_sums import Sums, to_python
+from suffice.pipeline.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.reduce import tree
 from suffice.pipeline.reduce.cluster import Cluster, ThreadCluster, open_cluster
-from suffice.pipeline.reduce.tree import combine_sums, exact_sums, sums_bytes, zero_sums
+from suffice.pipeline.reduce.links import PartialSums
+from suffice.pipeline.reduce.tree import exact_sums, sums_bytes, zero_sums
 from suffice.pipeline.sources.contract import Split, join
 from support.hostile import categorical, make_spec, normal
 from support.splits import splits_of
@@ -57,8 +58,8 @@ def as_lists(sums: Sums) -> dict[str, list[list[int]]]:
 def test_any_number_of_partitions(many: tuple[ChunkJob, Splits], threads: Cluster, n_partitions: int) -> None:
     job, splits = many
     partitions = splits[:n_partitions]
-    alone = combine_sums([zero_sums(job), *(chunk(partition, job) for partition in partitions)])
-    assert as_lists(exact_sums(job, partitions, threads)) == as_lists(alone)
+    alone = combine([zero_sums(job), *(chunk(partition, job) for partition in partitions)])
+    assert as_lists(exact_sums(job, partitions, threads).open_totals()) == as_lists(alone)
     n = to_python(alone)["x"][:, 0].sum()
     assert (n > 0) == (n_partitions > 0)
 
@@ -73,12 +74,12 @@ def test_the_graph_is_a_tree_and_its_last_addition_is_the_callers(
         is_distributed = False
         n_threads = 1
 
-        def compute(self, graph: dict[str, object], keys: list[str], _watched: object) -> list[Sums]:
+        def compute(self, graph: dict[str, object], keys: list[str], _watched: object) -> list[PartialSums]:
             graphs.append((graph, keys))
-            return [zero_sums(job)]
+            return [PartialSums(zero_sums(job))]
 
-    exact_sums(job, splits, Recorder())  # type: ignore[arg-type]
-    exact_sums(job, splits, Recorder())  # type: ignore[arg-type]
+    exact_sums(job, splits, Recorder()).open_totals()  # type: ignore[arg-type]
+    exact_sums(job, splits, Recorder()).open_totals()  # type: ignore[arg-type]
     (graph, keys), (other, _) = graphs
     assert len(keys) == 3  # 140 -> 18 -> 3
     assert len(graph) == 1 + 140 + 18 + 3
@@ -102,8 +103,10 @@ def test_large_tables_are_few_whatever_the_number_of_partitions(
     calls: list[tuple[int, int]] = []
     with ThreadPoolExecutor(n_threads) as pool:
         cluster = ThreadCluster(pool, n_threads)
-        sums = exact_sums(job, splits, cluster, progress=lambda done, total: calls.append((done, total)))
-    alone = combine_sums([chunk(partition, job) for partition in splits])
+        sums = exact_sums(
+            job, splits, cluster, progress=lambda done, total: calls.append((done, total))
+        ).open_totals()
+    alone = combine([chunk(partition, job) for partition in splits])
     assert as_lists(sums) == as_lists(alone)
     assert calls[-1] == (n_reads, n_reads)
 
@@ -123,7 +126,7 @@ def test_joined_partitions_hold_every_row_group_once_in_order(many: tuple[ChunkJ
 def test_progress_counts_every_task_once(many: tuple[ChunkJob, Splits], threads: Cluster) -> None:
     job, splits = many
     calls: list[tuple[int, int]] = []
-    exact_sums(job, splits, threads, progress=lambda done, total: calls.append((done, total)))
+    exact_sums(job, splits, threads, progress=lambda done, total: calls.append((done, total))).open_totals()
     assert calls == [(number, 140) for number in range(1, 141)]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import datetime as dt
+import hashlib
 import json
 import os
 import pickle
@@ -11,16 +13,18 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from suffice.errors import SchemaError, StageFailedError, UsageError
+from suffice.errors import InputNotVerifiedError, SchemaError, StageFailedError, UsageError
 from suffice.pipeline import sources
 from suffice.pipeline.declaration.source_specs import SOURCE_SPECS
 from suffice.pipeline.sources import SOURCES
 from suffice.pipeline.sources.contract import Pin, Split, join
+from suffice.pipeline.sources.exact_data import pack, unpack
 from suffice.pipeline.sources.schema_check import TypeFamily, check_schema, type_family
 from suffice.pipeline.spec.spec import Spec, load_spec
 from support.hostile import bernoulli, normal
@@ -28,7 +32,7 @@ from support.source_makers import MAKERS, maker_of
 from support.splits import row_count, splits_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from support.source_makers import SourceMaker
 
@@ -238,6 +242,42 @@ def test_what_is_no_longer_the_pinned_source_is_noticed(
     assert_says_no_value(caught.value, maker)
 
 
+def write_list(directory: Path, files: list[Path]) -> str:
+    """Write what ``sha256sum`` does, and return its path."""
+    path = directory.parent / f"{directory.name}.sha256"
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file}\n" for file in files]
+    path.write_text("".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize("event", ["change", "lose", "add", "forget"])
+def test_what_an_owner_listed_is_what_is_there(maker: SourceMaker, tmp_path: Path, event: str) -> None:
+    entry = maker.write(tmp_path, rows(50))
+    files = maker.files(tmp_path)
+    checksums = write_list(tmp_path, files)
+    sources.verify(sources.pin(spec_of(entry)), checksums)
+    if event in {"change", "lose"}:
+        getattr(maker, event)(tmp_path)
+    else:
+        write_list(tmp_path, files[:-1] if event == "forget" else [*files, Path(__file__)])
+    pin = sources.pin(spec_of(entry))
+    if event == "add":  # other data may be listed too
+        sources.verify(pin, checksums)
+        return
+    with pytest.raises(InputNotVerifiedError) as caught:
+        sources.verify(pin, checksums)
+    assert_says_no_value(caught.value, maker)
+    for file in files:
+        assert str(file) not in str(caught.value)
+
+
+def test_what_changed_since_it_was_pinned_is_not_verified(maker: SourceMaker, tmp_path: Path) -> None:
+    pin = sources.pin(spec_of(maker.write(tmp_path, rows(50))))
+    maker.change(tmp_path)
+    with pytest.raises(InputNotVerifiedError):
+        sources.verify(pin, write_list(tmp_path, maker.files(tmp_path)))
+
+
 def test_what_a_pin_shows_follows_from_the_spec_alone(maker: SourceMaker, tmp_path: Path, kind: str) -> None:
     few = sources.pin(spec_of(maker.write(tmp_path, rows(50))))
     many = sources.pin(spec_of(maker.write(tmp_path, rows(N_ROWS))))
@@ -250,37 +290,54 @@ def test_what_a_pin_shows_follows_from_the_spec_alone(maker: SourceMaker, tmp_pa
         assert hidden not in repr(many)
 
 
+SHOWING: tuple[Callable[[Any], Any], ...] = (dataclasses.asdict, dataclasses.astuple, vars)
+
+
 def test_a_pin_stays_in_its_process(made: Spec) -> None:
     pin = sources.pin(made)
-    for take in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="a pin holds exact data"):
+    for take in (pickle.dumps, copy.copy, copy.deepcopy, pack):
+        with pytest.raises(TypeError, match="a Pin holds exact data"):
             take(pin)
+    for show in SHOWING:
+        with pytest.raises(TypeError):
+            show(pin)
+
+
+def test_splits_travel_packed_alone(made: Spec) -> None:
+    for split in splits_of(made, 1)[:1]:
+        for held in (split, *split.pieces):
+            for take in (pickle.dumps, copy.copy, copy.deepcopy):
+                with pytest.raises(TypeError, match="holds exact data and is neither pickled nor copied"):
+                    take(held)
+            for show in SHOWING:
+                with pytest.raises(TypeError):
+                    show(held)
 
 
 def test_splits_show_nothing_and_hold_neither_values_nor_credentials(
-    maker: SourceMaker, tmp_path: Path, kind: str
+    maker: SourceMaker, tmp_path: Path
 ) -> None:
     spec = spec_of(maker.write(tmp_path, rows(N_ROWS)))
     for split in splits_of(spec, 10**9):
-        assert repr(split) == str(split) == f"Split(kind={kind!r})"
+        assert repr(split) == str(split) == "Split(...)"
         # What is printed of a piece by itself tells no count either.
         assert not re.search(r"n_rows|\b9871\b|mtime|size", repr(split.pieces))
-        for held in (pickle.dumps(split, protocol=0), pickle.dumps(split)):
+        for held in (pack(split), repr(unpack(pack(split))).encode()):
             for hidden in (CANARY, SECRET, *maker.environment.values()):
                 assert hidden.encode() not in held
 
 
 def test_splits_are_read_in_another_process(made: Spec) -> None:
     splits = splits_of(made, 1)
-    assert pickle.loads(pickle.dumps(splits)) == splits  # noqa: S301
+    assert unpack(pack(splits)) == splits
     code = (
-        "import pickle, sys; from suffice.pipeline import sources;"
-        "splits = pickle.load(sys.stdin.buffer);"
+        "import sys; from suffice.pipeline import sources;"
+        "from suffice.pipeline.sources.exact_data import unpack; splits = unpack(sys.stdin.buffer.read());"
         "print(sum(batch.num_rows for split in splits for batch in sources.read(split, ('amount',), 16)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        input=pickle.dumps(splits),
+        input=pack(splits),
         capture_output=True,
         check=True,
         env=os.environ,
@@ -294,6 +351,6 @@ def test_a_pin_and_its_splits_cannot_be_changed(made: Spec) -> None:
     with pytest.raises(AttributeError):
         pin.private = None  # type: ignore[misc]
     for split in sources.splits(pin):
-        assert hash(split) == hash(pickle.loads(pickle.dumps(split)))  # noqa: S301
+        assert hash(split) == hash(unpack(pack(split)))
         with pytest.raises(AttributeError):
             split.n_rows = 0  # type: ignore[misc]

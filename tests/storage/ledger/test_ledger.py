@@ -14,6 +14,7 @@ from suffice.errors import (
     NameTakenError,
     UsageError,
 )
+from suffice.storage.ledger.chain import public_entry
 from support.charging import drawn, entry_count, published, shown
 
 if TYPE_CHECKING:
@@ -53,6 +54,26 @@ def test_sources_are_replaced_and_kept(ledger: Ledger) -> None:
     assert ledger.grant("flights", epsilon=Fraction(4), sources=["/c"], reason="x").sources == ("/c",)
     assert ledger.grant("flights", epsilon=Fraction(4), sources=[], reason="x").sources == ()
     assert ledger.verify() == ()
+
+
+def test_a_list_of_checksums_is_demanded_kept_and_given_up(ledger: Ledger) -> None:
+    assert ledger.grant("flights", epsilon=Fraction(3), reason="x").checksums is None
+    before = entry_count(ledger)
+    assert ledger.grant("flights", epsilon=Fraction(3), checksums="", reason="x").checksums is None
+    assert entry_count(ledger) == before
+    granted = ledger.grant("flights", epsilon=Fraction(3), checksums="/srv/SHA256SUMS", reason="x")
+    assert granted.checksums == ledger.checksums("flights") == "/srv/SHA256SUMS"
+    assert entry_count(ledger) == before + 1
+    assert ledger.grant("flights", epsilon=Fraction(4), reason="x").checksums == "/srv/SHA256SUMS"
+    assert "/srv/SHA256SUMS" not in repr([public_entry(entry) for entry in ledger.entries()])
+    assert ledger.verify() == ()
+    assert ledger.grant("flights", epsilon=Fraction(4), checksums="", reason="x").checksums is None
+    assert ledger.checksums("flights") is None
+    assert ledger.verify() == ()
+    first = ledger.grant("trains", epsilon=Fraction(1), checksums="/srv/trains", reason="x")
+    assert first.checksums == "/srv/trains"
+    with pytest.raises(AccountMissingError):
+        ledger.checksums("ships")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from suffice.errors import ChargeInProgressError, ChargeSpentError, SpecChangedError, WrongStoreError
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
+from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.rerun import Decision, decide_rerun, differing_keys
 
 if TYPE_CHECKING:
@@ -16,12 +20,15 @@ if TYPE_CHECKING:
 
     MakeRequest = Callable[..., ChargeRequest]
 
+PRINT_PROCESS = "from suffice.storage.ledger.holder import this_process; print(this_process())"
 NO_PLANS: dict[str, str] = {}
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LIVE, EXPIRED = NOW + timedelta(seconds=1), NOW
 
 
-def charge_for(request: ChargeRequest, state: str, *, drew: bool, lease: datetime = EXPIRED) -> Charge:
+def charge_for(
+    request: ChargeRequest, state: str, *, drew: bool, lease: datetime = EXPIRED, holder: str = "{}"
+) -> Charge:
     return Charge(
         charge_id="c",
         release_id="r",
@@ -35,6 +42,8 @@ def charge_for(request: ChargeRequest, state: str, *, drew: bool, lease: datetim
         drew=drew,
         epoch=1,
         lease_expires=lease,
+        holder_process=holder,
+        spool=None,
         plan_hash=request.plan_hash,
         store_id=request.store_id,
         store_uri=request.store_uri,
@@ -115,11 +124,26 @@ def test_another_plan_or_store_is_refused_in_every_state(make_request: MakeReque
         decide_rerun(charge, elsewhere, now=NOW, new_attempt=True, plan_of=NO_PLANS.__getitem__)
 
 
+def test_a_lease_of_a_dead_process_does_not_hold(make_request: MakeRequest) -> None:
+    request = make_request()
+    with subprocess.Popen([sys.executable, "-c", PRINT_PROCESS], stdout=subprocess.PIPE, text=True) as run:
+        holder, _ = run.communicate()
+    for process, expected in ((holder, Decision.TAKE_OVER), (this_process(), None), ("{}", None)):
+        charge = charge_for(request, "reserved", drew=False, lease=LIVE, holder=process)
+        decide = partial(decide_rerun, charge, request, now=NOW, plan_of=NO_PLANS.__getitem__)
+        if expected is not None:
+            assert decide(new_attempt=False) is expected
+        else:
+            with pytest.raises(ChargeInProgressError):
+                decide(new_attempt=True)
+
+
 def test_messages_say_since_when_and_what_it_costs(make_request: MakeRequest) -> None:
     request = make_request(window="2013-01", epsilon=Fraction(1, 4))
     with pytest.raises(
-        ChargeInProgressError, match=r"delays@2013-01 is in progress since 2026-01-31 11:00 UTC"
-    ):
+        ChargeInProgressError,
+        match=r"delays@2013-01 is in progress since 2026-01-31 11:00 UTC.* lease passes in 1 s",
+    ) as caught:
         decide_rerun(
             charge_for(request, "drawing", drew=True, lease=LIVE),
             request,
@@ -127,7 +151,8 @@ def test_messages_say_since_when_and_what_it_costs(make_request: MakeRequest) ->
             new_attempt=False,
             plan_of=NO_PLANS.__getitem__,
         )
-    with pytest.raises(ChargeSpentError, match=r"epsilon 0\.25 was spent .*--new-attempt .*charged again"):
+    assert caught.value.seconds == 1
+    with pytest.raises(ChargeSpentError, match=r"^epsilon 0\.25 is spent .*--new-attempt .*charged again"):
         decide_rerun(
             charge_for(request, "abandoned", drew=True),
             request,

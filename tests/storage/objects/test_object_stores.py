@@ -85,6 +85,16 @@ def test_what_is_put_is_got_and_listed(objects: ObjectStore) -> None:
     assert objects.keys("other/") == []
 
 
+def test_names_are_those_of_one_level(objects: ObjectStore) -> None:
+    assert objects.names("") == objects.names("name/") == []
+    for key in ("name/one", "name/sub/two", "name/sub/deeper/three", "name-2/four", "top"):
+        objects.put_new(key, b"x")
+    assert objects.names("") == ["name", "name-2", "top"]
+    assert objects.names("name/") == ["one", "sub"]
+    assert objects.names("name/sub/") == ["deeper", "two"]
+    assert objects.names("name/one/") == objects.names("other/") == objects.names("nam/") == []
+
+
 def test_an_object_is_never_replaced_nor_put_twice(objects: ObjectStore) -> None:
     objects.put_new("key", b"first")
     for data in (b"second", b"first", b""):

@@ -222,7 +222,8 @@ class Listed:
 
         def counted(*arguments: Any) -> Any:
             self.directories += 1
-            return walk(*arguments)
+            found: Iterator[str] = walk(*arguments)
+            return found
 
         def got(files: LocalFiles, key: str, *, at_most: int) -> bytes | None:
             self.objects += 1
@@ -265,9 +266,9 @@ def _compare_listings(server: BucketServer, tmp_path: Path) -> None:
         store = open_store("s3://bucket/releases", ledger_id=ledger.ledger_id, create=True)
         books = Books(directory=tmp_path, ledger=ledger, store=store)
         charge = pay(books, "a")
-        server.listings.clear()
+        server.starts.clear()
         refuse_older_ledger(ledger, store)
-        assert server.listings == [f"releases/{marker_key(charge.reserved_sequence)}"]
+        assert server.starts == [f"releases/{marker_key(charge.reserved_sequence)}"]
         copy_database(books.database, tmp_path / "copy.db")
         pay(books, "b")
     restore_database(tmp_path / "copy.db", books.database)

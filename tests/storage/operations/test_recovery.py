@@ -8,8 +8,10 @@ import pytest
 
 from suffice.errors import ChargeLostError, LedgerCorruptError, StoreError
 from suffice.storage.ledger.charge import Charge, ChargeState
+from suffice.storage.operations.publishing import publish
 from suffice.storage.operations.recovery import Action, Report, recover
-from suffice.storage.operations.settling import abandon, publish, settle
+from suffice.storage.operations.settling import abandon, settle
+from suffice.storage.releases.manifest import DataFile
 from suffice.storage.releases.release_store import ReleaseStore, open_store
 from support.bucket_server import bucket_server
 from support.buckets import variables
@@ -21,7 +23,22 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.ledger import Ledger
 
-MANIFEST = b"the exact bytes"
+NOISY = b"noisy"
+_TWO = {name: {"family": "bernoulli", "column": name} for name in ("a", "b")}
+MANIFEST = compose(
+    make_plan(statistics=_TWO),
+    [
+        DataFile(
+            statistic=name,
+            path=f"{name}.parquet",
+            size=len(NOISY),
+            sha256=hashlib.sha256(NOISY).hexdigest(),
+            rows=6,
+        )
+        for name in _TWO
+    ],
+)
+"""The exact bytes that are staged: of a release of two files, which stand in the store already."""
 STATES = ("reserved", "drawing", "staged")
 
 
@@ -60,12 +77,12 @@ class GenerativeModel:
         if state == "drawing":
             return charge
         charge = self.ledger.stage(charge, manifest)
-        return charge if state == "staged" else publish(self.ledger, self.store, charge)
+        return charge if state == "staged" else publish(self.ledger, self.store, None, charge)
 
     def write(self, charge: Charge) -> None:
         for statistic in ("a", "b"):
             key = (charge.name, charge.window, charge.release_id)
-            self.store.write_data(*key, statistic, b"noisy", rows=1)
+            self.store.write_data(*key, statistic, NOISY, rows=1)
 
     def recover(self, **passed: float) -> Report:
         self.clock.advance(**(passed or {"minutes": 3}))
@@ -150,15 +167,19 @@ def test_a_live_charge_is_left_alone_until_its_lease_passes(
 def test_what_is_staged_is_published_whoever_holds_it(generative_model: GenerativeModel) -> None:
     charge = generative_model.run("staged")
     assert [found.action for found in generative_model.recover(seconds=0).charges] == [Action.PUBLISHED]
-    assert publish(generative_model.ledger, generative_model.store, charge).state is ChargeState.PUBLISHED
+    assert (
+        publish(generative_model.ledger, generative_model.store, None, charge).state is ChargeState.PUBLISHED
+    )
 
 
 def test_runs_that_publish_one_charge_do_not_make_each_other_fail(generative_model: GenerativeModel) -> None:
     charge = generative_model.run("staged")
     other = generative_model.open_ledger()
     taken = other.take_over(charge)
-    assert publish(generative_model.ledger, generative_model.store, charge).state is ChargeState.PUBLISHED
-    assert publish(other, generative_model.store, taken).state is ChargeState.PUBLISHED
+    assert (
+        publish(generative_model.ledger, generative_model.store, None, charge).state is ChargeState.PUBLISHED
+    )
+    assert publish(other, generative_model.store, None, taken).state is ChargeState.PUBLISHED
     assert generative_model.ledger.verify() == ()
 
 

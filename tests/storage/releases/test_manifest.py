@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import ValidationError
 
-from suffice.errors import ReleaseCorruptError
-from suffice.storage.releases.manifest import DataFile, checksum, is_tombstone, parse_manifest, tombstone
-from suffice.storage.releases.manifest_model import Manifest
+from suffice.errors import ReleaseCorruptError, StoreError
+from suffice.storage.releases.manifest import DataFile, checksum, is_tombstone, tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
+from suffice.storage.releases.parquet_layout import Sizes
 from suffice.storage.signatures import canonical_json
 from support.releases import HASH, LEDGER_ID, RELEASE_ID, compose, flip_bit, make_plan, public_n_plan
 
@@ -29,7 +29,7 @@ EXTREME = {
     "a": {"family": "normal", "column": "a", "lower": "-1e150", "upper": "1e-30", "share": "0.0001"},
     "b": {"family": "normal", "column": "b", "lower": "-0.1", "upper": "0.3", "lattice_bits": "24"},
     "c": {"family": "bernoulli", "column": "c", "share": "3"},
-    "d": {"family": "categorical", "column": "d", "categories": ["x", "y", '"\\\n'], "share": "7"},
+    "d": {"family": "categorical", "column": "d", "categories": ["x", "y", '"\\'], "share": "7"},
 }
 
 CONSTANTS = {
@@ -47,7 +47,7 @@ BY_CUSTOMER = {
 }
 
 
-VARIABLE = {"categories": ["x", "y", '"\\\n', "a=b,c"], "other": "true"}
+VARIABLE = {"categories": ["x", "y", '"\\', "a=b,c"], "other": "true"}
 TABLES = {
     "a": {"family": "contingency", "columns": {"z": VARIABLE, "b": ["1", "2"]}},
     "b": {"family": "naive_bayes", "outcome": {"z": VARIABLE}, "features": {"b": ["1", "2"], "a": ["3"]}},
@@ -59,11 +59,12 @@ TABLES = {
 
 
 def some_files(plan: Plan) -> list[DataFile]:
+    sizes = Sizes.of(plan.groups)
     return [
         DataFile(
             statistic=statistic.name,
             path=f"{statistic.name}.parquet",
-            size=1000,
+            size=sizes.of_file(statistic)[0],
             sha256=HASH,
             rows=plan.n_cells * len(statistic.components),
         )
@@ -97,15 +98,8 @@ def sealed(content: dict[str, Any]) -> bytes:
 )
 def test_a_reader_rebuilds_the_plan_from_the_manifest_alone(plan: Plan) -> None:
     manifest = parse_manifest(composed(plan))
-    assert tuple(statistic.plan() for statistic in manifest.statistics) == plan.statistics
-    assert manifest.domains() == plan.groups
-    assert list(manifest.domains()) == list(plan.groups)
-    assert manifest.epsilon == plan.epsilon
-    assert manifest.neighboring is plan.neighboring
-    assert manifest.unit == plan.unit
-    assert manifest.max_total_rows == plan.max_total_rows
-    assert canonical_json.encode(manifest.plan).decode() == plan.canonical
-    assert manifest.plan_hash == plan.plan_hash
+    assert manifest.plan == plan
+    assert list(manifest.plan.groups) == list(plan.groups)
 
 
 def test_the_manifest_says_who_paid_and_when_to_the_hour() -> None:
@@ -136,11 +130,11 @@ def test_a_column_unit_is_stated_with_its_bound() -> None:
     }
     assert not {"max_rows", "unit_nulls"} & json.loads(composed(make_plan())).keys()
     for change in ({"max_rows": 19}, {"unit_nulls": "drop"}, {"unit": "row"}, {"unit": "column:other"}):
-        with pytest.raises(ReleaseCorruptError, match="contradicts the plan"):
+        with pytest.raises(ReleaseCorruptError, match=next(iter(change))):
             parse_manifest(sealed({**content, **change}))
     for field in ("max_rows", "unit_nulls"):
         rest = {name: value for name, value in content.items() if name != field}
-        with pytest.raises(ReleaseCorruptError, match="contradicts the plan"):
+        with pytest.raises(ReleaseCorruptError, match=f"{field}: it contradicts the plan"):
             parse_manifest(sealed(rest))
 
 
@@ -181,9 +175,8 @@ def test_no_flipped_bit_goes_unnoticed() -> None:
         with pytest.raises(ReleaseCorruptError):
             parse_manifest(flipped)
         try:
-            canonical_json.decode(flipped)
-            Manifest.model_validate_json(flipped)
-        except (ValueError, ValidationError):
+            parse_manifest(sealed(json.loads(flipped)))
+        except (ValueError, StoreError):
             continue
         missed_without_checksum += 1
     assert missed_without_checksum > 10
@@ -263,7 +256,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], object]] = {
     ),
     "a smaller scale": lambda c: first(c).update(scale="3"),
     "a scale that is no float": lambda c: first(c).update(scale="4.1"),
-    "an endless scale": lambda c: first(c).update(scale=str(2**58)),
+    "an endless scale": lambda c: first(c).update(scale=str(2**56)),
     "a scale in another form": lambda c: first(c).update(scale="4e0"),
     "a scale by zero": lambda c: first(c).update(scale="1/0"),
     "a scale as a number": lambda c: first(c).update(scale=4),

@@ -23,7 +23,7 @@ _KEPT = (
     "reserved_sequence",
     "created_at",
 )
-_WRITTEN_ONCE = ("drawing_sequence", "drawing_hash", "manifest_sha256")
+_WRITTEN_ONCE = ("drawing_sequence", "drawing_hash", "manifest_sha256", "spool_id", "spool_host")
 _WINDOW_KEY = ("dataset", '"window"')
 _TERMS = ("dataset", "neighboring", "unit", "units_disjoint")
 

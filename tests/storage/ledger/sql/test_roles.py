@@ -39,9 +39,13 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE windows SET micro_spent = 0 WHERE micro_spent > 0", RULE),
         ("UPDATE windows SET micro_reserved = 0 WHERE micro_reserved > 0", RULE),
         (
-            "INSERT INTO accounts SELECT 'mine', neighboring, unit, NULL, false, '[]', 9, 0, 0 FROM accounts",
+            (
+                "INSERT INTO accounts SELECT 'mine', neighboring, unit, NULL, false, '[]', NULL, 9, 0, 0 "
+                "FROM accounts"
+            ),
             PRIVILEGE,
         ),
+        ("UPDATE accounts SET checksums = NULL", PRIVILEGE),
         ("DELETE FROM accounts", PRIVILEGE),
         ("DELETE FROM windows", PRIVILEGE),
         ("UPDATE entries SET payload = '{}'", PRIVILEGE),

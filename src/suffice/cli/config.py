@@ -1,0 +1,132 @@
+"""``suffice config``: what a command would work with here, and who decided it."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
+from suffice.cli.terminal import say
+from suffice.errors import PinnedError, UsageError
+from suffice.profile.addresses import redacted
+from suffice.profile.finding import CONFIG, Found, find_profile
+from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, public_keys, setting
+
+app = typer.Typer(
+    help="What commands work with here, and who decided it.", rich_markup_mode=None, no_args_is_help=True
+)
+
+
+@app.command()
+def show(
+    ledger_url: Annotated[
+        str | None, typer.Option("--ledger", metavar="URL", help="As if a command were given it.")
+    ] = None,
+    store_uri: Annotated[str | None, typer.Option("--store", metavar="URI", help="As above.")] = None,
+    cluster_address: Annotated[
+        str | None, typer.Option("--cluster", metavar="ADDRESS", help="As above.")
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show which deployment profile holds, each value, and where it came from; never a secret."""
+    found = find_profile()
+    asked = {"ledger": ledger_url, "store": store_uri, "cluster": cluster_address}
+    rows = [_row(name, asked.get(name), found) for name in VARIABLES]
+    rows += [_keys_row(found), *_other_rows(found)]
+    document = {
+        "profile": None if found is None else {"path": found.path, "origin": found.origin},
+        "ignored": _ignored(found),
+        "settings": rows,
+    }
+    if as_json:
+        output.print_json(document)
+    else:
+        _print(document)
+    if any(row["refused"] for row in rows):
+        raise typer.Exit(UsageError.exit_status)
+
+
+def _row(name: str, given: str | None, found: Found | None) -> dict[str, Any]:
+    """Describe one value; one that the profile refuses is shown as that, for whoever has to mend it."""
+    profile = found.profile if found else None
+    value, origin, refused = given, "option", False
+    try:
+        chosen = setting(name, given, profile=profile, option=f"--{name}")
+        value, origin = chosen.value, "option" if given is not None else chosen.origin
+    except PinnedError:
+        refused = True
+        if given is None:
+            value = os.environ.get(VARIABLES[name]) or None
+            origin = "nobody" if value is None else "environment"
+    allowed = getattr(profile, {"store": "stores", "cluster": "clusters"}.get(name, name), None)
+    pinned = [allowed] if isinstance(allowed, str) else list(allowed or ())
+    return _described(name, value, origin, pinned, refused=refused)
+
+
+def _keys_row(found: Found | None) -> dict[str, Any]:
+    profile = found.profile if found else None
+    pinned = list(profile.public_keys or ()) if profile else []
+    named = os.environ.get(PUBLIC_KEYS) or None
+    try:
+        public_keys(None, profile=profile)
+        refused = False
+    except PinnedError:
+        refused = True
+    value = named or os.pathsep.join(pinned) or None
+    origin = "environment" if named else "profile" if pinned else "default"
+    return _described("public_keys", value, origin, pinned, refused=refused)
+
+
+def _other_rows(found: Found | None) -> list[dict[str, Any]]:
+    if found is None:
+        return [
+            _described("spec_folders", None, "default", [], refused=False),
+            _described("log_format", "text", "default", [], refused=False),
+        ]
+    folders = list(found.profile.spec_folders or ())
+    stated = "profile" if "log_format" in found.profile.model_fields_set else "default"
+    return [
+        _described("spec_folders", None, "profile" if folders else "default", folders, refused=False),
+        _described("log_format", found.profile.log_format, stated, [], refused=False),
+    ]
+
+
+def _described(
+    name: str, value: str | None, origin: str, allowed: list[str], *, refused: bool
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": None if value is None else redacted(value),
+        "origin": origin,
+        "allowed": [redacted(one) for one in allowed],
+        "refused": refused,
+    }
+
+
+def _ignored(found: Found | None) -> list[str]:
+    """Name the variable that names another profile than the one that holds."""
+    named = os.environ.get(CONFIG)
+    is_ignored = found is not None and found.origin != "environment" and bool(named) and named != found.path
+    return [CONFIG] if is_ignored else []
+
+
+def _print(document: dict[str, Any]) -> None:
+    profile = document["profile"]
+    say("profile: none" if profile is None else f"profile: {profile['path']} ({profile['origin']})")
+    for variable in document["ignored"]:
+        say(f"{variable} is set and ignored: it names another profile")
+    say("")
+    rows = [
+        {
+            "setting": row["name"],
+            "value": row["value"] or "none",
+            "from": f"{row['origin']}, refused" if row["refused"] else row["origin"],
+            "allowed": ", ".join(row["allowed"]) or "anything",
+        }
+        for row in document["settings"]
+    ]
+    output.print_rows(rows)

@@ -1,0 +1,181 @@
+"""Files that commands write: new ones, or ones of ours that --overwrite replaces; never a source or store."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import errno
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from suffice.errors import UsageError
+from suffice.storage.releases.store_identity import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files that an earlier command of suffice wrote.")
+]
+
+MARK = "suffice"
+"""Stands in files whose format has a place for it: who wrote them."""
+
+_NAME_ANOTHER = "and is not replaced: name another, or add --overwrite"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_TABLE_COLUMNS = {"estimate", "noise_sd"}
+_DRAW_COLUMNS = {"draw", "parameter", "value"}
+_HEAD_BYTES = 64 * 1024
+
+
+def check_file(option: str, path: Path | None, *, overwrite: bool | None) -> None:
+    """Refuse a file that may not be written, before any work is done.
+
+    Parameters
+    ----------
+    option : str
+        As the caller wrote it, ``--out``.
+    path : Path or None
+        None where the option is not given.
+    overwrite : bool or None
+        Whether a file that a command wrote earlier may be replaced; None where this command never does.
+
+    Raises
+    ------
+    UsageError
+        Where it is no local path, lies inside a release store, exists without `overwrite`, or exists and is
+        no file that we wrote.
+    """
+    if path is None:
+        return
+    if _SCHEME.match(str(path)):
+        message = (
+            f"{option} {path}: files are written on this machine: name a path, and copy the file from there"
+        )
+        raise UsageError(message)
+    try:
+        real = Path(os.path.realpath(path))
+        store = next((folder for folder in (real, *real.parents) if (folder / KEY).exists()), None)
+        exists = os.path.lexists(path)
+        is_file = path.is_file()
+    except (OSError, ValueError):
+        message = f"{option} {path}: the file cannot be written"
+        raise UsageError(message) from None
+    if store is not None:
+        message = (
+            f"{option} {path}: this lies inside a release store, where only releases are: name another place"
+        )
+        raise UsageError(message)
+    if not exists:
+        return
+    if not overwrite:
+        way_out = "and is never overwritten: name another" if overwrite is None else _NAME_ANOTHER
+        message = f"{option} {path}: the file exists, {way_out}"
+        raise UsageError(message)
+    if not is_file or path.is_symlink() or not _is_ours(path):
+        message = (
+            f"{option} {path}: suffice did not write what stands here, and never replaces it: name another"
+        )
+        raise UsageError(message)
+
+
+@contextlib.contextmanager
+def new_file(option: str, path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Give a hidden path beside `path` to write to, and put what was written in its place at the end.
+
+    Nothing half written ever stands at `path`, and nothing that came there meanwhile is replaced.
+
+    Raises
+    ------
+    UsageError
+        As :func:`check_file`, and where the file cannot be written.
+    """
+    check_file(option, path, overwrite=overwrite)
+    hidden = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
+    try:
+        yield hidden
+        _put(hidden, path, overwrite=overwrite)
+    except FileExistsError:
+        message = f"{option} {path}: the file exists, {_NAME_ANOTHER}"
+        raise UsageError(message) from None
+    except OSError:
+        message = f"{option} {path}: the file cannot be written"
+        raise UsageError(message) from None
+    except UsageError as error:  # what writes a format knows only the hidden path
+        if hidden.name in str(error):
+            message = f"{option} {path}: the file cannot be written"
+            raise UsageError(message) from None
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            hidden.unlink(missing_ok=True)
+
+
+def _put(hidden: Path, path: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        hidden.replace(path)
+        return
+    try:
+        path.hardlink_to(hidden)  # unlike a rename, it never replaces what stands there
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.ENOSYS} or os.path.lexists(path):
+            raise
+        hidden.rename(path)  # a file system without links
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file says that we wrote it: by its mark, or by the columns of its header."""
+    says: dict[str, Callable[[Path], bool]] = {
+        ".csv": _csv_is_ours,
+        ".parquet": _parquet_is_ours,
+        ".nc": _netcdf_is_ours,
+        ".html": _head_has_mark,
+        ".png": _head_has_mark,
+        ".svg": _head_has_mark,
+    }
+    is_ours = says.get(path.suffix)
+    if is_ours is None:
+        return False
+    try:
+        return is_ours(path)
+    except (OSError, ValueError):
+        return False
+
+
+def _csv_is_ours(path: Path) -> bool:
+    with path.open(encoding="utf-8", newline="") as file:
+        line = file.readline(_HEAD_BYTES)
+    try:
+        header = set(next(csv.reader([line]), ()))
+    except csv.Error:
+        return False
+    return header >= _TABLE_COLUMNS or header >= _DRAW_COLUMNS
+
+
+def _parquet_is_ours(path: Path) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - only where a Parquet file is to be replaced
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        return MARK.encode() in (pq.read_schema(path).metadata or {})
+    except pa.ArrowException:
+        return False
+
+
+def _netcdf_is_ours(path: Path) -> bool:
+    import h5py  # type: ignore[import-untyped]  # noqa: PLC0415 - of the extra that writes such files
+
+    with h5py.File(path) as file:
+        return "posterior" in file and file["posterior"].attrs.get("inference_library") == MARK
+
+
+def _head_has_mark(path: Path) -> bool:
+    with path.open("rb") as file:
+        return f"written by {MARK}".encode() in file.read(_HEAD_BYTES)

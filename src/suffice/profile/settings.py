@@ -1,0 +1,227 @@
+"""What a run works with: each value from a parameter, a variable, the profile or a default, and checked.
+
+Operators pin, callers choose among what is pinned. A value outside of the profile is refused, never
+replaced in silence, and before anything is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from suffice.errors import PinnedError, UsageError
+from suffice.profile.addresses import is_inside, same_ledger, store_uri
+from suffice.profile.finding import find_profile
+from suffice.profile.model import LOG_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.profile.model import DeploymentProfile
+
+VARIABLES = {
+    "ledger": "SUFFICE_LEDGER",
+    "store": "SUFFICE_STORE",
+    "cluster": "SUFFICE_CLUSTER",
+    "spool": "SUFFICE_SPOOL",
+    "witness": "SUFFICE_WITNESS",
+}
+DEFAULTS = {"ledger": "sqlite:///ledger.db", "store": "releases", "cluster": "threads"}
+"""Values that hold where no one states another; a spool and a witness have none."""
+
+PUBLIC_KEYS = "SUFFICE_PUBLIC_KEYS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value, and where it came from: ``parameter``, ``environment``, ``profile`` or ``default``."""
+
+    value: str | None
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a run works with, after everything was checked against the profile.
+
+    Attributes
+    ----------
+    ledger, store, cluster : str
+    spool, witness : str, optional
+    """
+
+    ledger: str
+    store: str
+    cluster: str
+    spool: str | None
+    witness: str | None
+
+
+def settings(
+    *,
+    ledger: str | None = None,
+    store: str | None = None,
+    cluster: str | None = None,
+    spool: str | None = None,
+    witness: str | None = None,
+    spec_path: str | os.PathLike[str] | None = None,
+) -> Settings:
+    """Return what a run works with.
+
+    Parameters
+    ----------
+    ledger, store, cluster, spool, witness : str, optional
+        What the caller asks for. Left out, the variables ``SUFFICE_LEDGER``, ``SUFFICE_STORE``,
+        ``SUFFICE_CLUSTER``, ``SUFFICE_SPOOL`` and ``SUFFICE_WITNESS``, the profile, and last the defaults.
+    spec_path : path, optional
+        The spec that is to be released, or the folder that it lies in.
+
+    Raises
+    ------
+    PinnedError
+        Where a value lies outside of the profile.
+    ProfileError
+        Where there is a profile that cannot be used.
+    UsageError
+        Where a value is empty, or no text.
+    """
+    profile = pinned_profile()
+    if spec_path is not None:
+        _check_spec_path(profile, os.fspath(spec_path))
+    asked = {"ledger": ledger, "store": store, "cluster": cluster, "spool": spool, "witness": witness}
+    found = {name: setting(name, given, profile=profile).value for name, given in asked.items()}
+    return Settings(
+        ledger=found["ledger"] or "",
+        store=found["store"] or "",
+        cluster=found["cluster"] or "",
+        spool=found["spool"],
+        witness=found["witness"],
+    )
+
+
+def pinned_profile() -> DeploymentProfile | None:
+    """Return the profile that holds, if there is one."""
+    found = find_profile()
+    return found.profile if found else None
+
+
+def setting(name: str, given: str | None, *, profile: DeploymentProfile | None, option: str = "") -> Setting:
+    """Return one value with its origin.
+
+    Parameters
+    ----------
+    name : str
+        A key of `VARIABLES`.
+    given : str or None
+        What the caller asks for.
+    profile : DeploymentProfile or None
+    option : str
+        How the caller names it, for messages; `name` where left out.
+
+    Raises
+    ------
+    PinnedError, UsageError
+        As for :func:`settings`.
+    """
+    place = option or name
+    if given is not None:
+        if not isinstance(given, str):
+            message = f"{place}: a {type(given).__name__} is given, and a text is needed"
+            raise UsageError(message)
+        if not given.strip():
+            message = f"{place}: the value is empty: state one, or leave it out"
+            raise UsageError(message)
+        origin = "parameter"
+    else:
+        place, origin = VARIABLES[name], "environment"
+        given = os.environ.get(place) or None
+    pinned = _pinned(profile, name)
+    if given is None:
+        return _unasked(name, pinned)
+    if pinned is not None and not any(_is_allowed(name, given, allowed) for allowed in pinned):
+        raise _outside(place)
+    return Setting(value=given, origin=origin)
+
+
+def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | None) -> list[str] | None:
+    """Return the public keys of which a reader demands one; None where none is pinned and none is given.
+
+    Raises
+    ------
+    PinnedError
+        Where one of them is not among those of the profile.
+    """
+    if profile is None or profile.public_keys is None:
+        return None if given is None else list(given)
+    place = "--public-key"
+    if given is None:
+        place = PUBLIC_KEYS
+        given = [part for part in os.environ.get(place, "").split(os.pathsep) if part]
+    allowed = {_key_identity(key) for key in profile.public_keys}
+    if not all(_key_identity(key) in allowed for key in given):
+        raise _outside(place)
+    return list(given or profile.public_keys)
+
+
+def log_format() -> str:
+    """Return how progress, warnings and errors are written: ``text``, or what the profile states."""
+    profile = pinned_profile()
+    return LOG_FORMATS[0] if profile is None else profile.log_format
+
+
+def _pinned(profile: DeploymentProfile | None, name: str) -> tuple[str, ...] | None:
+    """Return what a profile allows for a value; None where it pins nothing."""
+    if profile is None:
+        return None
+    if name in {"store", "cluster"}:
+        return profile.stores if name == "store" else profile.clusters
+    value: str | None = getattr(profile, name)
+    return None if value is None else (value,)
+
+
+def _unasked(name: str, pinned: tuple[str, ...] | None) -> Setting:
+    """Return what holds where no one asks: the default among what is pinned, or the one that is pinned."""
+    default = DEFAULTS.get(name)
+    if pinned is None or (default is not None and any(_is_allowed(name, default, one) for one in pinned)):
+        return Setting(value=default, origin="default")
+    if len(pinned) > 1:
+        message = (
+            f"{name}: the deployment profile allows several and none is named: name one with --{name} or "
+            f"{VARIABLES[name]}; `suffice config show` lists them"
+        )
+        raise PinnedError(message)
+    return Setting(value=pinned[0], origin="profile")
+
+
+def _is_allowed(name: str, value: str, pinned: str) -> bool:
+    if name == "ledger":
+        return same_ledger(value, pinned)
+    if name == "cluster":
+        return value.rstrip("/") == pinned.rstrip("/")
+    if "\0" in value:
+        return False
+    if name == "spool":
+        return os.path.realpath(value) == os.path.realpath(pinned)
+    return is_inside(store_uri(value), pinned) if name == "store" else store_uri(value) == pinned
+
+
+def _key_identity(key: str) -> str:
+    return key.lower() if len(key) == 64 and "/" not in key else os.path.realpath(key)
+
+
+def _check_spec_path(profile: DeploymentProfile | None, path: str) -> None:
+    if profile is None or profile.spec_folders is None:
+        return
+    if "\0" in path:
+        raise _outside("the spec")
+    real = os.path.realpath(path)
+    if not any(is_inside(real, os.path.realpath(folder)) for folder in profile.spec_folders):
+        raise _outside("the spec")
+
+
+def _outside(place: str) -> PinnedError:
+    return PinnedError(
+        f"{place}: this lies outside of what the deployment profile allows; nothing was opened "
+        "(leave it out or choose what `suffice config show` lists)"
+    )

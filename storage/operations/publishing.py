@@ -1,0 +1,251 @@
+"""How a staged charge is published: its files into the store, then the very manifest that was staged.
+
+A manifest is put only after every file that it names stands in the store with its hash, whoever put it
+there. What may pass is tried again, for as long as the operator says: the files are durable in the spool.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from suffice.errors import (
+    ChargeLostError,
+    LedgerError,
+    ObjectExistsError,
+    ReleaseCorruptError,
+    SpoolElsewhereError,
+    SpoolError,
+    StoreError,
+)
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from suffice.storage.ledger.charge import Charge
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.manifest_model import FileEntry
+    from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.releases.spool import Spool
+
+_MOST_CLAIMS = 20
+"""How often runs that publish one staged charge at once may take it from each other."""
+
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
+
+
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to go on with publishing where the store fails in a way that may pass.
+
+    Attributes
+    ----------
+    seconds : float
+        Nothing is begun again later than this.
+    sleep : callable
+        Waits for some seconds, and returns whether to go on.
+    clock : callable
+        Gives the present moment in seconds; only differences count.
+    notice : callable
+        Called with a sentence before every wait.
+    """
+
+    seconds: float = 0.0
+    sleep: Callable[[float], bool] = _sleep
+    clock: Callable[[], float] = time.monotonic
+    notice: Callable[[str], None] = lambda _: None
+
+
+ONCE = Patience()
+"""No second try."""
+
+
+def publish_patiently(
+    ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge, patience: Patience
+) -> Charge:
+    """Do as :func:`publish` does, again and again, with growing pauses, while what fails may pass.
+
+    Raises
+    ------
+    StoreError, SpoolError, LedgerError
+        The last failure; the charge stays staged.
+    """
+    deadline = patience.clock() + patience.seconds
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return publish(ledger, store, spool, charge)
+        except StoreError as error:
+            left = deadline - patience.clock()
+            if not error.may_pass or left <= 0:
+                raise
+            # Of many runs that wait for one store not all should come back at once.
+            wait = min(left, pause * (0.5 + secrets.randbelow(1000) / 2000))
+            reason = error.reason or "the store failed"
+            patience.notice(
+                f"staged, not published yet: {reason}; tried again in {wait:.0f} s, for {left:.0f} s more"
+            )
+            if not patience.sleep(wait):
+                raise
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge) -> Charge:
+    """Put the drawn files and then the staged bytes of the manifest, unless they stand there already.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    store : ReleaseStore
+        The one that the charge names.
+    spool : Spool or None
+        This host's, where it has one.
+    charge : Charge
+        In state ``staged``, held by `ledger`.
+
+    Returns
+    -------
+    Charge
+        In state ``published``; ``abandoned`` where a tombstone stands there.
+
+    Raises
+    ------
+    SpoolElsewhereError
+        Where files are missing in the store, and another host's spool has them.
+    StoreError
+        Where other bytes stand there, or the store fails: then the charge stays staged.
+    ChargeLostError
+        Where the charge ended otherwise meanwhile.
+    """
+    if charge.manifest is None:
+        message = "the ledger gave a staged charge without its manifest"
+        raise LedgerError(message)
+    standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+    if standing is None:
+        try:
+            put_files(store, spool, charge)
+        except SpoolError:  # also where another run has published it, and removed what the spool kept
+            standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+            if standing is None:
+                raise
+        else:
+            standing = _put_manifest(store, charge)
+    if is_tombstone(standing):
+        charge = ledger.abandon(charge, reason="there is a tombstone at its manifest's key")
+    elif standing != charge.manifest:
+        raise foreign(store, charge)
+    else:
+        charge = mark_published(ledger, charge)
+    forget(spool, charge)
+    return charge
+
+
+def put_files(store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:
+    """Have every file of a staged charge stand in the store, each with its hash.
+
+    Raises
+    ------
+    SpoolElsewhereError, SpoolError, StoreError
+        As :func:`publish`; no manifest was put.
+    """
+    entry = spool.complete(charge) if spool is not None and spool.holds(charge) else None
+    for file in files_of(charge):
+        key = f"{charge.name}/{charge.window}/{charge.release_id}/{file.path}"
+        if entry is not None:
+            with suppress(ObjectExistsError):  # then what stands there is read back
+                store.objects.put_new(key, entry.data(file.path, file.size))
+                continue
+        data = store.objects.get(key, at_most=file.size + 1)
+        if data is None:
+            raise elsewhere(spool, charge)
+        if (len(data), hashlib.sha256(data).hexdigest()) != (file.size, file.sha256):
+            message = (
+                f"another file than that of {charge.label} stands at {store.uri}/{key}: it is left as it is"
+            )
+            raise StoreError(message)
+
+
+def files_of(charge: Charge) -> tuple[FileEntry, ...]:
+    """Return the files that a staged charge's manifest names.
+
+    Raises
+    ------
+    LedgerError
+        Where the ledger does not hold a manifest.
+    """
+    try:
+        return tuple(parse_manifest(charge.manifest or b"").files)
+    except ReleaseCorruptError:
+        message = f"the ledger's manifest of {charge.label} is damaged: it is not published"
+        raise LedgerError(message) from None
+
+
+def mark_published(ledger: Ledger, charge: Charge) -> Charge:
+    """Have the ledger know that the manifest stands.
+
+    Any number of runs may publish a staged charge at once, as its bytes are fixed; each takes it from the
+    one before, which must not make that one fail.
+    """
+    for _ in range(_MOST_CLAIMS):
+        with suppress(ChargeLostError):
+            return ledger.publish(charge)
+        current = ledger.find(charge.dataset, charge.name, charge.window)
+        if current is not None and current.charge_id == charge.charge_id:
+            with suppress(ChargeLostError):
+                charge = ledger.take_over(current)
+    return ledger.publish(charge)
+
+
+def forget(spool: Spool | None, charge: Charge) -> None:
+    """Remove what the spool keeps for a charge that has ended, as far as that goes: recovery tries again."""
+    if spool is not None:
+        with contextlib.suppress(SpoolError):
+            spool.remove(charge.charge_id)
+
+
+def elsewhere(spool: Spool | None, charge: Charge) -> SpoolElsewhereError:
+    """Return the error for a charge whose drawn files this run cannot reach."""
+    if charge.spool is None or (spool is not None and spool.holds(charge)):
+        return SpoolElsewhereError(
+            f"the files of {charge.label} are neither in the store nor in the spool: put them back, or spend "
+            f"the charge with `suffice ledger abandon {charge.charge_id} --spool-lost`"
+        )
+    return SpoolElsewhereError(
+        f"{charge.label} is {charge.state}, and its files are in the spool of {charge.spool.host}: run "
+        "`suffice ledger recover` there, with the same SUFFICE_SPOOL; where that spool is lost, "
+        f"`suffice ledger abandon {charge.charge_id} --spool-lost` spends the charge"
+    )
+
+
+def foreign(store: ReleaseStore, charge: Charge) -> StoreError:
+    """Return the error for a manifest that stands where this charge's belongs."""
+    location = store.release_uri(charge.name, charge.window, charge.release_id)
+    return StoreError(
+        f"another manifest than that of {charge.label} stands at {location}: it is left as it is"
+    )
+
+
+def _put_manifest(store: ReleaseStore, charge: Charge) -> bytes:
+    """Put the manifest, and return what stands at its key now."""
+    assert charge.manifest is not None  # noqa: S101 - publish() has looked
+    try:
+        store.put_manifest(charge.name, charge.window, charge.release_id, charge.manifest)
+    except ObjectExistsError:
+        standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+        if standing is None:  # gone between two readings: nothing is certain
+            raise
+        return standing
+    return charge.manifest

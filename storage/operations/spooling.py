@@ -1,0 +1,165 @@
+"""From noisy blocks to files in the spool, while the noise is drawn."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+
+from suffice.storage.releases.location import MANIFEST
+from suffice.storage.releases.manifest import DataFile, compose_manifest
+from suffice.storage.releases.release_parquet import StatisticWriter, encoded_size
+from suffice.storage.releases.spool_entry import write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.storage.ledger.charge import Charge
+    from suffice.storage.releases.spool_entry import SpoolEntry
+
+    Blocks = Iterable[tuple[str, NDArray[Any]]]
+
+_SIGNATURE_ROOM = 4096
+"""Bytes of a manifest's signature with all that names its key."""
+
+_LONGEST_HASH = "f" * 64
+
+
+def spool_sizes(plan: Plan, charge: Charge, created: datetime) -> dict[str, int]:
+    """Return how many bytes each file of a release may have, by name; no data and no noise are needed.
+
+    Data files have exactly these sizes; the manifest has at most its own, which differ only in how many
+    digits some numbers have.
+    """
+    files = [
+        DataFile(
+            statistic=statistic.name,
+            path=file_name(statistic),
+            size=encoded_size(statistic, plan.groups),
+            sha256=_LONGEST_HASH,
+            rows=_rows(plan, statistic),
+        )
+        for statistic in plan.statistics
+    ]
+    manifest = compose_manifest(
+        plan,
+        window=charge.window,
+        release_id=charge.release_id,
+        public_n=plan.max_total_rows if plan.n_is_public else None,
+        files=files,
+        ledger_id=charge.ledger_id,
+        drawing_sequence=2**53 - 1,
+        drawing_hash=_LONGEST_HASH,
+        created=created,
+        input_verified=False,
+    )
+    return {**{file.path: file.size for file in files}, MANIFEST: len(manifest) + _SIGNATURE_ROOM}
+
+
+def spool_files(entry: SpoolEntry, plan: Plan, blocks: Blocks) -> list[DataFile]:
+    """Write the data files of a release, block after block, each durable once it is whole.
+
+    Parameters
+    ----------
+    entry : SpoolEntry
+        With room for them.
+    plan : Plan
+    blocks : iterable of (str, ndarray)
+        The name of a statistic and its next cells, shape (some cells, n_components), in lattice units; in
+        the plan's order of statistics. Each array is overwritten once its values are taken.
+
+    Returns
+    -------
+    list of DataFile
+        In that order.
+
+    Raises
+    ------
+    SpoolError
+        Where they cannot be written.
+    ValueError
+        Where the blocks are not the plan's.
+    """
+    statistics = iter(plan.statistics)
+    files: list[DataFile] = []
+    current = ""
+    with contextlib.ExitStack() as stack:
+        for name, block in blocks:
+            if name != current:
+                stack.close()
+                statistic = next(statistics, None)
+                if statistic is None or statistic.name != name:
+                    message = "the blocks are not in the order of the plan"
+                    raise ValueError(message)
+                writer = stack.enter_context(_writing(entry, plan, statistic, files))
+                current = name
+            writer.write(block)
+            block.fill(0)
+        stack.close()
+    if next(statistics, None) is not None:
+        message = "the blocks end before the plan does"
+        raise ValueError(message)
+    return files
+
+
+def file_name(statistic: StatisticPlan) -> str:
+    """Return the name of a statistic's file beside the manifest."""
+    return f"{statistic.name}.parquet"
+
+
+class _Sink:
+    """A file that pyarrow writes to, hashed on the way."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = 0
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        """Write all of the bytes."""
+        write_all(self._file, data)
+        self.digest.update(data)
+        self.size += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: nothing waits here."""
+
+    def close(self) -> None:
+        """Leave the file to whoever opened it."""
+
+
+@contextlib.contextmanager
+def _writing(
+    entry: SpoolEntry, plan: Plan, statistic: StatisticPlan, files: list[DataFile]
+) -> Iterator[StatisticWriter]:
+    """Write one data file; add it to `files` once it is whole and durable."""
+    path = file_name(statistic)
+    with entry.writing(path) as file:
+        sink = _Sink(file)
+        writer = StatisticWriter(statistic, plan.groups, pa.PythonFile(sink, mode="w"))
+        yield writer
+        writer.close()
+    files.append(
+        DataFile(
+            statistic=statistic.name,
+            path=path,
+            size=sink.size,
+            sha256=sink.digest.hexdigest(),
+            rows=_rows(plan, statistic),
+        )
+    )
+
+
+def _rows(plan: Plan, statistic: StatisticPlan) -> int:
+    return math.prod(len(domain) for domain in plan.groups.values()) * len(statistic.components)
