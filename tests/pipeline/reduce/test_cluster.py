@@ -18,7 +18,7 @@ import pytest
 from distributed.utils import get_ip
 
 from suffice.errors import ClusterError, StageFailedError, UsageError
-from suffice.pipeline.chunk.exact_sums import ExactTotals, Sums, combine, to_python
+from suffice.pipeline.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.reduce import cluster as clusters
 from suffice.pipeline.reduce.admission import Admission
@@ -313,11 +313,11 @@ def test_a_worker_that_joins_later_is_checked_like_the_first(
     settings, options = UNFIT.get(unfit, (NO_SPILLING, {"host": "127.0.0.1"}))
     heard: list[str] = []
 
-    async def run(address: str) -> tuple[ExactTotals, bool]:
+    async def run(address: str) -> tuple[Sums, bool]:
         with dask.config.set(settings):
             async with joining(address, heard, **options) as worker:
                 sums = await asyncio.to_thread(exact_sums, job, partitions, cluster)
-                return sums, worker.status is distributed.Status.running
+                return sums.open_totals(), worker.status is distributed.Status.running
 
     with dask.config.set(NO_SPILLING):
         processes = by_address()
