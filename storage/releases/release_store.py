@@ -267,7 +267,10 @@ def open_store(
     else:
         identity = claim_store(objects, address.uri, ledger_id, create=create, probe=probe)
     if identity is None:
-        message = f"there is no release store at {address.uri}: suffice release makes one"
+        message = (
+            f"there is no release store at {address.uri}: suffice release makes one; where its suffice.json "
+            "was lost, `suffice store adopt` puts it back"
+        )
         raise StoreError(message)
     return _store(objects, address.uri, identity)
 

@@ -220,7 +220,7 @@ class Listed:
         self.directories = self.objects = 0
         walk, get = vars(local_files)["_walk"], LocalFiles.get
 
-        def counted(*arguments: Any) -> Iterator[str]:
+        def counted(*arguments: Any) -> Any:
             self.directories += 1
             found: Iterator[str] = walk(*arguments)
             return found
