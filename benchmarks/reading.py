@@ -62,6 +62,7 @@ def publish(root: Path) -> str:
         window="all",
         release_id=RELEASE_ID,
         public_n=None,
+        input_verified=False,
         files=files,
         ledger_id=LEDGER_ID,
         drawing_sequence=1,

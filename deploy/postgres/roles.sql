@@ -1,6 +1,7 @@
 -- Three roles for a ledger on PostgreSQL, each with no more than its work needs.
 --
---   suffice_owner       the data owner: makes accounts, sets their totals and sources
+--   suffice_owner       the data owner: makes accounts, sets their totals, sources, stores and checksums;
+--                       adopts and retires stores
 --   suffice_publisher   the pipeline: charges accounts, moves its charges on
 --   suffice_auditor     reads everything, writes nothing
 --
@@ -30,9 +31,10 @@ $$;
 REVOKE ALL ON SCHEMA public FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
 GRANT USAGE ON SCHEMA public TO suffice_owner, suffice_publisher, suffice_auditor;
 
-REVOKE ALL ON alembic_version, ledger, entries, accounts, windows, names, plans, charges, staged_manifests,
-    movements FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
-GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, plans, charges, staged_manifests
+REVOKE ALL ON alembic_version, ledger, entries, accounts, windows, names, stores, plans, charges,
+    staged_manifests, movements FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
+GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, stores, plans, charges,
+    staged_manifests
     TO suffice_owner, suffice_publisher, suffice_auditor;
 
 -- Both append to the chain; a trigger keeps grants for whoever may set totals, the rest for whoever charges.
@@ -40,10 +42,12 @@ GRANT INSERT ON entries TO suffice_owner, suffice_publisher;
 GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publisher;
 
 GRANT INSERT ON accounts TO suffice_owner;
-GRANT UPDATE (micro_granted, sources) ON accounts TO suffice_owner;
+GRANT UPDATE (micro_granted, sources, stores, checksums) ON accounts TO suffice_owner;
+GRANT UPDATE (uri, retired) ON stores TO suffice_owner;
 
 GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;
-GRANT INSERT ON windows, names, plans, charges TO suffice_publisher;
+GRANT INSERT ON windows, names, stores, plans, charges TO suffice_publisher;
+GRANT UPDATE (last_marker) ON stores TO suffice_publisher;
 GRANT UPDATE (micro_spent, micro_reserved) ON windows TO suffice_publisher;
 GRANT UPDATE (state, drew, epoch, holder, lease_expires, drawing_sequence, drawing_hash, manifest_sha256)
     ON charges TO suffice_publisher;

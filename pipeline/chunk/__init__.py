@@ -12,6 +12,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "jit": ("compiled", "read_only", "writable"),
     "kernels": ("NOTHING",),
     "partition": ("BLOCK_ROWS", "ChunkJob", "chunk", "chunk_job"),
-    "row_readers": ("CellReader", "OrderReader", "column_reader"),
+    "row_readers": ("CellReader", "LARGEST_REST", "OrderReader", "Places", "column_reader"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -19,8 +19,7 @@ from suffice.pipeline.statistics.measure import CodeCounts, PowerSums, TableCoun
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from suffice.pipeline.chunk.row_readers import Places
     from suffice.pipeline.statistics.measure import Measure, MomentSums
     from suffice.typing import Codes
 
@@ -106,22 +105,23 @@ class TransitionAccumulator:
     def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
         """Add rows each for itself: they make no step."""
 
-    def add_sequences(self, units: Codes, order: NDArray[np.int64], cells: Codes, codes: Codes) -> None:
+    def add_sequences(self, units: Codes, order: Places, cells: Codes, codes: Codes) -> None:
         """Add all rows of some units, in any order.
 
         Parameters
         ----------
         units : ndarray of int32, shape (n_rows,)
             Rows of one unit have one number.
-        order : ndarray of int64, shape (n_rows,)
-            Places in the order; `NO_POSITION` where there is none.
+        order : Places
+            Places in the order, each of shape (n_rows,).
         cells, codes : ndarray of int32, shape (n_rows,)
             Cells, and codes of the column, -1 where there is none.
         """
         # proof: first-transitions
-        chosen = np.flatnonzero((order != NO_POSITION) & (codes >= 0))
-        units, order, cells, codes = units[chosen], order[chosen], cells[chosen], codes[chosen]
-        rows = np.lexsort((cells, codes, order, units)).astype(np.int32)
+        chosen = np.flatnonzero((order.floors != NO_POSITION) & (codes >= 0))
+        floors, rests = order.floors[chosen], order.rests[chosen]
+        units, cells, codes = units[chosen], cells[chosen], codes[chosen]
+        rows = np.lexsort((cells, codes, rests, floors, units)).astype(np.int32)
         n_codes = self.measure.of.n_codes
         kernels.count_transitions(rows, units, cells, codes, self.measure.most, n_codes, self._table.low)
 

@@ -6,6 +6,7 @@ null rules. What comes after only adds.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,6 @@ import pyarrow.compute as pc
 
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.clip_and_round import lattice_values
-from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT
 from suffice.pipeline.chunk.encoding import Encoder
 from suffice.pipeline.sources.arrow_arrays import fixed_width
 from suffice.pipeline.statistics.measure import CodeColumn
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 NO_POSITION = -(2**63)
-"""The position of nulls in a unit's order, before all others."""
+"""The floor of what has no place in a unit's order, below all others."""
+LARGEST_REST = 2047
+"""What a 64-bit integer can have more than its floor: float64 numbers below 2^64 are 2048 apart or less."""
 
 
 class CellReader:
@@ -76,14 +78,33 @@ class LatticeReader:
         return lattice_values(batch.column(self._of.column), self._of)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Rows' places in the order of a column: by `floors`, then by `rests`.
+
+    An integer's floor is the largest float64 that is not above it, and its rest is what it has more; a
+    float64 is its own floor. So int64, uint64 and float64 have one order, by value, without rounding.
+
+    Parameters
+    ----------
+    floors : ndarray of int64, shape (n_rows,)
+        Floors as integers of the same order; `NO_POSITION` where there is no place.
+    rests : ndarray of int32, shape (n_rows,)
+        In 0..`LARGEST_REST`.
+    """
+
+    floors: NDArray[np.int64]
+    rests: NDArray[np.int32]
+
+
 class OrderReader:
     """A column's place in its own order, in every row: numbers, days, or microseconds since 1970."""
 
     def __init__(self, column: str) -> None:
         self._column = column
 
-    def read(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """Return int64 numbers in the order of the column's values, shape (n_rows,); nulls come first."""
+    def read(self, batch: pa.RecordBatch) -> Places:
+        """Return the places of a batch, each shape (n_rows,); nulls and NaN have none."""
         column = batch.column(self._column)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
@@ -95,27 +116,35 @@ class OrderReader:
         elif pa.types.is_boolean(kind):
             column = pc.cast(column, pa.uint8())
         if pa.types.is_null(kind) or column.null_count == len(column):
-            return np.full(len(column), NO_POSITION, np.int64)
+            return Places(
+                floors=np.full(len(column), NO_POSITION, np.int64), rests=np.zeros(len(column), np.int32)
+            )
         if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            positions = _ordered_bits(pc.cast(column, pa.float64(), safe=False))
-        elif kind == pa.uint64():
-            positions = _above_no_position((fixed_width(column) ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64))
+            numbers = fixed_width(pc.cast(column, pa.float64(), safe=False))
+            places = Places(floors=_ordered_bits(numbers), rests=np.zeros(len(column), np.int32))
         else:
-            positions = _above_no_position(fixed_width(column).astype(np.int64))
+            values = fixed_width(column)
+            dtype = np.uint64 if values.dtype == np.uint64 else np.int64
+            places = _of_integers(values.astype(dtype, copy=False))
         if column.null_count:
-            positions[pc.is_null(column).to_numpy(zero_copy_only=False)] = NO_POSITION
-        return positions
+            nulls = pc.is_null(column).to_numpy(zero_copy_only=False)
+            places.floors[nulls] = NO_POSITION
+            places.rests[nulls] = 0
+        return places
 
 
-def _above_no_position(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return integers one higher, so that the lowest is no null; the two highest share a place."""
-    return values + (values < np.iinfo(np.int64).max)
+def _of_integers(values: NDArray[np.int64] | NDArray[np.uint64]) -> Places:
+    """Return the places of 64-bit integers: exact, whatever float64 could hold."""
+    largest = np.nextafter(2.0 ** (64 if values.dtype == np.uint64 else 63), 0.0)
+    floors = np.minimum(values.astype(np.float64), largest)
+    floors = np.where(floors.astype(values.dtype) > values, np.nextafter(floors, -np.inf), floors)
+    rests = (values - floors.astype(values.dtype)).astype(np.int32)
+    return Places(floors=_ordered_bits(floors), rests=rests)
 
 
-def _ordered_bits(column: pa.Array) -> NDArray[np.int64]:
-    """Return float64 numbers as integers of the same order; NaN counts as null, minus zero as zero."""
-    values = fixed_width(column) + 0.0
-    bits = values.view(np.int64)
+def _ordered_bits(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return float64 numbers as integers of the same order; NaN has no place, and minus zero is zero."""
+    bits = (values + 0.0).view(np.int64)
     return np.where(np.isnan(values), NO_POSITION, np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
 
 

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.pipeline.chunk.kernels import NOTHING
-from suffice.pipeline.chunk.row_readers import CellReader, OrderReader, column_reader
+from suffice.pipeline.chunk.row_readers import (
+    LARGEST_REST,
+    CellReader,
+    OrderReader,
+    Places,
+    column_reader,
+)
 from suffice.pipeline.contribution import bit_packing, siphash
 from suffice.pipeline.contribution.unit_ids import UnitReader
 from suffice.pipeline.statistics.measure import CodeColumn
@@ -67,8 +73,8 @@ class RecordLayout:
     ----------
     columns : dict of ReadColumn to Field
         What statistics read, each once.
-    orders : dict of str to int
-        The words of columns by which statistics order a unit's rows.
+    orders : dict of str to (int, Field)
+        The words of places' floors, and the fields of their rests, of columns that order a unit's rows.
     cell : Field
         The cell.
     n_words : int
@@ -76,23 +82,25 @@ class RecordLayout:
     """
 
     columns: dict[ReadColumn, Field]
-    orders: dict[str, int]
+    orders: dict[str, tuple[int, Field]]
     cell: Field
     n_words: int
 
     @classmethod
     def of(cls, job: ChunkJob) -> RecordLayout:
         """Return the layout of a job's records: unit, orders, then the others, the widest first."""
-        numbers: dict[ReadColumn | str, tuple[int, int, int]] = {_CELL: (0, job.n_cells - 1, -1)}
+        numbers: dict[ReadColumn | str, tuple[int, int, int]] = {
+            _CELL: (0, job.n_cells - 1, -1),
+            **{_rest(column): (0, LARGEST_REST, 0) for column in job.orders},
+        }
         for of in (of for measure in job.measures.values() for of in measure.reads):
             if isinstance(of, CodeColumn):
                 numbers[of] = (0, of.n_codes - 1, -1)
             else:
                 numbers[of] = (of.quantiser.lowest, of.quantiser.highest, NOTHING)
-        orders = {column: _UNIT_WORDS + position for position, column in enumerate(job.orders)}
         widths = {of: (highest - lowest + 1).bit_length() for of, (lowest, highest, _) in numbers.items()}
         fields: dict[ReadColumn | str, Field] = {}
-        word, shift = _UNIT_WORDS + len(orders), 0
+        word, shift = _UNIT_WORDS + len(job.orders), 0
         for name in sorted(numbers, key=lambda name: -widths[name]):
             if shift + widths[name] > _WORD_BITS:
                 word, shift = word + 1, 0
@@ -100,6 +108,10 @@ class RecordLayout:
             fields[name] = Field(word=word, shift=shift, bits=widths[name], lowest=lowest, nothing=nothing)
             shift += widths[name]
         columns = {of: field for of, field in fields.items() if not isinstance(of, str)}
+        orders = {
+            column: (_UNIT_WORDS + position, fields[_rest(column)])
+            for position, column in enumerate(job.orders)
+        }
         return cls(columns=columns, orders=orders, cell=fields[_CELL], n_words=word + 1)
 
     @property
@@ -115,9 +127,15 @@ class RecordLayout:
         """Return the records' cells, shape (n_rows,), int32."""
         return _unpacked(records, self.cell)
 
-    def order(self, records: Records, column: str) -> NDArray[np.int64]:
-        """Return the records' places in the order of a column, see `OrderReader`."""
-        return records[:, self.orders[column]].view(np.int64)
+    def order(self, records: Records, column: str) -> Places:
+        """Return the records' places in the order of a column."""
+        word, rest = self.orders[column]
+        return Places(floors=records[:, word].view(np.int64), rests=_unpacked(records, rest))
+
+
+def _rest(column: str) -> str:
+    """Name the field of an order's rests; no name of another field is like it."""
+    return f"rest of {column}"
 
 
 def _unpacked(records: Records, field: Field) -> Codes:
@@ -145,7 +163,7 @@ class RecordReader:
         self._cells = CellReader(job.cell_columns)
         self._units = UnitReader(job.unit.column, key.texts)
         self._columns = [(column_reader(of), field) for of, field in self._layout.columns.items()]
-        self._orders = [(OrderReader(column), word) for column, word in self._layout.orders.items()]
+        self._orders = [(OrderReader(column), *place) for column, place in self._layout.orders.items()]
 
     def rows(self, batch: pa.RecordBatch) -> Rows:
         """Return which rows of a batch belong to a cell, and their units."""
@@ -159,8 +177,10 @@ class RecordReader:
         if not len(chosen):
             return records
         bit_packing.pack_units(rows.units, chosen, records)
-        for order, word in self._orders:
-            records[:, word] = order.read(rows.batch).view(np.uint64)[chosen]
+        for order, word, rest in self._orders:
+            places = order.read(rows.batch)
+            records[:, word] = places.floors.view(np.uint64)[chosen]
+            bit_packing.pack(places.rests, chosen, rest.word, rest.shift, rest.lowest, records)
         cell = self._layout.cell
         bit_packing.pack(rows.cells, chosen, cell.word, cell.shift, cell.lowest, records)
         for column, field in self._columns:

@@ -1,9 +1,13 @@
 """The unit of every row as two 64-bit words: equal exactly where the values are.
 
-Integers, floating-point numbers, booleans, dates and timestamps are written out exactly. Texts, and decimals
-that are no 64-bit integer, are hashed to 128 bits under a secret key of the run. Equal values have
-equal words in whatever type a file stores them: 5 as int32, int64, float or decimal; a text plain or in a
-dictionary; an instant in any unit.
+Integers, booleans, dates and timestamps are written out exactly. Texts, and decimals that are no 64-bit
+integer, are hashed to 128 bits under a secret key of the run. Equal values have equal words in whatever
+type a file stores them: 5 as int32, int64, float or decimal; a text plain or in a dictionary; an instant
+in any unit.
+
+A floating-point number is a unit where it is an integer that no other integer is rounded to: writers turn a
+column of integers into one of doubles once a row is null. Any other is a null: what was rounded would
+split a unit in two, or merge two.
 """
 
 from __future__ import annotations
@@ -25,13 +29,12 @@ if TYPE_CHECKING:
     Words: TypeAlias = NDArray[np.uint64]
     Nulls: TypeAlias = NDArray[np.bool_]
 
-_INTEGER, _UNSIGNED, _FRACTION, _INSTANT = 0, 1, 2, 3
+_INTEGER, _UNSIGNED, _INSTANT = 0, 1, 2
 """The second word of units that are written out; an instant's begins with its nanoseconds."""
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MILLISECONDS_PER_DAY = 86_400_000
 _WIDEST = pa.decimal256(76, 38)
-_LARGEST = 2.0**63
 _2_63 = np.uint64(2**63)
 
 
@@ -93,7 +96,7 @@ def _words(column: pa.Array, key: tuple[int, int]) -> tuple[Words, Nulls | None]
     """Return the units of an array that is no dictionary, and which of them are nulls beside Arrow's."""
     kind = column.type
     if pa.types.is_floating(kind):
-        return _of_floats(fixed_width(column).astype(np.float64, copy=False))
+        return _of_floats(fixed_width(column))
     if pa.types.is_decimal(kind):
         return _of_decimals(column, key), None
     if pa.types.is_timestamp(kind):
@@ -117,18 +120,13 @@ def _written_out(values: NDArray[np.integer]) -> Words:
     return words
 
 
-def _of_floats(values: NDArray[np.float64]) -> tuple[Words, Nulls]:
-    """A whole number is that integer; NaN is null; minus zero is zero."""
-    words = np.empty((len(values), 2), np.uint64)
-    is_signed = (values == np.floor(values)) & (values >= -_LARGEST) & (values < _LARGEST)
-    is_unsigned = (values == np.floor(values)) & (values >= _LARGEST) & (values < 2 * _LARGEST)
-    words[:, 0] = values.view(np.uint64)
-    words[:, 1] = _FRACTION
-    words[is_signed, 0] = values[is_signed].astype(np.int64).view(np.uint64)
-    words[is_signed, 1] = _INTEGER
-    words[is_unsigned, 0] = values[is_unsigned].astype(np.uint64)
-    words[is_unsigned, 1] = _UNSIGNED
-    return words, np.isnan(values)
+def _of_floats(values: NDArray[np.floating]) -> tuple[Words, Nulls]:
+    """A whole number below 2^53, in single precision 2^24, in half 2^11, is that integer; else it is null."""
+    # proof: bounded-contributions
+    below = 2.0 ** (np.finfo(values.dtype).nmant + 1)
+    numbers = values.astype(np.float64, copy=False)
+    is_unit = (numbers == np.floor(numbers)) & (np.abs(numbers) < below)
+    return _written_out(np.where(is_unit, numbers, 0.0).astype(np.int64)), ~is_unit
 
 
 def _of_instants(values: NDArray[np.int64], per_second: int) -> Words:

@@ -16,6 +16,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "boolean_domain",
         "next_period",
         "period_start",
+        "too_many_cells",
     ),
     "exact_numbers": (
         "LARGEST_SCALE",
@@ -47,11 +48,14 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "SpecModel",
         "StatisticSpec",
         "UnitNulls",
+        "UnitType",
         "canonical",
+        "domain_size",
         "label_name",
         "parse_domain",
         "statistic_name",
     ),
+    "small_files": ("read_small_file",),
     "source_specs": (
         "NOT_BUILT",
         "ParquetSpec",

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
+import numpy as np
+
 MOST_CELLS = 10**7
 
 
@@ -112,30 +114,49 @@ def next_period(start: dt.date, every: Every) -> dt.date:
     return dt.date(start.year + start.month // 12, start.month % 12 + 1, 1)
 
 
+def period_count(first: str, last: str, every: Every) -> int:
+    """Return how many periods there are from `first` to `last`, both included, without listing them.
+
+    Raises
+    ------
+    ValueError
+        Where a label is not canonical, or `last` lies before `first`.
+    """
+    start, end = period_start(first, every), period_start(last, every)
+    if end < start:
+        message = f"{last!r} lies before {first!r}"
+        raise ValueError(message)
+    if every is Every.DAY:
+        return (end - start).days + 1
+    years = end.year - start.year
+    return years + 1 if every is Every.YEAR else 12 * years + end.month - start.month + 1
+
+
 def period_labels(first: str, last: str, every: Every) -> tuple[str, ...]:
     """Return the canonical labels from `first` to `last`, both included.
 
     Raises
     ------
     ValueError
-        Where a label is not canonical, `last` lies before `first`, or there are too many.
+        Where a label is not canonical, `last` lies before `first`, or there are more than cells may be.
     """
-    start, end = period_start(first, every), period_start(last, every)
-    if end < start:
-        message = f"{last!r} lies before {first!r}"
-        raise ValueError(message)
-    labels = []
-    while True:
-        labels.append(start.isoformat()[: every.label_length])
-        if start == end:
-            return tuple(labels)
-        start = next_period(start, every)
+    count = period_count(first, last, every)
+    if count > MOST_CELLS:
+        raise ValueError(too_many_cells(count))
+    start = np.datetime64(first, every.value[0].upper())
+    labels = np.datetime_as_string(start + np.arange(count)).astype(f"U{every.label_length}")
+    return tuple(labels.tolist())
 
 
-def duplicate(keys: Sequence[str]) -> tuple[str, str] | None:
-    """Return the first two keys that are equal as text or as numbers, if any."""
-    seen: dict[str | Decimal, str] = {}
-    for key in keys:
+def too_many_cells(count: int) -> str:
+    """Return the text that refuses so many cells."""
+    return f"{count} cells are declared, at most {MOST_CELLS} are released"
+
+
+def duplicate(keys: Sequence[str]) -> tuple[int, int] | None:
+    """Return the positions of the first two keys that are equal as text or as numbers, if any."""
+    seen: dict[str | Decimal, int] = {}
+    for position, key in enumerate(keys):
         value: str | Decimal = key
         try:
             number = Decimal(key)
@@ -144,6 +165,6 @@ def duplicate(keys: Sequence[str]) -> tuple[str, str] | None:
         except InvalidOperation:
             pass
         if value in seen:
-            return seen[value], key
-        seen[value] = key
+            return seen[value], position
+        seen[value] = position
     return None

@@ -14,8 +14,8 @@ MICRO = 10**6
 """Epsilon is stored in integers of one millionth."""
 
 LARGEST_EPSILON = 10**6
-LARGEST_SCALE = 2.0**57
-"""Above it OpenDP's 64-bit draws would saturate; below it the chance is under e^-63 a draw."""
+LARGEST_SCALE = 2.0**55
+"""OpenDP's 64-bit draws saturate with chance exp(-2^63 / scale): up to here at most e^-256 a draw."""
 
 _DECIMAL = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,12 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationInfo
 
+from suffice.pipeline.declaration.domain_files import read_entries
 from suffice.pipeline.declaration.domains import (
     MOST_CELLS,
     Domain,
     DomainKind,
     Every,
     duplicate,
+    period_count,
     period_labels,
 )
 from suffice.pipeline.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
@@ -201,23 +202,27 @@ def _listed(keys: list[str]) -> Domain:
         raise ValueError(message)
     pair = duplicate(keys)
     if pair is not None:
-        message = f"the entries {pair[0]!r} and {pair[1]!r} are duplicates, as text or as numbers"
+        first, second = (keys[position] for position in pair)
+        message = f"the entries {first!r} and {second!r} are duplicates, as text or as numbers"
         raise ValueError(message)
     return Domain(kind=DomainKind.LIST, keys=tuple(keys))
 
 
-def _read_entries(name: str, directory: Path, column: str) -> list[str]:
-    try:
-        with (directory / name).open(encoding="utf-8", newline="") as file:
-            rows = [row for row in csv.reader(file, strict=True) if row]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        message = f"the domain file {name!r} beside the spec cannot be read as UTF-8 CSV"
-        raise ValueError(message) from None
-    if any(len(row) != 1 for row in rows):
-        message = f"the domain file {name!r} needs one column: one entry a line"
-        raise ValueError(message)
-    entries = [row[0] for row in rows]
-    return entries[1:] if entries[:1] == [column] else entries
+def domain_size(value: object) -> int:
+    """Return how many keys an entry declares, without listing them; 1 of a file, or what is no domain.
+
+    Raises
+    ------
+    ValueError
+        Where a period is not one.
+    """
+    if isinstance(value, list):
+        return max(1, len(value))
+    if isinstance(value, dict) and set(value) == {"from", "to", "every"}:
+        return period_count(_text(value["from"]), _text(value["to"]), _every(value["every"]))
+    if isinstance(value, dict) and set(value) == {"range"}:
+        return len(parse_domain(value, directory=Path(), column=""))
+    return 1
 
 
 def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
@@ -228,7 +233,7 @@ def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
     value : object
         The domain as read: texts in lists and mappings.
     directory : Path
-        Where the spec stands; domain files are read from beside it.
+        Where the spec stands; domain files are read from this folder alone.
     column : str
         A domain file may begin with this name as its header.
 
@@ -260,7 +265,7 @@ def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
             every=every,
         )
     if isinstance(value, dict) and set(value) == {"file"}:
-        return _listed(_read_entries(_text(value["file"]), directory, column))
+        return Domain(kind=DomainKind.LIST, keys=read_entries(_text(value["file"]), directory, column))
     message = "a domain is a list, {range: [first, last]}, {from: a, to: b, every: month} or {file: name.csv}"
     raise ValueError(message)
 
@@ -328,11 +333,26 @@ NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]
 
 
+class UnitType(StrEnum):
+    """What a unit column holds, where the spec declares it."""
+
+    INTEGER = "integer"
+    TEXT = "text"
+
+
+def _unit_type(value: object) -> UnitType:
+    if not isinstance(value, str) or value not in set(UnitType):
+        message = f"{value!r} is neither integer nor text"
+        raise ValueError(message)
+    return UnitType(value)
+
+
 class ColumnUnit(SpecModel):
     """A privacy unit: all rows with one value of a column, of which at most `max_rows` enter."""
 
     column: Column
     max_rows: Count
+    type: Annotated[UnitType | None, PlainValidator(_unit_type)] = None
     nulls: Annotated[UnitNulls, PlainValidator(_unit_nulls)] = UnitNulls.DROP
 
     def bound(self) -> dict[str, Any]:
@@ -351,7 +371,7 @@ ColumnSpec.model_rebuild()
 def canonical(value: object) -> object:
     """Return a spec's value as the canonical plan holds it: numbers as decimal text, defaults filled.
 
-    What a statistic may leave unstated, and does, is left out.
+    What a statistic or a unit may leave unstated, and does, is left out.
 
     Raises
     ------
@@ -360,9 +380,7 @@ def canonical(value: object) -> object:
     """
     if isinstance(value, SpecModel):
         stated = {name: getattr(value, name) for name in type(value).model_fields}
-        if isinstance(value, StatisticSpec):
-            stated = {name: entry for name, entry in stated.items() if entry is not None}
-        return {name: canonical(entry) for name, entry in stated.items()}
+        return {name: canonical(entry) for name, entry in stated.items() if entry is not None}
     if isinstance(value, Domain | Nulls):
         return value.canonical()
     if isinstance(value, dict):

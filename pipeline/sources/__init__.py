@@ -1,7 +1,7 @@
 """Where rows come from: one kind of source per file, behind one contract. A trusted room.
 
 In: a spec, and what it names.
-Out: a pin, its schema, its splits, and their rows in Arrow batches: the five functions below are the way in.
+Out: a pin, its schema, its splits, and their rows in Arrow batches: the functions below are the way in.
 May import: spec and below.
 """
 
@@ -43,6 +43,11 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
     return SOURCES[split.kind].read(split, columns, block_rows)
 
 
+def verify(pin: Pin, checksums: str) -> None:
+    """Check a snapshot against an owner's list of SHA-256; see `contract.Source.verify`."""
+    SOURCES[pin.kind].verify(pin, checksums)
+
+
 def check(pin: Pin) -> None:
     """Check that a source still is what was pinned; see `contract.Source.check`."""
     SOURCES[pin.kind].check(pin)
@@ -51,9 +56,10 @@ def check(pin: Pin) -> None:
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": (),
     "arrow_arrays": ("as_float64", "comparable", "fixed_width", "validity"),
+    "checksums": ("read_checksums",),
     "contract": ("Pin", "Split", "join"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
-    "schema_check": ("check_schema",),
+    "schema_check": ("check_schema", "unit_warnings"),
     "template": ("skeleton",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -133,6 +133,25 @@ class Source(Protocol):
             Where the rows cannot be read, or are not those that were pinned; the text is fixed.
         """
 
+    def verify(self, pin: Pin, checksums: str) -> None:
+        """Check what was pinned against an owner's list of SHA-256; reads all of it.
+
+        Every part of the snapshot is in the list with its hash, and every entry of the list that the spec
+        reaches is in the snapshot.
+
+        Parameters
+        ----------
+        pin : Pin
+            The snapshot.
+        checksums : str
+            The path of the list.
+
+        Raises
+        ------
+        InputNotVerifiedError
+            Where it is not so, the list cannot be read, or the kind has no files; the text is fixed.
+        """
+
     def check(self, pin: Pin) -> None:
         """Check that the source still is what was pinned; what was read, `read` has checked by itself.
 

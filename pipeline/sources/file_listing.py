@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def list_files(pattern: str) -> tuple[str, ...]:
@@ -28,11 +33,7 @@ def list_files(pattern: str) -> tuple[str, ...]:
 def _listed(pattern: str) -> tuple[str, ...]:
     position = Path(pattern)
     if position.is_dir():
-        found = [
-            str(path)
-            for path in position.iterdir()
-            if path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
-        ]
+        found = [str(path) for path in position.iterdir() if _is_listed(path)]
     elif position.exists():
         found = [pattern]
     else:
@@ -54,3 +55,41 @@ def _listed(pattern: str) -> tuple[str, ...]:
             message = f"source.parquet: {first} and {path} are the same file, so its rows would count twice"
             raise UsageError(message)
     return tuple(paths)
+
+
+def reaches(pattern: str, path: str) -> bool:
+    """Tell whether `list_files` would find a file of this path, were it there.
+
+    Parameters
+    ----------
+    pattern : str
+        An absolute path, directory or pattern, whether it is there or not.
+    path : str
+        An absolute path.
+    """
+    position = Path(path)
+    if position == Path(pattern) or (position.parent == Path(pattern) and _is_listed(position)):
+        return True
+    return glob.has_magic(pattern) and _matches(Path(pattern).parts, position.parts)
+
+
+def _is_listed(path: Path) -> bool:
+    """Tell whether a directory's file of this name is read: hidden ones, and markers, are not."""
+    return path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
+
+
+def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+    """Match the parts of a path as `glob` does: two asterisks are any number of folders, none hidden."""
+    if not pattern:
+        return not parts
+    first, *rest = pattern
+    if first == "**":
+        visible = bool(parts) and not parts[0].startswith(".")
+        return (
+            _matches(rest, parts)
+            if rest and _matches(rest, parts)
+            else visible and (_matches(pattern, parts[1:]) or (not rest and len(parts) == 1))
+        )
+    if not parts or (parts[0].startswith(".") and not first.startswith(".")):
+        return False
+    return fnmatch.fnmatchcase(parts[0], first) and _matches(rest, parts[1:])

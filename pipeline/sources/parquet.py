@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.source_specs import ParquetSpec
+from suffice.pipeline.sources.checksums import fits, mismatch
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_listing import list_files
@@ -25,6 +26,7 @@ KIND = ParquetSpec.kind
 
 _DAMAGED = "cannot be read: it is damaged, or access to it was lost"
 _FOOTER_READERS = 8
+_LONGEST_NAME = 200
 _READ_BYTES = 1 << 20
 """Read of a column at a time: otherwise a whole row group's bytes would be in memory."""
 
@@ -94,12 +96,15 @@ class PinnedFiles:
         Those of all files.
     n_columns : int
         Columns that the spec reads.
+    named : str
+        The source as the spec names it.
     """
 
     files: tuple[PinnedFile, ...]
     schemas: tuple[pa.Schema, ...]
     row_groups: tuple[_RowGroup, ...]
     n_columns: int
+    named: str
 
 
 def pin(spec: Spec) -> Pin:
@@ -127,6 +132,7 @@ def pin(spec: Spec) -> Pin:
             schemas=tuple(schema for _, schema, _ in footers),
             row_groups=tuple(group for _, _, groups in footers for group in groups),
             n_columns=len(columns),
+            named=str(getattr(spec.source, KIND))[:_LONGEST_NAME],
         ),
     )
 
@@ -157,6 +163,26 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
     """
     for piece in split.pieces:
         yield from _read_piece(piece, columns, block_rows)
+
+
+def verify(pin: Pin, checksums: str) -> None:
+    """Hash every file, and compare with the owner's list.
+
+    What is read later is what was hashed as far as size and time of modification tell.
+
+    Raises
+    ------
+    InputNotVerifiedError
+        Where a file is not in the list or has another SHA-256, one in the list is gone, or there is no list.
+    """
+    pinned: PinnedFiles = pin.private
+    try:
+        is_fit = fits([file.path for file in pinned.files], checksums, pin.public["address"])
+        check(pin)
+    except StageFailedError:  # a file changed while it was hashed
+        is_fit = False
+    if not is_fit:
+        raise mismatch(f"source.parquet: {pinned.named}")
 
 
 def check(pin: Pin) -> None:

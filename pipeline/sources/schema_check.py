@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from suffice.errors import SchemaError
 from suffice.pipeline.declaration.domains import DomainKind
-from suffice.pipeline.declaration.fields import ColumnSpec
+from suffice.pipeline.declaration.fields import ColumnSpec, UnitType
 from suffice.pipeline.sources.arrow_arrays import decimal_is_readable
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.statistics.measure import CodeColumn, orders_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
 
 _MOST_NAMES = 20
+_LONGEST_NAME = 70
 
 
 class TypeFamily(StrEnum):
@@ -105,50 +106,91 @@ def check_schema(spec: Spec, schemas: Sequence[PartSchema]) -> None:
                 raise SchemaError(message)
 
 
+def unit_warnings(spec: Spec, schemas: Sequence[PartSchema]) -> tuple[str, ...]:
+    """Say where some files hold the unit's column as integers, and others as floating-point numbers.
+
+    From types alone: it neither depends on a value nor says that one was lost.
+    """
+    unit = spec.privacy.column_unit
+    if unit is None:
+        return ()
+    first: dict[bool, str] = {}
+    for schema in schemas:
+        for index in schema.columns.get_all_field_indices(unit.column):
+            kind = _stored(schema.columns.field(index).type)
+            if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+                first.setdefault(pa.types.is_floating(kind), schema.part)
+    if len(first) < 2:
+        return ()
+    text = (
+        f"privacy.unit.column: {_shortened(unit.column)} is integer in {_shortened(first[False])}, but "
+        f"floating point in {_shortened(first[True])}, where ids from 2^53 on (2^24 in single precision) "
+        f"cannot be told apart and follow nulls: {unit.nulls}; write integers in all files if any may be"
+    )
+    return (text,)
+
+
 def _check_unit(spec: Spec, schemas: Sequence[PartSchema]) -> None:
-    """Refuse files whose units could not be told to be equal: fractions in decimals here, in floats there."""
-    if spec.privacy.column_unit is None:
+    """Refuse what is not of the declared type, and fractions in decimals here, in floats there."""
+    unit = spec.privacy.column_unit
+    if unit is None:
         return
-    column = spec.privacy.column_unit.column
     fractions = {}
     for schema in schemas:
         where = f"privacy.unit.column: {schema.part}"
-        _column_family(schema.columns, column, where)
-        kind = schema.columns.field(column).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        _column_family(schema.columns, unit.column, where)
+        kind = _stored(schema.columns.field(unit.column).type)
+        if not _is_of_type(kind, unit.type):
+            message = f"{where}: the column {unit.column!r} is not of the declared type {unit.type}"
+            raise SchemaError(message)
         if pa.types.is_decimal(kind):
             if not decimal_is_readable(kind):
-                message = f"{where}: the column {column!r} holds decimals of more than 38 digits on one side"
+                rule = "holds decimals of more than 38 digits on one side"
+                message = f"{where}: the column {unit.column!r} {rule}"
                 raise SchemaError(message)
             fractions["decimal"] = schema.part
         elif pa.types.is_floating(kind):
             fractions["floating-point"] = schema.part
     if len(fractions) > 1:
         message = (
-            f"privacy.unit.column: the column {column!r} is decimal in {fractions['decimal']}, but "
+            f"privacy.unit.column: the column {unit.column!r} is decimal in {fractions['decimal']}, but "
             f"floating-point in {fractions['floating-point']}: write all files with one type"
         )
         raise SchemaError(message)
 
 
+def _is_of_type(kind: pa.DataType, declared: UnitType | None) -> bool:
+    """Tell whether a column can hold the declared units; integers that met a null are floating-point."""
+    if declared is None or pa.types.is_null(kind):
+        return True
+    if declared is UnitType.TEXT:
+        return type_family(kind) is TypeFamily.TEXT
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or (pa.types.is_decimal(kind) and kind.scale == 0)
+    )
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a column's values, in a dictionary or not."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _check_orders(spec: Spec, schemas: Sequence[PartSchema]) -> None:
-    """Refuse files whose places in an order could not be compared: whole numbers here, fractions there."""
+    """Refuse decimals here and integers there: decimals have the place of the nearest float64."""
     for name, measure in measures(spec).items():
         for column in orders_of([measure]):
             kinds: dict[str, str] = {}
             for schema in schemas:
-                where = f"statistics.{name}.order: {schema.part}"
-                _column_family(schema.columns, column, where)
-                kind = schema.columns.field(column).type
-                kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-                if type_family(kind) is TypeFamily.NUMERIC:
-                    integer = "64-bit unsigned" if pa.types.is_uint64(kind) else "whole"
-                    kinds[integer if pa.types.is_integer(kind) else "fractional"] = schema.part
+                _column_family(schema.columns, column, f"statistics.{name}.order: {schema.part}")
+                kind = _stored(schema.columns.field(column).type)
+                if pa.types.is_decimal(kind) or pa.types.is_integer(kind):
+                    kinds["decimals" if pa.types.is_decimal(kind) else "integers"] = schema.part
             if len(kinds) > 1:
-                (first, there), (second, here), *_ = kinds.items()
                 message = (
-                    f"statistics.{name}.order: the column {column!r} holds {first} numbers in {there}, but "
-                    f"{second} ones in {here}: write all files with one type"
+                    f"statistics.{name}.order: the column {column!r} holds integers in {kinds['integers']}, "
+                    f"but decimals in {kinds['decimals']}: write all files with one type"
                 )
                 raise SchemaError(message)
 
@@ -194,3 +236,8 @@ def _describe(kind: pa.DataType) -> str:
     types = pa.types
     binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
     return "binary" if any(test(kind) for test in binary) else "of a type that is not read"
+
+
+def _shortened(name: str) -> str:
+    """Return a name, or the end of a long one."""
+    return name if len(name) <= _LONGEST_NAME else f"...{name[-_LONGEST_NAME:]}"

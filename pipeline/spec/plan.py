@@ -158,7 +158,7 @@ def compile_plan(spec: Spec) -> Plan:
     Raises
     ------
     SpecError
-        Where a scale is above 2**57, or values could not be stored in 38 digits.
+        Where a scale is above 2**55, or values could not be stored in 38 digits.
     """
     require_spec(spec)
     n_may_be_public = (
@@ -209,8 +209,8 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
     if scale > LARGEST_SCALE:
         raise SpecError(
             position,
-            f"its noise scale {scale:.3g} is above 2^57",
-            "give it more epsilon or fewer lattice_bits",
+            f"its noise scale {scale:.3g} is above 2^55, where noise of 64 bits would be cut off too often",
+            "give it more epsilon or a greater share, fewer lattice_bits or a lower upper bound",
         )
     reach = block.largest_value * spec.max_total_rows + NOISE_REACH * Fraction(scale)
     if reach >= 10**38:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -14,7 +15,7 @@ from pydantic import Field, PlainValidator, ValidationError, ValidationInfo
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.declaration.document import Document, read_file, read_mapping
-from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start
+from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
 from suffice.pipeline.declaration.fields import (
     Column,
     ColumnUnit,
@@ -25,6 +26,7 @@ from suffice.pipeline.declaration.fields import (
     SpecModel,
     StatisticSpec,
     canonical,
+    domain_size,
     label_name,
     parse_domain,
     statistic_name,
@@ -98,8 +100,18 @@ def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
         raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
     directory = (info.context or {}).get("directory", Path())
     groups = {}
-    for column, domain in value.items():
+    cells = 1
+    for column, domain in value.items():  # counted before they are listed
         label_name("group", column)
+        try:
+            cells *= domain_size(domain)
+        except ValueError as error:
+            message = f"{column}: {error}"
+            raise ValueError(message) from None
+    if cells > MOST_CELLS:
+        message = f"{too_many_cells(cells)} (coarsen a domain)"
+        raise ValueError(message)
+    for column, domain in value.items():
         try:
             groups[column] = parse_domain(domain, directory=directory, column=column)
         except ValueError as error:
@@ -226,6 +238,7 @@ def _validate(document: Document, directory: Path) -> Spec:
     if "directory" in content:
         raise SpecError(document.location(("directory",)), "unknown key")
     _check_source(document, content)
+    _check_periods(document, content)
     statistics = _statistics(document, content, directory)
     try:
         spec = Spec.model_validate(
@@ -247,6 +260,24 @@ def _check_source(document: Document, content: dict[str, Any]) -> None:
                 f"{kind} sources are not built yet",
                 f"use {' or '.join(SOURCE_SPECS)}",
             )
+
+
+def _check_periods(document: Document, content: dict[str, Any]) -> None:
+    """Count the periods of all date ranges of a spec before any of them is listed."""
+    count = 0
+    left: list[object] = [content.get("groups"), content.get("statistics")]
+    while left:
+        entry = left.pop()
+        if isinstance(entry, dict) and set(entry) == {"from", "to", "every"}:
+            with contextlib.suppress(ValueError):  # said later, with its place
+                count += domain_size(entry)
+        elif isinstance(entry, dict):
+            left += entry.values()
+        elif isinstance(entry, list):
+            left += entry
+    if count > MOST_CELLS:
+        rule = f"its date ranges hold {count} periods in all; at most {MOST_CELLS} cells are released"
+        raise SpecError(document.origin, rule, "coarsen one: every: month, say")
 
 
 def _statistics(document: Document, content: dict[str, Any], directory: Path) -> dict[str, StatisticSpec]:
@@ -345,6 +376,4 @@ def _check_sizes(document: Document, spec: Spec) -> None:
 
 def _check_cells(location: str, cells: int) -> None:
     if cells > MOST_CELLS:
-        raise SpecError(
-            location, f"{cells} cells are declared, at most {MOST_CELLS} are released", "coarsen a domain"
-        )
+        raise SpecError(location, too_many_cells(cells), "coarsen a domain")

@@ -14,7 +14,8 @@
     ├── AccountError                      3   the account refuses
     │   ├── AccountMissingError           3   no grant for this dataset
     │   ├── BudgetExceededError           3   less remains than is asked for
-    │   └── GuaranteeError                3   other relation, unit, window grid or source
+    │   ├── GuaranteeError                3   other relation, unit, window grid, source or store
+    │   └── InputNotVerifiedError         3   the input is not what the owner listed
     ├── SchemaError                       4   column names or type families do not fit
     ├── StorageError (OSError)            5   store or ledger
     │   ├── LedgerError                   5
@@ -27,7 +28,7 @@
     │   ├── SpoolError                    5   drawn files cannot be kept until they are published
     │   │   └── SpoolElsewhereError       5   they are in the spool of another host
     │   └── StoreError                    5
-    │       ├── WrongStoreError           5   the store belongs to another ledger
+    │       ├── WrongStoreError           5   the store is another ledger's, was moved, or lost its identity
     │       ├── ObjectExistsError         5   a create-only write found its key taken
     │       ├── ReleaseMissingError       5   no such release
     │       ├── ReleaseCorruptError       5   a release whose bytes do not verify
@@ -39,7 +40,8 @@
 
 A message states the rule, the place and the way out. It never holds a value read from the data. Its
 length is bounded, whatever a caller wrote: a message quotes names, paths and values of any length, and what
-is printed, logged and stored by orchestrators must not grow with them.
+is printed, logged and stored by orchestrators must not grow with them. What is worth saying and refuses
+nothing is a `SufficeWarning`, under the same rules.
 """
 
 from __future__ import annotations
@@ -86,6 +88,10 @@ class SufficeError(Exception):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(bounded_message(message))
+
+
+class SufficeWarning(UserWarning):
+    """What an operator should know, though nothing is refused for it; never depends on a data value."""
 
 
 class UsageError(SufficeError, ValueError):
@@ -174,7 +180,14 @@ class BudgetExceededError(AccountError):
 
 
 class GuaranteeError(AccountError):
-    """The account's relation, unit, window grid or allowed sources are others."""
+    """The account's relation, unit, window grid, allowed sources or stores are others."""
+
+
+class InputNotVerifiedError(AccountError):
+    """The account demands the owner's checksums of its input files, and these are others.
+
+    The text is fixed: neither a file, nor which of several, nor any hash stands in it.
+    """
 
 
 class SchemaError(SufficeError, TypeError):
@@ -253,7 +266,7 @@ class StoreError(StorageError):
 
 
 class WrongStoreError(StoreError):
-    """The store belongs to another ledger, or the charge to another store."""
+    """The store belongs to another ledger, was moved or stripped, or the charge is another store's."""
 
 
 class ObjectExistsError(StoreError):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from suffice.errors import (
     StageFailedError,
     StorageError,
     SufficeError,
+    SufficeWarning,
     UsageError,
 )
 from suffice.guarding import Interrupts, contained, deferred_interrupts, held, wait_for
@@ -39,12 +41,14 @@ from suffice.profile.settings import settings
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
+from suffice.storage.operations.known_stores import open_for_release
+from suffice.storage.operations.markers import put_marker
 from suffice.storage.operations.publishing import Patience, forget, publish_patiently
 from suffice.storage.operations.settling import abandon, remove_orphans, settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
-from suffice.storage.operations.verify_ledger import refuse_older_ledger
+from suffice.storage.operations.witness import check_witness, move_witness
 from suffice.storage.releases.manifest import compose_manifest
-from suffice.storage.releases.release_store import ReleaseStore, open_release, open_store
+from suffice.storage.releases.release_store import ReleaseStore, open_release
 from suffice.storage.releases.spool import find_spool, open_spool, spool_path
 from suffice.storage.signatures.signing import signer_from_environment
 
@@ -100,6 +104,7 @@ def run_release(
     new_attempt: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
     wait: bool = False,
+    witness: str | None = None,
     progress: Progress | None = None,
     notice: Notice | None = None,
 ) -> Release:
@@ -129,6 +134,8 @@ def run_release(
         on this host publishes what was drawn.
     wait : bool
         Wait while another run holds the charge, instead of raising `ChargeInProgressError`.
+    witness : str, optional
+        URI of the ledger's witness; ``SUFFICE_WITNESS`` otherwise; where that is not set, none is asked.
     progress : callable, optional
         Called with the number of finished tasks and of all tasks.
     notice : callable, optional
@@ -165,6 +172,7 @@ def run_release(
         new_attempt=new_attempt,
         publish_timeout=publish_timeout,
         wait=wait,
+        witness=witness,
         progress=progress,
         notice=notice,
     )
@@ -181,6 +189,7 @@ def carry_out(
     new_attempt: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
     wait: bool = False,
+    witness: str | None = None,
     progress: Progress | None = None,
     notice: Notice | None = None,
 ) -> Outcome:
@@ -189,24 +198,26 @@ def carry_out(
     if not 0 <= publish_timeout < float("inf"):
         message = "the time to go on with publishing is a number of seconds of at least 0"
         raise UsageError(message)
-    chosen = settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec.directory)
+    chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     window = check_window(spec, window)
     plan = compile_plan(spec)
     signer = signer_from_environment()
     with open_ledger(chosen.ledger) as opened:
+        if chosen.witness is not None:
+            check_witness(opened, chosen.witness)
         run = _Run(
             spec=spec,
             plan=plan,
             window=window,
             ledger=opened,
-            store=open_store(chosen.store, ledger_id=opened.ledger_id, create=True, probe=False),
+            store=open_for_release(opened, chosen.store, spec.dataset),
             spool_path=spool_path(chosen.ledger, chosen.spool),
             new_attempt=new_attempt,
             publish_timeout=publish_timeout,
             notice=notice or (lambda _: None),
             signer=signer,
+            witness=chosen.witness,
         )
-        refuse_older_ledger(opened, run.store)
         charge, status = wait_for(
             lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
         )
@@ -234,6 +245,7 @@ class _Run:
         publish_timeout: float,
         notice: Notice,
         signer: Signer | None,
+        witness: str | None,
     ) -> None:
         self.spec = spec
         self.plan = plan
@@ -245,6 +257,8 @@ class _Run:
         self.publish_timeout = publish_timeout
         self.notice = notice
         self.signer = signer
+        self.input_verified = False
+        self.witness = witness
         self.request = ChargeRequest(
             dataset=spec.dataset,
             name=spec.name,
@@ -274,13 +288,19 @@ class _Run:
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
-        from suffice.pipeline.sources.schema_check import check_schema  # noqa: PLC0415
+        from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
         spool = open_spool(self.spool_path)
         self.store.check_create_only()
         with open_cluster(address) as cluster:
             pin = sources.pin(self.spec)
             check_schema(self.spec, sources.schema(pin))
+            for text in unit_warnings(self.spec, sources.schema(pin)):
+                warnings.warn(text, SufficeWarning, stacklevel=2)
+            checksums = self.ledger.checksums(self.spec.dataset)
+            if checksums is not None:
+                sources.verify(pin, checksums)
+            self.input_verified = checksums is not None
             splits = sources.splits(pin)
             job = chunk_job(self.spec, self.window)
             charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
@@ -393,10 +413,13 @@ class _Run:
         """Try once more, right before the draw, all that must work after it.
 
         The spool has room since the charge was reserved; a ledger that can renew a lease can be written; and
-        the store takes an object outside of the release's place, with credentials that still hold.
+        the store takes the charge's marker, outside of the release's place, with credentials that still
+        hold. Marker and witness tell an older copy of the ledger, while epsilon can still be returned.
         """
         self.ledger.renew(charge)
-        self.store.probe()
+        put_marker(self.ledger, self.store, charge)
+        if self.witness is not None:
+            move_witness(self.ledger, self.witness)
 
     def _manifest(self, charge: Charge, files: Sequence[DataFile], splits: Sequence[Split]) -> bytes:
         """Return the manifest of the files that were drawn."""
@@ -408,6 +431,7 @@ class _Run:
             window=charge.window,
             release_id=charge.release_id,
             public_n=sum(split.n_rows for split in splits) if self.plan.n_is_public else None,
+            input_verified=self.input_verified,
             files=files,
             ledger_id=charge.ledger_id,
             drawing_sequence=charge.drawing_sequence,

@@ -6,14 +6,15 @@ May import: signatures and below; `sql` has the databases.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "account": ("Account", "counts_by_window"),
-    "chain": ("Entry",),
+    "account": ("Account", "check_store", "counts_by_window", "overlapping"),
+    "chain": ("Entry", "Head"),
     "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "SpoolName", "label"),
     "export": ("Export", "export_lines", "read_export"),
     "holder": ("is_held",),
     "ledger": ("LEASE", "Ledger"),
     "opening": ("create_ledger", "open_ledger"),
-    "replay": ("Row", "replay", "sha256"),
+    "replay": ("Books", "Row", "replay", "sha256"),
     "rerun": ("Decision", "decide_rerun", "in_progress_error", "spent_error"),
+    "stores": ("KnownStore",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

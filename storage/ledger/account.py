@@ -9,7 +9,7 @@ from suffice.errors import GuaranteeError, UsageError
 from suffice.storage.ledger.charge import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from suffice.storage.ledger.charge import ChargeRequest, ChargeSummary
@@ -18,6 +18,7 @@ NEIGHBORING = ("add_or_remove_one", "replace_one")
 ROW = "row"
 _COLUMN = "column:"
 _EVERY = ("day", "month", "year")
+_MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,10 @@ class Account:
         See :class:`Terms`.
     sources : tuple of str
         Allowed prefixes; empty where any source is.
+    checksums : str or None
+        The owner's list of the input files' SHA-256, where every release must fit one.
+    stores : tuple of str
+        Prefixes of the stores that releases may go to; empty where any store is allowed.
     granted, spent, reserved : Fraction, nats
         For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
     windows : tuple of WindowBalance
@@ -102,6 +107,8 @@ class Account:
     per_window: str | None
     units_disjoint: bool
     sources: tuple[str, ...]
+    checksums: str | None
+    stores: tuple[str, ...]
     granted: Fraction
     spent: Fraction
     reserved: Fraction
@@ -126,13 +133,15 @@ def counts_by_window(per_window: str | None, window: str) -> bool:
     return per_window is not None and window != ALL
 
 
-def check_guarantee(request: ChargeRequest, terms: Terms, sources: Sequence[str]) -> None:
+def check_guarantee(
+    request: ChargeRequest, terms: Terms, sources: Sequence[str], stores: Sequence[str]
+) -> None:
     """Refuse a release whose guarantee is not the account's.
 
     Raises
     ------
     GuaranteeError
-        Where relation, unit, window grid or source are others than the owner granted.
+        Where relation, unit, window grid, source or store are others than the owner granted.
     """
     account = f"the account {request.dataset}"
     if request.neighboring != terms.neighboring:
@@ -147,6 +156,67 @@ def check_guarantee(request: ChargeRequest, terms: Terms, sources: Sequence[str]
     if sources and not any(_is_under(prefix, request.source) for prefix in sources):
         message = f"{account} does not allow this source: the owner granted {', '.join(sources)}"
         raise GuaranteeError(message)
+    check_store(request.dataset, request.store_uri, stores)
+
+
+def check_store(dataset: str, uri: str, stores: Sequence[str]) -> None:
+    """Refuse a release into a store that the account's owner does not allow.
+
+    Raises
+    ------
+    GuaranteeError
+    """
+    if stores and not any(_is_under(prefix, uri) for prefix in stores):
+        shown = ", ".join(stores[:_MOST_SHOWN]) + ", ..." * (len(stores) > _MOST_SHOWN)
+        message = f"the account {dataset} does not allow the store {uri}: the owner granted {shown}"
+        raise GuaranteeError(message)
+
+
+def overlapping(accounts: Mapping[str, Sequence[str]], dataset: str) -> tuple[str, ...]:
+    """Say which accounts may be charged for the same rows as one account: their epsilon adds up.
+
+    Parameters
+    ----------
+    accounts : mapping
+        Allowed sources by data set.
+    dataset : str
+        One of them.
+
+    Returns
+    -------
+    tuple of str
+        A sentence for each other account whose sources overlap, or cannot be told apart.
+    """
+    own = accounts[dataset]
+    found = []
+    for other, sources in accounts.items():
+        shared = next((f"{a} and {b}" for a in own for b in sources if _overlap(a, b)), "")
+        if other == dataset:
+            continue
+        if own and sources and shared:
+            found.append(
+                f"the accounts {dataset} and {other} allow overlapping sources ({shared}): whoever has rows "
+                "in both loses the epsilon of both; one population needs one account"
+            )
+        elif not (own and sources):
+            open_ones = " and ".join(name for name in (dataset, other) if not accounts[name])
+            found.append(
+                f"{open_ones} may be charged for any source: whether the accounts {dataset} and {other} "
+                "protect the same people cannot be told; name their sources with --source"
+            )
+    return tuple(found)
+
+
+def _overlap(first: str, second: str) -> bool:
+    """Tell whether a path can be under both prefixes; of a pattern, the part before its signs counts."""
+    first, second = _fixed(first), _fixed(second)
+    return _is_under(first, second) or _is_under(second, first)
+
+
+def _fixed(prefix: str) -> str:
+    parts = prefix.split("/")
+    signs = (number for number, part in enumerate(parts) if any(sign in part for sign in "*?["))
+    return "/".join(parts[: next(signs, len(parts))]) or "/"
 
 
 def _is_under(prefix: str, source: str) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 START_HASH = "0" * 64
 SALT = "salt"
-PRIVATE = frozenset({SALT, "reason", "sources", "store_uri"})
+PRIVATE = frozenset({SALT, "checksums", "reason", "sources", "store_uri", "stores"})
 """Fields of payloads that the hash covers through the commitment only."""
 
 
@@ -41,6 +41,8 @@ class EntryKind(StrEnum):
     STAGED = "staged"
     PUBLISHED = "published"
     ABANDONED = "abandoned"
+    STORE_ADOPTED = "store_adopted"
+    STORE_RETIRED = "store_retired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

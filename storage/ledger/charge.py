@@ -132,6 +132,8 @@ class Charge:
         Where its drawn files are, from ``drawing`` on.
     plan_hash, store_id, store_uri : str
         :meth:`suffice.storage.ledger.ledger.Ledger.plan` gives the plan itself.
+    reserved_sequence : int
+        The ledger's entry for ``reserved``; its marker stands in the store before anything is drawn.
     drawing_sequence : int or None
         With `drawing_hash`: the ledger's entry for ``drawing``, which the manifest names.
     manifest_sha256 : str or None
@@ -159,6 +161,7 @@ class Charge:
     plan_hash: str
     store_id: str
     store_uri: str
+    reserved_sequence: int
     drawing_sequence: int | None
     drawing_hash: str | None
     manifest_sha256: str | None

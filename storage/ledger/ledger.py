@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from suffice.storage.ledger.account import Account
-    from suffice.storage.ledger.chain import Entry
-    from suffice.storage.ledger.charge import Charge, ChargeRequest, SpoolName
+    from suffice.storage.ledger.chain import Entry, Head
+    from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
+    from suffice.storage.ledger.stores import KnownStore
 
 LEASE = timedelta(minutes=2)
 """How long a run may go without :meth:`Ledger.renew` before another may take its charge over."""
@@ -52,8 +53,10 @@ class Ledger(ABC):
         neighboring: str | None = None,
         unit: str | None = None,
         sources: Sequence[str] | None = None,
+        stores: Sequence[str] | None = None,
         per_window: str | None = None,
         units_disjoint: bool = False,
+        checksums: str | None = None,
         reason: str,
     ) -> Account:
         """Set the total of an account; the first grant makes it.
@@ -68,6 +71,12 @@ class Ledger(ABC):
             ``add_or_remove_one``, ``row``, none and false. Left out later, they stay.
         sources : sequence of str, optional
             Prefixes of allowed sources; replaces the list. An empty one allows any source.
+        stores : sequence of str, optional
+            Prefixes of the stores that releases may go to, as their URIs; replaces the list. An empty one
+            allows any store.
+        checksums : str, optional
+            The absolute path of a list of the input files' SHA-256, which every release must fit; left out
+            it stays, and empty text demands none.
         reason : str
             Why, for the record.
 
@@ -94,6 +103,15 @@ class Ledger(ABC):
     @abstractmethod
     def accounts(self, dataset: str | None = None) -> tuple[Account, ...]:
         """Return all accounts in the order of their names, or the one of `dataset`."""
+
+    @abstractmethod
+    def checksums(self, dataset: str) -> str | None:
+        """Return the list of checksums that an account's input must fit, if it demands one.
+
+        Raises
+        ------
+        AccountMissingError
+        """
 
     @abstractmethod
     def find(self, dataset: str, name: str, window: str) -> Charge | None:
@@ -224,6 +242,50 @@ class Ledger(ABC):
         ------
         ChargeLostError
         """
+
+    @abstractmethod
+    def stores(self) -> tuple[KnownStore, ...]:
+        """Return every store that was ever charged for, in the order of their first charges."""
+
+    @abstractmethod
+    def adopt_store(self, store_id: str, *, uri: str) -> None:
+        """Record where a store stands now; a retired one is in use again.
+
+        Raises
+        ------
+        UsageError
+            Where the ledger never charged for it.
+        """
+
+    @abstractmethod
+    def retire_store(self, store_id: str, *, reason: str) -> None:
+        """Give a store up: it is asked no longer, and charged for no more.
+
+        Raises
+        ------
+        UsageError
+            Where the ledger never charged for it, or there is no reason.
+        """
+
+    @abstractmethod
+    def allowed_stores(self, dataset: str) -> tuple[str, ...]:
+        """Return the prefixes of the stores that an account allows; empty also where there is no account."""
+
+    @abstractmethod
+    def allowed_sources(self) -> dict[str, tuple[str, ...]]:
+        """Return the prefixes of the sources that each account allows."""
+
+    @abstractmethod
+    def unfinished(self, store_id: str) -> Sequence[ChargeSummary]:
+        """Return the charges of a store that are reserved or drawing, in the order of their reservation."""
+
+    @abstractmethod
+    def stores_of_charges(self) -> Sequence[tuple[int, str, str]]:
+        """Return of every charge the sequence of its reservation, its release id and its store's id."""
+
+    @abstractmethod
+    def head(self) -> Head:
+        """Return the end of the chain."""
 
     @abstractmethod
     def plan(self, plan_hash: str) -> str:

@@ -38,6 +38,7 @@ class Books:
         self.windows: Rows = {}
         self.names: Rows = {}
         self.charges: Rows = {}
+        self.stores: Rows = {}
 
     def tables(self) -> dict[str, Rows]:
         """Return the rows by table; of plans and staged manifests, which may be large, the hashes."""
@@ -47,6 +48,7 @@ class Books:
             "windows": self.windows,
             "names": self.names,
             "charges": self.charges,
+            "stores": self.stores,
             "plans": {(charge["plan_hash"],): {"sha256": charge["plan_hash"]} for charge in charges},
             "staged_manifests": {
                 (charge["charge_id"],): {"sha256": charge["manifest_sha256"]}
@@ -67,6 +69,10 @@ class Books:
             self._grant(content)
         elif kind is EntryKind.RESERVED:
             self._reserve(entry, content)
+        elif kind is EntryKind.STORE_ADOPTED:
+            self.stores[content["store_id"],].update(uri=content.get("store_uri"), retired=False)
+        elif kind is EntryKind.STORE_RETIRED:
+            self.stores[content["store_id"],]["retired"] = True
         else:
             charge = self.charges[content["charge_id"],]
             if kind is EntryKind.TAKEN_OVER:
@@ -81,8 +87,9 @@ class Books:
     def _grant(self, content: Row) -> None:
         key = (content["dataset"],)
         balance = self.accounts.get(key, {"micro_spent": 0, "micro_reserved": 0})
-        terms = {name: content[name] for name in content if name not in {"reason", "sources"}}
-        self.accounts[key] = {**balance, **terms, "sources": content.get("sources")}
+        terms = {name: content[name] for name in content if name not in {"reason", "sources", "stores"}}
+        places = {name: content.get(name) for name in ("sources", "stores")}
+        self.accounts[key] = {**balance, **terms, **places}
         self._require_within_grant(content["dataset"])
 
     def _reserve(self, entry: Entry, content: Row) -> None:
@@ -90,6 +97,17 @@ class Books:
         owner = self.names.setdefault((name,), {"name": name, "dataset": dataset})
         _require(owner["dataset"] == dataset, "a name belongs to one dataset")
         _require(content["release_id"] == release_id(self.ledger_id, content["charge_id"]), "release ids")
+        store = self.stores.setdefault(
+            (content["store_id"],),
+            {
+                "store_id": content["store_id"],
+                "uri": content.get("store_uri"),
+                "first_sequence": entry.sequence,
+                "last_marker": 0,
+                "retired": False,
+            },
+        )
+        _require(not store["retired"], "a retired store is not charged for")
         self.charges[content["charge_id"],] = {
             **content,
             "state": ChargeState.RESERVED.value,
@@ -111,6 +129,8 @@ class Books:
         if kind is EntryKind.DRAWING:
             charge.update(drew=True, drawing_sequence=entry.sequence, drawing_hash=entry.hash)
             self._shift(charge, reserved=-charge["micro_epsilon"], spent=charge["micro_epsilon"])
+            store = self.stores[charge["store_id"],]
+            store["last_marker"] = max(store["last_marker"], charge["reserved_sequence"])
         elif kind is EntryKind.STAGED:
             charge["manifest_sha256"] = content["manifest_sha256"]
 

@@ -82,8 +82,9 @@ def decide_rerun(
     _check_same_plan(charge, request, plan_of)
     if charge.store_id != request.store_id:
         message = (
-            f"{charge.label} was first charged with the store {charge.store_uri}: "
-            "use that store, or choose another name"
+            f"{charge.label} was first charged for the store {charge.store_id} at {charge.store_uri}; "
+            f"{request.store_uri} is the store {request.store_id}: use the first, or choose another name. If "
+            "the first was moved: `suffice store adopt NEW_PLACE`"
         )
         raise WrongStoreError(message)
     if charge.state is ChargeState.PUBLISHED:

@@ -21,6 +21,7 @@ from obstore.exceptions import (
     InvalidPathError,
     NotSupportedError,
     PermissionDeniedError,
+    PreconditionError,
     UnauthenticatedError,
 )
 from obstore.store import AzureStore, GCSStore, S3Store
@@ -30,8 +31,9 @@ from suffice.storage.objects.object_store import checked_key
 from suffice.storage.objects.reasons import SILENT, Reason, of_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from obstore import UpdateVersion
     from obstore.store import ObjectStore as Client
     from obstore.store import RetryConfig
 
@@ -161,6 +163,48 @@ class Bucket:
             raise self._error(prefix, "listed", _reason(error)) from None
         return sorted(found)
 
+    def keys_after(self, prefix: str, key: str) -> Iterator[str]:
+        """Give the keys below `prefix` that sort after `key`, in order: the listing begins there."""
+        try:
+            for chunk in list_objects(self._reader, prefix=prefix or None, offset=key or None):
+                for entry in chunk:
+                    if entry["path"] > key:  # a server may not know where to begin
+                        yield entry["path"]
+        except _FAILURES as error:
+            raise self._error(prefix, "listed", _reason(error)) from None
+
+    def replace(self, key: str, data: bytes, *, expected: bytes) -> None:
+        """Replace an object, if it still holds `expected`: by one conditional request.
+
+        Raises
+        ------
+        ObjectExistsError
+            Where it holds anything else, or is gone.
+        StoreError
+            Where it cannot be written, or nobody knows whether it was.
+        """
+        checked_key(key)
+        try:
+            found = get(self._reader, key)
+            same = found.meta["size"] == len(expected) and bytes(found.bytes()) == expected
+        except FileNotFoundError:
+            same = False
+        except _FAILURES as error:
+            raise self._error(key, "read", _reason(error)) from None
+        if not same:
+            raise self._changed(key)
+        version: UpdateVersion = {"e_tag": found.meta["e_tag"], "version": found.meta["version"]}
+        try:
+            put(self._writer, key, data, mode=version, use_multipart=False)
+        except (PreconditionError, AlreadyExistsError):
+            raise self._changed(key) from None
+        except _REFUSED as error:
+            raise self._error(key, "replaced", _reason(error)) from None
+        except _FAILURES as error:
+            failure = self._unknown(key, _reason(error))
+            if self._standing(key, len(data) + 1, failure) != data:
+                raise failure from None
+
     def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
         checked_key(key)
@@ -189,6 +233,9 @@ class Bucket:
             return self.get(key, at_most=at_most)
         except StoreError:
             raise failure from None
+
+    def _changed(self, key: str) -> ObjectExistsError:
+        return ObjectExistsError(f"{self._uri}/{key} is no longer what it was")
 
     def _error(self, key: str, action: str, reason: Reason) -> StoreError:
         message = f"{self._uri}/{key} cannot be {action}: {reason.text}"

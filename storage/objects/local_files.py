@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 from typing import TYPE_CHECKING
@@ -85,6 +86,40 @@ class LocalFiles:
                 ]
         return sorted(found)
 
+    def keys_after(self, prefix: str, key: str) -> Iterator[str]:
+        """Give the keys below `prefix` that sort after `key`, in order; earlier directories are not read."""
+        start = self._path(prefix.rstrip("/")) if prefix else self.root
+        with _store_errors("listed", start):
+            yield from _walk(start, prefix, key)
+
+    def replace(self, key: str, data: bytes, *, expected: bytes) -> None:
+        """Replace an object, if it still holds `expected`: one writer at a time, a rename at the end.
+
+        Raises
+        ------
+        ObjectExistsError
+            Where it holds anything else, or is gone.
+        StoreError
+            Where it cannot be written.
+        """
+        path = self._path(key)
+        lock = path.with_name(f".{path.name}.lock")
+        hidden = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        with _store_errors("replaced", path), lock.open("ab") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if self.get(key, at_most=len(expected) + 1) != expected:
+                message = f"{path} is no longer what it was"
+                raise ObjectExistsError(message)
+            try:
+                with hidden.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                hidden.replace(path)
+            finally:
+                hidden.unlink(missing_ok=True)
+                _synchronise(path.parent)
+
     def delete(self, key: str) -> None:
         """Remove an object, if it is there.
 
@@ -132,6 +167,23 @@ class LocalFiles:
         inside = [path for path in (directory, *directory.parents) if path.is_relative_to(self.root)]
         for path in {*missing, *inside[:-1]}:
             _synchronise(path.parent)
+
+
+def _walk(directory: Path, prefix: str, after: str) -> Iterator[str]:
+    """Give the keys in a directory, whose own keys begin with `prefix`, that sort after `after`."""
+    try:
+        with os.scandir(directory) as entries:
+            found = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    # A directory sorts as its keys do: with the slash behind its name.
+    for name in sorted(name + "/" * is_directory for name, is_directory in found):
+        key = prefix + name
+        if not name.endswith("/"):
+            if key > after:
+                yield key
+        elif key > after or after.startswith(key):
+            yield from _walk(directory / name, key, after)
 
 
 def _link(hidden: Path, path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from suffice.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 """Keys never begin a segment with a dot: what does is a file that is still being written."""
@@ -28,6 +31,19 @@ class ObjectStore(Protocol):
 
     def keys(self, prefix: str) -> list[str]:
         """Return the sorted keys below a prefix that is empty or ends with ``/``."""
+
+    def keys_after(self, prefix: str, key: str) -> Iterator[str]:
+        """Give the keys below `prefix` that sort after `key`, in order, without listing what comes before.
+
+        An empty `key` gives all. The listing goes on as far as it is asked for.
+        """
+
+    def replace(self, key: str, data: bytes, *, expected: bytes) -> None:
+        """Replace an object, whole and durably, if it still holds `expected`.
+
+        `ObjectExistsError` where it holds anything else, or is gone. Only what is a note of its own, as a
+        witness is, may be replaced; nothing of a release ever is.
+        """
 
     def delete(self, key: str) -> None:
         """Remove an object, if it is there."""

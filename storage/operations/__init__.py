@@ -6,12 +6,17 @@ May import: releases and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "adoption": ("adopt_store",),
     "disclosure": ("disclosure", "to_yaml"),
+    "known_stores": ("open_for_release",),
+    "markers": ("put_marker",),
     "publishing": ("Patience", "forget", "publish_patiently"),
     "recovery": ("recover",),
     "settling": ("abandon", "abandon_lost", "remove_orphans", "settle"),
     "spooling": ("spool_files", "spool_sizes"),
-    "verify_ledger": ("compare_with_store", "refuse_older_ledger"),
+    "verify_ledger": ("compare_with_store",),
     "verify_release": ("verify_release",),
+    "verify_store": ("verify_store",),
+    "witness": ("check_witness", "make_witness", "move_witness"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -33,6 +33,11 @@ _NEIGHBOURS = {
     "replace_one": "Two data sets are adjacent if they differ in the content of one {unit}.",
 }
 
+_INPUT = {
+    True: "Input files were checked against SHA-256 sums that the owner of the data named.",
+    False: "Input files were not checked against sums of their owner's.",
+}
+
 
 def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return a draft of a registry entry.
@@ -145,7 +150,8 @@ def _implementation(manifest: Mapping[str, Any]) -> dict[str, str]:
     versions = ", ".join(f"{package} {version}" for package, version in manifest["versions"].items())
     return {
         "preprocessing_and_hyperparameter_tuning": "Values are clipped to public bounds and rounded to a "
-        "public lattice. Keys, categories and bounds are stated in the spec, and may not come from the data.",
+        "public lattice. Keys, categories and bounds are stated in the spec, and may not come from the data. "
+        + _INPUT[manifest["input_verified"]],
         "mechanisms": "The Laplace mechanism on exact integer sums: discrete Laplace noise from OpenDP's "
         f"exact sampler, in lattice units ({scales}). No floating-point number gets noise. Not hardened "
         f"against observers of time. Versions: {versions}.",

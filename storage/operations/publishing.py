@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import random
+import secrets
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def publish_patiently(
             if not error.may_pass or left <= 0:
                 raise
             # Of many runs that wait for one store not all should come back at once.
-            wait = min(left, pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret and no noise
+            wait = min(left, pause * (0.5 + secrets.randbelow(1000) / 2000))
             reason = error.reason or "the store failed"
             patience.notice(
                 f"staged, not published yet: {reason}; tried again in {wait:.0f} s, for {left:.0f} s more"

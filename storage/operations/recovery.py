@@ -21,7 +21,7 @@ from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.operations.settling import remove_orphans, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
@@ -180,7 +180,7 @@ def recover(
     LedgerError
         Where the accounts cannot be read; nothing was done then.
     """
-    stores = _Stores(open_store)
+    stores = _Stores(open_store, {store.store_id: store.uri for store in ledger.stores()})
     accounts = ledger.accounts()
     kept = set(spool.charge_ids()) if spool is not None else set()
     for account in accounts:
@@ -200,12 +200,14 @@ def recover(
 class _Stores:
     """The stores that charges name, each opened once; also what was raised is kept."""
 
-    def __init__(self, open_store: Callable[[str], ReleaseStore]) -> None:
+    def __init__(self, open_store: Callable[[str], ReleaseStore], places: Mapping[str, str]) -> None:
         self._open_store = open_store
+        self._places = places
         self._opened: dict[str, ReleaseStore | SufficeError] = {}
 
     def store_of(self, charge: Charge, uri: str) -> ReleaseStore:
-        """Open the store at a URI, which must be the one that a charge was reserved with."""
+        """Open the store that a charge was reserved with: at its URI, or where it was adopted since."""
+        uri = self._places.get(charge.store_id, uri)
         if uri not in self._opened:
             try:
                 self._opened[uri] = self._open_store(uri)
@@ -215,7 +217,11 @@ class _Stores:
         if isinstance(store, SufficeError):
             raise store
         if store.store_id != charge.store_id:
-            message = f"{charge.label} was charged with the store {uri}; the store at {store.uri} is another"
+            message = (
+                f"{charge.label} was charged for the store {charge.store_id} at {uri}; {store.uri} is the "
+                "store "
+                f"{store.store_id}: if the first was moved, `suffice store adopt NEW_PLACE` records that"
+            )
             raise WrongStoreError(message)
         return store
 

@@ -59,6 +59,7 @@ def spool_sizes(plan: Plan, charge: Charge, created: datetime) -> dict[str, int]
         drawing_sequence=2**53 - 1,
         drawing_hash=_LONGEST_HASH,
         created=created,
+        input_verified=False,
     )
     return {**{file.path: file.size for file in files}, MANIFEST: len(manifest) + _SIGNATURE_ROOM}
 
@@ -147,8 +148,11 @@ def _writing(
     with entry.writing(path) as file:
         sink = _Sink(file)
         writer = StatisticWriter(statistic, plan.groups, pa.PythonFile(sink, mode="w"))
-        yield writer
-        writer.close()
+        try:
+            yield writer
+            writer.close()
+        finally:
+            writer.abandon()
     files.append(
         DataFile(
             statistic=statistic.name,

@@ -6,26 +6,23 @@ meanwhile tells. Releases, tombstones and data files all stand under ids that a 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from suffice.errors import LedgerCorruptError, ReleaseCorruptError
+from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256
-from suffice.storage.releases.location import MANIFEST
+from suffice.storage.operations.markers import read_marker
+from suffice.storage.releases.layout import Place, marker_key, marker_sequence, read_place
 from suffice.storage.releases.manifest import is_tombstone, parse_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from suffice.storage.ledger.chain import Entry
-    from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.ledger.replay import Row
+    from suffice.storage.ledger.replay import Books, Row
     from suffice.storage.releases.release_store import ReleaseStore
-
-_RELEASE_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 class Chain(Protocol):
@@ -54,19 +51,6 @@ class Comparison:
     elsewhere: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Trace:
-    """A place in a store where a charge has left something."""
-
-    name: str
-    window: str
-    release_id: str
-
-    @property
-    def key(self) -> str:
-        return f"{self.name}/{self.window}/{self.release_id}"
-
-
 def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
     """Compare a ledger with a store, both ways; the store is only read.
 
@@ -92,77 +76,81 @@ def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
     problems = []
     if store.ledger_id != books.ledger_id:
         problems.append(f"the store belongs to ledger {store.ledger_id}, not to this one, {books.ledger_id}")
-    for trace in sorted(traces):
+    for trace in sorted(traces.files):
         charge = charges.get(trace.release_id)
         if charge is None:
             problems.append(f"{trace.key}: {_without_charge(store, trace, books.ledger_id, hashes)}")
         elif (charge["name"], charge["window"]) != (trace.name, trace.window):
             problems.append(f"{trace.key}: its charge is for {label(charge['name'], charge['window'])}")
         elif charge["store_id"] != store.store_id:
-            problems.append(f"{trace.key}: it was charged for another store")
+            problems.append(f"{trace.key}: {_charged_elsewhere(charge, store)}")
         elif not charge["drew"]:
             problems.append(f"{trace.key}: data stand there, though its charge never drew: {_OLDER}")
     here = [charge for charge in charges.values() if charge["store_id"] == store.store_id]
     for charge in here:
         where = f"{charge['name']}/{charge['window']}/{charge['release_id']}"
-        problems += [f"{where}: {problem}" for problem in _compare_charge(store, charge, hashes)]
+        files = traces.files.get(Place(charge["name"], charge["window"], charge["release_id"]), [])
+        problems += [f"{where}: {problem}" for problem in _compare_charge(store, charge, hashes, files)]
+    problems += _compare_markers(store, traces.markers, books, hashes)
     return Comparison(problems=tuple(problems), compared=len(here), elsewhere=len(charges) - len(here))
 
 
-def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:
-    """Refuse to charge a ledger that lacks what its store shows was charged.
-
-    Cheap: the store is listed, and only what the ledger does not know is read.
-
-    Raises
-    ------
-    LedgerCorruptError
-        Where this ledger is an older copy, or its end was cut off.
-    """
-    traces = _traces(store)  # before the charges: what stands here was charged before
-    known = {charge.release_id: charge for account in ledger.accounts() for charge in account.charges}
-    for trace in sorted(traces):
-        charge = known.get(trace.release_id)
-        if charge is None:
-            older = not _is_foreign(store, trace, ledger.ledger_id)
-        elif charge.state is ChargeState.DRAWING and traces[trace]:
-            manifest = store.read_manifest(trace.name, trace.window, trace.release_id)
-            older = manifest is not None and not is_tombstone(manifest)
-        else:
-            older = not charge.drew
-        if older:
-            message = (
-                f"the store {store.uri} has {trace.key}, and this ledger no charge that could have made it: "
-                "it is an older copy of the ledger, or its end was cut off. Nothing was charged; restore the "
-                f"newest copy. `suffice ledger verify --store {store.uri}` names all that differs"
-            )
-            raise LedgerCorruptError(message)
-
-
 _OLDER = "this is an older copy of the ledger, or its end was cut off"
+_REWRITTEN = "the ledger was rewritten, or goes on from an older copy"
 
 
-def _traces(store: ReleaseStore) -> dict[_Trace, bool]:
-    """Return all places where charges left something, and whether a manifest's key is taken there."""
-    traces: dict[_Trace, bool] = {}
-    for key in store.objects.keys(""):
-        parts = key.split("/")
-        if len(parts) > 3 and _RELEASE_ID.fullmatch(parts[2]):
-            trace = _Trace(*parts[:3])
-            traces[trace] = traces.get(trace, False) or parts[3:] == [MANIFEST]
-    return traces
+def _charged_elsewhere(charge: Row, store: ReleaseStore) -> str:
+    place = f" at {charge['store_uri']}" if charge.get("store_uri") else ""  # an export does not say
+    return (
+        f"it was charged for the store {charge['store_id']}{place}, and this is {store.store_id} at "
+        f"{store.uri}: if that store was moved here, `suffice store adopt {store.uri}` says how to repair it"
+    )
 
 
-def _is_foreign(store: ReleaseStore, trace: _Trace, ledger_id: str) -> bool:
-    """Tell whether a release of another ledger was copied here: that says nothing about this ledger."""
-    data = store.read_manifest(trace.name, trace.window, trace.release_id)
-    try:
-        return data is not None and not is_tombstone(data) and parse_manifest(data).ledger_id != ledger_id
-    except ReleaseCorruptError:
-        return False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Traces:
+    """What charges left in a store: names of files by place, and the keys of markers by sequence."""
+
+    files: dict[Place, list[str]]
+    markers: dict[int, str]
 
 
-def _without_charge(store: ReleaseStore, trace: _Trace, ledger_id: str, hashes: Mapping[int, str]) -> str:
+def _traces(store: ReleaseStore) -> _Traces:
+    files: dict[Place, list[str]] = {}
+    markers: dict[int, str] = {}
+    for key in store.objects.keys_after("", ""):
+        located, sequence = read_place(key), marker_sequence(key)
+        if located is not None:
+            files.setdefault(located[0], []).append(located[1])
+        elif sequence is not None:
+            markers[sequence] = key
+    return _Traces(files=files, markers=markers)
+
+
+def _compare_markers(
+    store: ReleaseStore, markers: Mapping[int, str], books: Books, hashes: Mapping[int, str]
+) -> Iterator[str]:
+    """Name markers that no entry explains, and draws that left none."""
+    reserved = {charge["reserved_sequence"]: charge for charge in books.charges.values()}
+    for sequence, key in markers.items():
+        marker, charge = read_marker(store.objects, store.uri, key), reserved.get(sequence)
+        if marker is None:
+            yield f"{key}: what stands there is no marker"
+        elif marker.ledger_id != books.ledger_id:
+            yield f"{key}: the marker belongs to ledger {marker.ledger_id}"
+        elif sequence not in hashes:
+            yield f"{key}: it names entry {sequence}, the ledger ends at {len(hashes)}: {_OLDER}"
+        elif marker.hash != hashes[sequence]:
+            yield f"{key}: its entry is not the one that the ledger has: {_REWRITTEN}"
+        elif charge is None or charge["store_id"] != store.store_id:
+            yield f"{key}: the ledger has no charge for it in this store"
+    for sequence, charge in reserved.items():
+        if charge["drew"] and charge["store_id"] == store.store_id and sequence not in markers:
+            where = label(charge["name"], charge["window"])
+            yield f"{marker_key(sequence)}: {where} was drawn, and its marker is not there"
+
+
+def _without_charge(store: ReleaseStore, trace: Place, ledger_id: str, hashes: Mapping[int, str]) -> str:
     """Say what stands at a place that no charge explains."""
     data = store.read_manifest(trace.name, trace.window, trace.release_id)
     if data is None or is_tombstone(data):
@@ -177,15 +165,14 @@ def _without_charge(store: ReleaseStore, trace: _Trace, ledger_id: str, hashes: 
     if manifest.drawing_sequence > len(hashes):
         return f"it names entry {manifest.drawing_sequence}, the ledger ends at {len(hashes)}: {_OLDER}"
     if manifest.drawing_hash != hashes[manifest.drawing_sequence]:
-        return (
-            f"its entry {manifest.drawing_sequence} is not the one that the ledger has: the ledger was "
-            "rewritten, or goes on from an older copy"
-        )
+        return f"its entry {manifest.drawing_sequence} is not the one that the ledger has: {_REWRITTEN}"
     return "the ledger has no charge for it"
 
 
-def _compare_charge(store: ReleaseStore, charge: Row, hashes: Mapping[int, str]) -> list[str]:
-    """Name everything in which a charge and what stands at its manifest's key disagree."""
+def _compare_charge(
+    store: ReleaseStore, charge: Row, hashes: Mapping[int, str], files: Sequence[str]
+) -> list[str]:
+    """Name everything in which a charge and what stands at its place disagree."""
     data = store.read_manifest(charge["name"], charge["window"], charge["release_id"])
     state, stands = ChargeState(charge["state"]), data is not None and not is_tombstone(data)
     if state is ChargeState.ABANDONED:
@@ -211,4 +198,8 @@ def _compare_charge(store: ReleaseStore, charge: Row, hashes: Mapping[int, str])
         ),
     }
     differing = [what for what, (released, charged) in compared.items() if released != charged]
-    return [f"its {what} is not the ledger's: the ledger was rewritten" for what in differing]
+    missing = [file.path for file in manifest.files if file.path not in files]
+    return [
+        *(f"its {what} is not the ledger's: the ledger was rewritten" for what in differing),
+        *(f"its data file {path} is not there" for path in missing),
+    ]

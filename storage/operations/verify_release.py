@@ -153,7 +153,12 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
         f"its {what} is not the one in the ledger" for what, (own, paid) in compared.items() if own != paid
     ]
     if location.store is not None and location.store.store_id != charge.store_id:
-        problems.append("it is in a store other than the one it was charged for")
+        here = location.store
+        problems.append(
+            f"it was charged for the store {charge.store_id} at {charge.store_uri}, and is in "
+            f"{here.store_id} at "
+            f"{here.uri}: if that store was moved, `suffice store adopt {here.uri}` says how to repair it"
+        )
     if charge.state is not ChargeState.PUBLISHED:
         problems.append(f"the ledger has its charge as {charge.state}, not as published")
     return problems

@@ -6,13 +6,14 @@ May import: ledger and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "layout": ("LARGEST_SEQUENCE", "MARKERS", "Place", "marker_key", "marker_sequence", "read_place"),
     "location": ("Location", "MANIFEST"),
-    "manifest": ("DataFile", "compose_manifest", "is_tombstone", "parse_manifest"),
-    "manifest_model": ("FileEntry", "Manifest"),
+    "manifest": ("DataFile", "LARGEST_MANIFEST", "compose_manifest", "is_tombstone", "parse_manifest"),
+    "manifest_model": ("FORMAT_VERSION", "FileEntry", "Manifest"),
     "release_parquet": ("StatisticWriter", "encoded_size"),
     "release_store": ("ReleaseStore", "locate", "open_release", "open_store"),
     "spool": ("Spool", "find_spool", "open_spool", "spool_path"),
     "spool_entry": ("SpoolEntry", "write_all"),
-    "store_identity": ("KEY",),
+    "store_identity": ("KEY", "StoreIdentity", "read_identity", "write_identity"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

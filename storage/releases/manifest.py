@@ -71,6 +71,7 @@ def compose_manifest(
     window: str,
     release_id: str,
     public_n: int | None,
+    input_verified: bool,
     files: Sequence[DataFile],
     ledger_id: str,
     drawing_sequence: int,
@@ -89,6 +90,8 @@ def compose_manifest(
         16 and 32 hex digits.
     public_n : int or None
         The number of records, exactly where the plan makes it public.
+    input_verified : bool
+        Whether the grant demands that input files have the SHA-256 that their owner listed; nothing else.
     files : sequence of DataFile
         In the plan's order of statistics.
     drawing_sequence, drawing_hash : int, str
@@ -124,6 +127,7 @@ def compose_manifest(
         "cells": plan.n_cells,
         "groups": [_group(column, domain) for column, domain in plan.groups.items()],
         "statistics": [_statistic(statistic) for statistic in plan.statistics],
+        "input_verified": input_verified,
         "files": [dataclasses.asdict(file) for file in files],
         "plan": canonical_json.decode(plan.canonical.encode()),
         "plan_hash": plan.plan_hash,

@@ -184,7 +184,7 @@ class StatisticEntry(_Model):
         )
         _require(self.partition_total is None or self.partition_total > 0, "a partition's total is positive")
         _require(self.epsilon > 0 and self.l1_sensitivity > 0, "epsilon and sensitivity are positive")
-        _require(0 < self.scale <= LARGEST_SCALE, "the scale lies within 0..2^57")
+        _require(0 < self.scale <= LARGEST_SCALE, "the scale lies within 0..2^55")
         _require(Fraction(float(self.scale)) == self.scale, "the scale is no float64")
         _require(self.scale * self.epsilon >= self.l1_sensitivity, "the scale is too small for its epsilon")
         tables = self.parameters.tables
@@ -289,6 +289,7 @@ class Manifest(_Model):
     cells: Annotated[int, Field(gt=0, le=MOST_CELLS)]
     groups: tuple[Annotated[ListedGroup | RangeGroup, Field(discriminator="kind")], ...]
     statistics: Annotated[tuple[StatisticEntry, ...], Field(min_length=1)]
+    input_verified: bool
     files: tuple[FileEntry, ...]
     plan: dict[str, Any]
     plan_hash: Hex64

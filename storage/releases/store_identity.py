@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError, WrongStoreError
 from suffice.storage.objects.probe import check_create_only
+from suffice.storage.releases.layout import marker_sequence, read_place
 from suffice.storage.releases.manifest_model import FORMAT_VERSION
 from suffice.storage.signatures import canonical_json
 
@@ -84,7 +85,8 @@ def claim_store(
     Raises
     ------
     WrongStoreError
-        Where the store belongs to another ledger; nothing was written to it.
+        Where the store belongs to another ledger, or holds releases or markers, and nothing says whose;
+        nothing was written to it.
     StoreError
         Where it cannot be written, replaces objects, or does not show what was written.
     """
@@ -93,22 +95,45 @@ def claim_store(
         return None
     if identity is not None:
         _check_owner(identity, uri, ledger_id)
+    else:
+        _check_empty(objects, uri)
     if identity is None or probe:
         check_create_only(objects, uri)
     if identity is None:
-        content = {
-            "format_version": FORMAT_VERSION,
-            "ledger_id": ledger_id,
-            "store_id": secrets.token_hex(16),
-        }
-        with contextlib.suppress(ObjectExistsError):  # another run of some ledger was first: its file counts
-            objects.put_new(KEY, canonical_json.encode(content))
-        identity = read_identity(objects, uri)
-        if identity is None:
-            message = f"the store {uri} does not show what was written to it"
-            raise StoreError(message)
-        _check_owner(identity, uri, ledger_id)
+        return write_identity(objects, uri, store_id=secrets.token_hex(16), ledger_id=ledger_id)
     return identity
+
+
+def write_identity(objects: ObjectStore, uri: str, *, store_id: str, ledger_id: str) -> StoreIdentity:
+    """Put ``suffice.json`` where there is none; return what stands there then, another run's if it was first.
+
+    Raises
+    ------
+    WrongStoreError
+        Where another ledger was first.
+    StoreError
+        Where it cannot be written, or is not shown.
+    """
+    content = {"format_version": FORMAT_VERSION, "ledger_id": ledger_id, "store_id": store_id}
+    with contextlib.suppress(ObjectExistsError):
+        objects.put_new(KEY, canonical_json.encode(content))
+    identity = read_identity(objects, uri)
+    if identity is None:
+        message = f"the store {uri} does not show what was written to it"
+        raise StoreError(message)
+    _check_owner(identity, uri, ledger_id)
+    return identity
+
+
+def _check_empty(objects: ObjectStore, uri: str) -> None:
+    """Refuse to make a store of a place that was one: its releases would belong to no store then."""
+    for key in objects.keys_after("", ""):
+        if read_place(key) is not None or marker_sequence(key) is not None:
+            message = (
+                f"{uri} holds releases, and its suffice.json, which says whose they are, is gone: "
+                f"`suffice store adopt {uri} --ledger URL` with the ledger that paid for them puts it back"
+            )
+            raise WrongStoreError(message)
 
 
 def _check_owner(identity: StoreIdentity, uri: str, ledger_id: str) -> None:

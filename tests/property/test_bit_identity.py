@@ -17,6 +17,7 @@ from suffice.pipeline.reduce.cluster import Cluster, open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
 from support.catalogue import ANY_STATISTIC
 from support.hostile import hostile_table, make_spec
+from support.pandas_files import as_pandas_writes, within_doubles
 from support.splits import splits_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
         "cuts": sorted(draw(st.lists(st.integers(0, n_rows), max_size=4))),
         "row_group_size": draw(st.integers(20, 700)),
         "task_values": draw(st.sampled_from([1, 3000, 10**7])),
+        "by_pandas": draw(st.sets(st.integers(0, 4))),
         "options": draw(
             st.sampled_from([{}, {"use_dictionary": False}, {"store_schema": False}, {"data_page_size": 64}])
         ),
@@ -66,10 +68,13 @@ def check_bits(
     directory = directories.mktemp("rows")
     n_rows = layout["n_rows"]
     table = hostile_table(n_rows, seed=layout["seed"]).drop_columns(["view"])  # Arrow cannot shuffle it
+    if layout["by_pandas"]:
+        table = within_doubles(table)
     shuffled = table.take(np.random.default_rng(layout["order"]).permutation(n_rows))
     for number, (start, end) in enumerate(pairwise([0, *layout["cuts"], n_rows])):
+        part = shuffled.slice(start, end - start)
         pq.write_table(
-            shuffled.slice(start, end - start),
+            as_pandas_writes(part) if number in layout["by_pandas"] else part,
             directory / f"{number}.parquet",
             row_group_size=layout["row_group_size"],
             **layout["options"],

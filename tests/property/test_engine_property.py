@@ -22,6 +22,7 @@ from suffice.pipeline.declaration.exact_numbers import parse_decimal
 from suffice.pipeline.reduce.cluster import Cluster, open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
 from support.hostile import bernoulli, categorical, hostile_table, make_spec, normal, poisson
+from support.pandas_files import as_pandas_writes, within_doubles
 from support.splits import splits_of
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def same_bits(ours: Sums, theirs: Sums) -> bool:
     row_group_size=st.integers(20, N_ROWS),
     task_values=st.sampled_from([1, 3000, 10**7]),
     options=st.sampled_from([{}, {"use_dictionary": False}, {"store_schema": False}, {"data_page_size": 64}]),
+    by_pandas=st.sets(st.integers(0, 5)),
 )
 def test_order_files_row_groups_tasks_and_clusters_change_no_bit(
     cluster: Cluster,
@@ -84,12 +86,17 @@ def test_order_files_row_groups_tasks_and_clusters_change_no_bit(
     row_group_size: int,
     task_values: int,
     options: dict[str, Any],
+    by_pandas: set[int],
 ) -> None:
     directory = tmp_path_factory.mktemp("rows")
+    if by_pandas:
+        table = within_doubles(table)
     shuffled = table.take(np.random.default_rng(order).permutation(N_ROWS))
     ends = [0, *sorted(cuts), N_ROWS]
     for number, (start, end) in enumerate(pairwise(ends)):
         part = shuffled.slice(start, end - start)
+        if number in by_pandas:
+            part = as_pandas_writes(part)
         pq.write_table(part, directory / f"{number}.parquet", row_group_size=row_group_size, **options)
     spec = make_spec(directory, **SPEC)
     job = chunk_job(spec)

@@ -20,6 +20,7 @@ from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.shuffle import bounded_sums
 from support.catalogue import ANY_STATISTIC
 from support.hostile import hostile_table, make_spec
+from support.pandas_files import as_pandas_writes, is_null_unit, within_doubles
 from support.units import KEY, partitions_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ def check(
     bound = data.draw(st.sampled_from([1, 2, 5, 10**9]))
     nulls = data.draw(st.sampled_from(["drop", "own_unit"]))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    by_pandas = data.draw(st.sets(st.integers(0, 3)))
+    if by_pandas:
+        table = within_doubles(table)
     found = []
     for layout in range(2):
         directory = tmp_path_factory.mktemp("rows")
@@ -67,6 +71,8 @@ def check(
         for number, (start, end) in enumerate(pairwise([0, *cuts, N_ROWS])):
             part = shuffled.slice(start, end - start)
             size = data.draw(st.integers(20, N_ROWS)) if layout else N_ROWS
+            if layout and number in by_pandas:
+                part = as_pandas_writes(part)
             pq.write_table(part, directory / f"{number}.parquet", row_group_size=size)
         spec = make_spec(
             directory,
@@ -94,8 +100,7 @@ def check(
             found.append(as_lists(bounded_sums(job, partitions_of(spec), threads, KEY).open_totals()))
     assert found[0] == found[1]
     if bound == 10**9:
-        is_null = pc.is_null(table[unit], nan_is_null=True)
-        kept = table if nulls == "own_unit" else table.filter(pc.invert(is_null))
+        kept = table if nulls == "own_unit" else table.filter(pc.invert(is_null_unit(table[unit])))
         assert found[0] == as_lists(sum_batches(kept.to_batches(), job))
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.pipeline.spec.spec import Spec, load_spec
+from support.pandas_files import as_pandas_writes, within_doubles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,14 +72,16 @@ def hostile_table(n_rows: int, *, seed: int) -> pa.Table:
 
 
 def write_hostile(directory: Path, n_rows: int = 4000, *, seed: int) -> list[Path]:
-    """Write hostile rows as files whose row groups, dictionaries and encodings differ."""
+    """Write hostile rows as files whose row groups, dictionaries, encodings and types differ."""
     directory.mkdir(parents=True, exist_ok=True)
     table = hostile_table(n_rows, seed=seed)
-    half = n_rows // 2
-    files = [directory / "a.parquet", directory / "b.parquet", directory / "c.parquet"]
+    half, end = n_rows // 2, n_rows * 7 // 8
+    files = [directory / f"{name}.parquet" for name in "abcd"]
     pq.write_table(table.slice(0, half), files[0], row_group_size=half // 3 + 1)
-    pq.write_table(table.slice(half), files[1], row_group_size=half, use_dictionary=False, store_schema=False)
+    rest = table.slice(half, end - half)
+    pq.write_table(rest, files[1], row_group_size=half, use_dictionary=False, store_schema=False)
     pq.write_table(table.slice(0, 0), files[2])
+    pq.write_table(as_pandas_writes(within_doubles(table.slice(end))), files[3])
     return files
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from suffice.storage.ledger.charge import Charge, ChargeRequest
 from suffice.storage.ledger.opening import create_ledger
+from suffice.storage.operations.markers import put_marker
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import ReleaseStore, open_store
 from support.releases import compose, make_plan, some_values
@@ -72,6 +73,7 @@ def steps(
         )
     )
     yield "reserved", charge
+    put_marker(ledger, store, charge)
     charge = ledger.enter_drawing(charge)
     yield "drawing", charge
     values = some_values(plan)

@@ -73,6 +73,7 @@ def compose(plan: Plan, files: list[DataFile], **changes: Any) -> bytes:
         "window": "all",
         "release_id": RELEASE_ID,
         "public_n": 1000 if plan.n_is_public else None,
+        "input_verified": False,
         "files": files,
         "ledger_id": LEDGER_ID,
         "drawing_sequence": 4,

@@ -12,7 +12,19 @@ import typer
 from typer.exceptions import TyperException
 
 import suffice
-from suffice.cli import analysis, calibration, config, keys, ledger, messages, output, pool, posterior, trust
+from suffice.cli import (
+    analysis,
+    calibration,
+    config,
+    keys,
+    ledger,
+    messages,
+    output,
+    pool,
+    posterior,
+    store,
+    trust,
+)
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
@@ -27,6 +39,7 @@ from suffice.cli.options import (
     SpecArgument,
     StoreOption,
     WhereOption,
+    WitnessOption,
     open_for_reading,
     parse_pairs,
 )
@@ -51,6 +64,7 @@ app = typer.Typer(
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
+app.add_typer(store.app, name="store")
 
 
 def _print_version(wanted: bool) -> None:
@@ -135,6 +149,7 @@ def release(
             "--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."
         ),
     ] = "threads",
+    witness: WitnessOption = None,
     *,
     new_attempt: Annotated[
         bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
@@ -159,6 +174,7 @@ def release(
         new_attempt=new_attempt,
         publish_timeout=publish_timeout,
         wait=wait,
+        witness=witness,
         progress=messages.progress(),
         notice=messages.notice,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +21,10 @@ from suffice.cli.options import (
     WhereOption,
     parse_pairs,
 )
-from suffice.errors import UsageError
+from suffice.errors import SufficeWarning, UsageError
+
+if TYPE_CHECKING:
+    from suffice.pipeline.spec.spec import Spec
 
 
 def plan(
@@ -50,6 +54,7 @@ def plan(
 
     read = load_spec(spec)
     compiled = compile_plan(read)
+    _warn_of_units(read)
     if target is None:
         if {n, prior, n_prior, simulations, seed} != {None}:
             message = "--n, --prior, --n-prior, --simulations and --seed are options of --target: give it too"
@@ -79,6 +84,21 @@ def plan(
         output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
     else:
         print(f"{compiled}\n\n{needed}")
+
+
+def _warn_of_units(spec: Spec) -> None:
+    """Warn of files whose units cannot be told to be equal: from schemas, where the source is in sight."""
+    if spec.privacy.column_unit is None:
+        return
+    from suffice.pipeline import sources  # noqa: PLC0415
+    from suffice.pipeline.sources.schema_check import unit_warnings  # noqa: PLC0415
+
+    try:
+        texts = unit_warnings(spec, sources.schema(sources.pin(spec)))
+    except UsageError:
+        texts = ("no schema: the source is not in sight, so the types of its unit column were not compared",)
+    for text in texts:
+        warnings.warn(text, SufficeWarning, stacklevel=2)
 
 
 def calibrate(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from fractions import Fraction
+from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +43,10 @@ def grant(
             "--source", metavar="PREFIX", help="Allowed sources; may repeat; default: any, or as before."
         ),
     ] = None,
+    store: Annotated[
+        list[str] | None,
+        typer.Option("--store", metavar="URI", help="Where releases may go, and below; may repeat."),
+    ] = None,
     per_window: Annotated[
         str | None,
         typer.Option(
@@ -49,8 +55,19 @@ def grant(
             help="The grant holds for each window; default: for all time.",
         ),
     ] = None,
+    checksums: Annotated[
+        Path | None,
+        typer.Option(
+            "--checksums",
+            metavar="FILE",
+            help="A list of the input files' SHA-256, as sha256sum writes it, that every release must fit.",
+        ),
+    ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
+    no_checksums: Annotated[
+        bool, typer.Option("--no-checksums", help="Demand no checksums of the input any more.")
+    ] = False,
     units_disjoint: Annotated[
         bool, typer.Option("--units-disjoint", help="No unit has rows in two windows.")
     ] = False,
@@ -58,9 +75,12 @@ def grant(
     as_json: JsonOption = False,
 ) -> None:
     """Set an account's total budget; repeating a grant changes nothing."""
+    from suffice.storage.ledger.account import overlapping  # noqa: PLC0415
     from suffice.storage.ledger.opening import create_ledger, open_ledger  # noqa: PLC0415
+    from suffice.storage.objects.address import read_address  # noqa: PLC0415
 
     total = _epsilon(epsilon)
+    listed = _checksums(checksums, none=no_checksums)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
         account = opened.grant(
             dataset,
@@ -68,11 +88,16 @@ def grant(
             neighboring=neighboring,
             unit=unit,
             sources=[source_prefix(prefix) for prefix in source] if source else None,
+            stores=[read_address(uri).uri for uri in store] if store else None,
             per_window=per_window,
             units_disjoint=units_disjoint,
+            checksums=listed,
             reason=reason,
         )
-    document = account_document(account)
+        warnings = overlapping(opened.allowed_sources(), dataset)
+    document = {**account_document(account), "warnings": list(warnings)}
+    for warning in warnings:
+        print(f"suffice: warning: {warning}", file=sys.stderr)
     if as_json:
         output.print_json(document)
     else:
@@ -102,6 +127,7 @@ def show(
 
 app.command("verify")(trust.verify_ledger)
 app.command("export")(trust.export_ledger)
+app.command("witness")(trust.witness_ledger)
 
 
 @app.command("recover")
@@ -212,6 +238,23 @@ def source_prefix(text: str) -> str:
     return os.path.realpath(text)
 
 
+def _checksums(path: Path | None, *, none: bool) -> str | None:
+    """Return what a grant states of the list of checksums: its absolute path, empty text for none."""
+    if path is None:
+        return "" if none else None
+    if none:
+        message = "--checksums and --no-checksums exclude each other"
+        raise UsageError(message)
+    from suffice.pipeline.sources.checksums import read_checksums  # noqa: PLC0415
+
+    try:
+        read_checksums(str(path))
+    except UsageError as error:
+        message = f"--checksums: {error}"
+        raise UsageError(message) from None
+    return os.path.realpath(path)
+
+
 def account_document(account: Account) -> dict[str, Any]:
     """Return an account as ``ledger show --json`` prints it.
 
@@ -237,6 +280,8 @@ def account_document(account: Account) -> dict[str, Any]:
         "returned": returned("account"),
         "remaining": format_epsilon(account.remaining),
         "sources": list(account.sources),
+        "checksums": account.checksums,
+        "stores": list(account.stores),
         "per_window": account.per_window,
         "windows": [
             {
@@ -291,6 +336,8 @@ def _print_account(document: dict[str, Any]) -> None:
         f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
         f"remaining {document['remaining']} (returned {document['returned']})"
     )
+    if document["checksums"] is not None:
+        print(f"  input checked against {document['checksums']}")
     for window in document["windows"]:
         print(
             f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "

@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, TextIO
 
 from suffice.cli.output import Progress
-from suffice.errors import SufficeError, bounded_message
+from suffice.errors import SufficeError, SufficeWarning, bounded_message
 from suffice.profile.settings import log_format
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def notice(text: str) -> None:
 
 def show_warnings() -> None:
     """Let warnings be one line on standard error each, without a place in the code."""
+    warnings.simplefilter("always", SufficeWarning)
     warnings.showwarning = _show_warning
 
 

@@ -44,6 +44,12 @@ PublishTimeoutOption = Annotated[
         help="How long to retry a store that fails after the draw.",
     ),
 ]
+WitnessOption = Annotated[
+    str | None,
+    typer.Option(
+        "--witness", envvar="SUFFICE_WITNESS", metavar="URI", help="What holds the ledger's head elsewhere."
+    ),
+]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
 ]

@@ -94,22 +94,22 @@ def clipping_model(posterior: Posterior) -> str:
 def clipping_warnings(posterior: Posterior) -> list[str]:
     """Return in words where clipping matters, and where that could not be judged; empty where neither is."""
     found = posterior.clipping
-    warnings: list[str] = []
+    said: list[str] = []
     if found is None:
-        return warnings
+        return said
     if found.is_warned.any():
         share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
-        warnings.append(
+        said.append(
             f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model "
             f"puts up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a "
             f"parameter by up to {bias:.3g} posterior standard deviations; wider bounds would help"
         )
     if not found.is_known.all():
-        warnings.append(
+        said.append(
             f"clipping could not be judged in {(~found.is_known).sum()} of {posterior.n_groups} cells: that "
             "takes a posterior mean, and there is none; clipping may matter there"
         )
-    return warnings
+    return said
 
 
 def clipping_document(posterior: Posterior) -> dict[str, Any] | None:

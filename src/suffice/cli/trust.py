@@ -18,8 +18,9 @@ from suffice.cli.options import (
     PublicKeyOption,
     ReleaseArgument,
     StoreOption,
+    WitnessOption,
 )
-from suffice.errors import LedgerError, StorageError, UsageError
+from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +94,7 @@ def verify_ledger(
         Path | None,
         typer.Option("--export", metavar="FILE", help="Check what `ledger export` wrote; no ledger needed."),
     ] = None,
+    witness: WitnessOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,7 +105,7 @@ def verify_ledger(
         from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
         with open_ledger(ledger) as opened:
-            document = verification_document(opened, store)
+            document = verification_document(opened, store, witness)
     if as_json:
         output.print_json(document)
     else:
@@ -154,23 +156,58 @@ def export_ledger(
             print(line)
 
 
-def verification_document(chain: Ledger | Export, store: str | None) -> dict[str, Any]:
+def witness_ledger(
+    witness: Annotated[str, typer.Argument(metavar="URI", help="A file elsewhere, or an object.")],
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a witness of the ledger's head, or move it on: `release --witness` refuses an older copy by it."""
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.storage.operations.witness import make_witness  # noqa: PLC0415
+
+    with open_ledger(ledger) as opened:
+        made = make_witness(opened, witness)
+    if as_json:
+        output.print_json({"uri": made.uri, "sequence": made.head.sequence, "hash": made.head.hash})
+    else:
+        print(f"{made.uri} holds entry {made.head.sequence}, {made.head.hash}")
+
+
+def verification_document(
+    chain: Ledger | Export, store: str | None, witness: str | None = None
+) -> dict[str, Any]:
     """Return what ``ledger verify --json`` prints of a ledger, or of its export."""
+    from suffice.storage.ledger.ledger import Ledger  # noqa: PLC0415
     from suffice.storage.operations.verify_ledger import compare_with_store  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
 
     problems = chain.verify()
     comparison = compare_with_store(chain, open_store(store)) if store and not problems else None
     entries = chain.entries()
+    witnessed = isinstance(chain, Ledger) and bool(witness)
     found = [*problems, *(comparison.problems if comparison else ())]
+    if isinstance(chain, Ledger) and witness:
+        found += _witness_problems(chain, witness)
     return {
         "ok": not found,
         "problems": found,
         "sequence": entries[-1].sequence if entries else 0,
         "hash": entries[-1].hash if entries else None,
         "store": "checked" if comparison else "not_checked",
+        "witness": "checked" if witnessed else "not_checked",
         "charges_elsewhere": comparison.elsewhere if comparison else None,
     }
+
+
+def _witness_problems(ledger: Ledger, witness: str) -> list[str]:
+    from suffice.storage.operations.witness import check_witness  # noqa: PLC0415
+
+    try:
+        check_witness(ledger, witness)
+    except LedgerCorruptError as error:
+        return [str(error)]
+    return []
 
 
 def _read_export(path: Path) -> Export:

@@ -16,11 +16,13 @@ from suffice.storage.ledger.account import ROW, Terms, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
+    checksums_of,
     epsilon_of,
     insert_unless_there,
     read_account,
     read_account_row,
     sources_of,
+    stores_of,
     terms_of,
 )
 
@@ -42,10 +44,36 @@ class TermsAsked:
     units_disjoint: bool | None
 
 
+Allowed = dict[str, list[str] | str | None]
+"""What an account allows and demands, by column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where rows may come from and releases may go to, and what rows must fit; None where left out."""
+
+    sources: Sequence[str] | None = None
+    stores: Sequence[str] | None = None
+    checksums: str | None = None
+
+    def replacing(self, row: Row[Any] | None) -> Allowed:
+        """Return what holds from now on; `checksums` of empty text demands none."""
+        sources, stores = (sources_of(row), stores_of(row)) if row is not None else ((), ())
+        checksums = checksums_of(row) if row is not None else None
+        return {
+            "sources": list(sources if self.sources is None else self.sources),
+            "stores": list(stores if self.stores is None else self.stores),
+            "checksums": checksums if self.checksums is None else self.checksums or None,
+        }
+
+
+UNCHANGED = Places()
+
+
 def write_grant(
-    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, sources: Sequence[str] | None
+    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, places: Places
 ) -> dict[str, object] | None:
-    """Make an account or change its total and its sources.
+    """Make an account or change its total, its sources, its stores and its list of checksums.
 
     Returns
     -------
@@ -66,23 +94,31 @@ def write_grant(
             per_window=terms.per_window,
             units_disjoint=terms.units_disjoint or False,
         )
-        allowed = tuple(sources or ())
-        values = {**_columns(fixed), "sources": canonical_json(allowed), "micro_granted": micro}
+        allowed = places.replacing(None)
+        values = {**_columns(fixed), **_texts(allowed), "micro_granted": micro}
         zeros = {"micro_spent": 0, "micro_reserved": 0}
         if insert_unless_there(connection, tables.accounts, dataset=dataset, **values, **zeros):
             return _granted(dataset, fixed, allowed, micro)
         row = connection.execute(query).one()  # another grant was the first, just now
     fixed = terms_of(row)
     _check_same_terms(dataset, fixed, terms)
-    allowed = sources_of(row) if sources is None else tuple(sources)
-    if (micro, allowed) == (row.micro_granted, sources_of(row)):
+    allowed = places.replacing(row)
+    if micro == row.micro_granted and allowed == UNCHANGED.replacing(row):
         return None
     _set_total(connection, dataset, micro, allowed)
     return _granted(dataset, fixed, allowed, micro)
 
 
-def _granted(dataset: str, terms: Terms, sources: Sequence[str], micro: int) -> dict[str, object]:
-    return {"dataset": dataset, **_columns(terms), "sources": list(sources), "micro_granted": micro}
+def _granted(dataset: str, terms: Terms, allowed: Allowed, micro: int) -> dict[str, object]:
+    return {"dataset": dataset, **_columns(terms), **allowed, "micro_granted": micro}
+
+
+def _texts(allowed: Allowed) -> dict[str, str | None]:
+    """Return what the account's columns hold: lists as JSON."""
+    return {
+        column: canonical_json(value) if isinstance(value, list) else value
+        for column, value in allowed.items()
+    }
 
 
 def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
@@ -137,13 +173,13 @@ def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest
     return BudgetExceededError(message, requested=request.epsilon, remaining=remaining)
 
 
-def _set_total(connection: Connection, dataset: str, micro: int, sources: Sequence[str]) -> None:
+def _set_total(connection: Connection, dataset: str, micro: int, allowed: Allowed) -> None:
     columns = tables.accounts.c
     taken = columns.micro_spent + columns.micro_reserved + _most_taken_by_a_window(dataset)
     done = connection.execute(
         update(tables.accounts)
         .where(columns.dataset == dataset, taken <= micro)
-        .values(micro_granted=micro, sources=canonical_json(sources))
+        .values(micro_granted=micro, **_texts(allowed))
     )
     if done.rowcount != 1:
         account = read_account(connection, read_account_row(connection, dataset), with_charges=False)

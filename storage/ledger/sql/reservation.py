@@ -20,6 +20,7 @@ from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import exceeded_error, take
 from suffice.storage.ledger.sql.entries import append_entry
 from suffice.storage.ledger.sql.rows import check_owner, insert_unless_there, read_charge
+from suffice.storage.ledger.sql.stores import remember_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +62,7 @@ def start(
 
     Raises
     ------
-    BudgetExceededError, NameTakenError
+    BudgetExceededError, NameTakenError, WrongStoreError
     """
     micro = check_epsilon(request.epsilon)
     if not take(connection, row, request.window, micro):
@@ -83,6 +84,7 @@ def start(
     }
     insert_unless_there(connection, tables.plans, sha256=request.plan_hash, content=request.plan_json)
     entry = append_entry(connection, EntryKind.RESERVED, now, payload)
+    remember_store(connection, request, entry.sequence)
     connection.execute(
         insert(tables.charges).values(
             **payload,

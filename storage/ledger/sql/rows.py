@@ -18,7 +18,7 @@ from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row, Table
+    from sqlalchemy import Connection, Row, Select, Table
 
     from suffice.storage.ledger.replay import Rows
 
@@ -82,11 +82,22 @@ def sources_of(row: Row[Any]) -> tuple[str, ...]:
     return tuple(json.loads(row.sources))
 
 
+def checksums_of(row: Row[Any]) -> str | None:
+    """Return the list of checksums that the input must fit, if one is demanded."""
+    path: str | None = row.checksums
+    return path
+
+
+def stores_of(row: Row[Any]) -> tuple[str, ...]:
+    """Return the prefixes of the stores that are allowed."""
+    return tuple(json.loads(row.stores))
+
+
 def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = True) -> Account:
     """Return an account with its windows and, unless only its balance counts, its charges."""
     left = row.micro_granted - row.micro_spent - row.micro_reserved
     windows = connection.execute(select(tables.windows).where(tables.windows.c.dataset == row.dataset)).all()
-    charges = select(*_SUMMARY).where(tables.charges.c.dataset == row.dataset)
+    charges = summary_query().where(tables.charges.c.dataset == row.dataset)
     charges = charges.order_by(tables.charges.c.reserved_sequence)
     terms = terms_of(row)
     return Account(
@@ -96,6 +107,8 @@ def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = 
         per_window=terms.per_window,
         units_disjoint=terms.units_disjoint,
         sources=sources_of(row),
+        checksums=checksums_of(row),
+        stores=stores_of(row),
         granted=epsilon_of(row.micro_granted),
         spent=epsilon_of(row.micro_spent),
         reserved=epsilon_of(row.micro_reserved),
@@ -108,11 +121,12 @@ def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = 
             )
             for window in sorted(windows, key=lambda row: row.window)
         ),
-        charges=tuple(map(_summary, connection.execute(charges))) if with_charges else (),
+        charges=tuple(map(summary_of, connection.execute(charges))) if with_charges else (),
     )
 
 
-def _summary(row: Row[Any]) -> ChargeSummary:
+def summary_of(row: Row[Any]) -> ChargeSummary:
+    """Return the summary in a row of :func:`summary_query`."""
     return ChargeSummary(
         charge_id=row.charge_id,
         release_id=row.release_id,
@@ -125,6 +139,11 @@ def _summary(row: Row[Any]) -> ChargeSummary:
         store_uri=row.store_uri,
         created=parse_time(row.created_at),
     )
+
+
+def summary_query() -> Select[Any]:
+    """Return the query for what a summary of a charge holds."""
+    return select(*_SUMMARY)
 
 
 def read_newest(connection: Connection, ledger_id: str, key: tuple[str, str, str]) -> Charge | None:
@@ -218,6 +237,7 @@ def _charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         plan_hash=row.plan_hash,
         store_id=row.store_id,
         store_uri=row.store_uri,
+        reserved_sequence=row.reserved_sequence,
         drawing_sequence=row.drawing_sequence,
         drawing_hash=row.drawing_hash,
         manifest_sha256=row.manifest_sha256,
@@ -235,12 +255,13 @@ def _spool_of(row: Row[Any]) -> SpoolName | None:
 def read_tables(connection: Connection) -> dict[str, Rows]:
     """Return the rows of every table that the entries imply, in the form of :class:`Books`."""
     found: dict[str, Rows] = {}
-    for table in (tables.accounts, tables.windows, tables.names, tables.charges):
+    for table in (tables.accounts, tables.windows, tables.names, tables.charges, tables.stores):
         keys = [column.name for column in table.primary_key]
         rows = (dict(row) for row in connection.execute(select(table)).mappings())
         found[table.name] = {tuple(row[key] for key in keys): row for row in rows}
     for row in found["accounts"].values():
         row["sources"] = json.loads(row["sources"])
+        row["stores"] = json.loads(row["stores"])
     plans = connection.execute(select(tables.plans.c.sha256, tables.plans.c.content))
     found["plans"] = {(row.sha256,): {"sha256": sha256(row.content.encode())} for row in plans}
     staged = connection.execute(select(tables.staged_manifests))

@@ -30,7 +30,7 @@ from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.replay import compare, replay, sha256
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import tables
-from suffice.storage.ledger.sql.balance import TermsAsked, exceeded_error, shift, write_grant
+from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, shift, write_grant
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
 from suffice.storage.ledger.sql.reservation import (
     Holder,
@@ -43,6 +43,7 @@ from suffice.storage.ledger.sql.reservation import (
     step,
 )
 from suffice.storage.ledger.sql.rows import (
+    checksums_of,
     read_account,
     read_account_row,
     read_charge,
@@ -50,7 +51,17 @@ from suffice.storage.ledger.sql.rows import (
     read_plan,
     read_tables,
     sources_of,
+    stores_of,
     terms_of,
+)
+from suffice.storage.ledger.sql.stores import (
+    change_store,
+    follow_marker,
+    read_pins,
+    read_sources,
+    read_stores,
+    read_stores_of_charges,
+    read_unfinished,
 )
 from suffice.storage.ledger.sql.transactions import PATIENCE, Patience, change, snapshot
 
@@ -63,7 +74,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from suffice.storage.ledger.account import Account
-    from suffice.storage.ledger.chain import Entry
+    from suffice.storage.ledger.chain import Entry, Head
+    from suffice.storage.ledger.charge import ChargeSummary
+    from suffice.storage.ledger.stores import KnownStore
 
 Result = TypeVar("Result")
 
@@ -122,16 +135,18 @@ class SqlLedger(Ledger):
         neighboring: str | None = None,
         unit: str | None = None,
         sources: Sequence[str] | None = None,
+        stores: Sequence[str] | None = None,
         per_window: str | None = None,
         units_disjoint: bool = False,
+        checksums: str | None = None,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
         if not reason.strip():
             message = "a grant needs a reason, for the record"
             raise UsageError(message)
-        if sources is not None and not all(sources):
-            message = "an allowed source cannot be empty"
+        if not all((*(sources or ()), *(stores or ()))):
+            message = "an allowed source or store cannot be empty"
             raise UsageError(message)
         micro = check_epsilon(epsilon)
         terms = TermsAsked(
@@ -139,12 +154,35 @@ class SqlLedger(Ledger):
         )
 
         def work(connection: Connection) -> Account:
-            granted = write_grant(connection, dataset, micro=micro, terms=terms, sources=sources)
+            places = Places(sources=sources, stores=stores, checksums=checksums)
+            granted = write_grant(connection, dataset, micro=micro, terms=terms, places=places)
             if granted is not None:
                 append_entry(connection, EntryKind.GRANT, self.now(), {**granted, "reason": reason})
             return read_account(connection, read_account_row(connection, dataset))
 
         return self._change(work)
+
+    def adopt_store(self, store_id: str, *, uri: str) -> None:
+        def work(connection: Connection) -> None:
+            payload = {"store_id": store_id, "store_uri": uri}
+            read_head(connection, lock=True)
+            if change_store(connection, store_id, uri=uri, retired=False):
+                append_entry(connection, EntryKind.STORE_ADOPTED, self.now(), payload)
+
+        self._change(work)
+
+    def retire_store(self, store_id: str, *, reason: str) -> None:
+        if not reason.strip():
+            message = "retiring a store needs a reason, for the record"
+            raise UsageError(message)
+
+        def work(connection: Connection) -> None:
+            read_head(connection, lock=True)
+            if change_store(connection, store_id, retired=True):
+                payload = {"store_id": store_id, "reason": reason}
+                append_entry(connection, EntryKind.STORE_RETIRED, self.now(), payload)
+
+        self._change(work)
 
     # Readers
 
@@ -160,9 +198,37 @@ class SqlLedger(Ledger):
             # sorted here: a database may order text by the rules of a language
             return tuple(read_account(connection, row) for row in sorted(rows, key=lambda row: row.dataset))
 
+    def checksums(self, dataset: str) -> str | None:
+        with self._read() as connection:
+            return checksums_of(read_account_row(connection, dataset))
+
     def find(self, dataset: str, name: str, window: str) -> Charge | None:
         with self._read() as connection:
             return read_newest(connection, self.ledger_id, (dataset, name, window))
+
+    def head(self) -> Head:
+        with self._read() as connection:
+            return read_head(connection)
+
+    def stores(self) -> tuple[KnownStore, ...]:
+        with self._read() as connection:
+            return read_stores(connection)
+
+    def allowed_stores(self, dataset: str) -> tuple[str, ...]:
+        with self._read() as connection:
+            return read_pins(connection, dataset)
+
+    def allowed_sources(self) -> dict[str, tuple[str, ...]]:
+        with self._read() as connection:
+            return read_sources(connection)
+
+    def stores_of_charges(self) -> Sequence[tuple[int, str, str]]:
+        with self._read() as connection:
+            return read_stores_of_charges(connection)
+
+    def unfinished(self, store_id: str) -> Sequence[ChargeSummary]:
+        with self._read() as connection:
+            return read_unfinished(connection, store_id)
 
     def plan(self, plan_hash: str) -> str:
         with self._read() as connection:
@@ -176,7 +242,7 @@ class SqlLedger(Ledger):
     def check(self, request: ChargeRequest) -> None:
         with self._read() as connection:
             row = read_account_row(connection, request.dataset)
-            check_guarantee(request, terms_of(row), sources_of(row))
+            check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
             charge = read_newest(connection, self.ledger_id, _key(request))
             if charge is not None and charge.state is ChargeState.RESERVED:
                 return
@@ -217,7 +283,7 @@ class SqlLedger(Ledger):
                 plan_of=partial(read_plan, connection),
             )
             if decision in {Decision.START, Decision.TAKE_OVER}:
-                check_guarantee(request, terms_of(row), sources_of(row))
+                check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
             if charge is None or decision is Decision.START:
                 attempt = charge.attempt + 1 if charge else 1
                 return start(connection, self._holder, row, request, attempt=attempt)
@@ -252,6 +318,7 @@ class SqlLedger(Ledger):
             move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
             shift(connection, row, charge.window, reserved=-micro, spent=micro)
             entry = append_entry(connection, EntryKind.DRAWING, self.now(), step(charge))
+            follow_marker(connection, charge)
             named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
             move(connection, self._holder, charge, (ChargeState.DRAWING,), **named)
             return read_charge(connection, self.ledger_id, charge.charge_id)

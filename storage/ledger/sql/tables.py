@@ -42,6 +42,8 @@ accounts = Table(
     Column("per_window", Text),
     Column("units_disjoint", Boolean, nullable=False),
     Column("sources", Text, nullable=False),
+    Column("checksums", Text),
+    Column("stores", Text, nullable=False),
     Column("micro_granted", BigInteger, nullable=False),
     Column("micro_spent", BigInteger, nullable=False),
     Column("micro_reserved", BigInteger, nullable=False),
@@ -61,6 +63,16 @@ names = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("dataset", Text, nullable=False),
+)
+
+stores = Table(
+    "stores",
+    metadata,
+    Column("store_id", Text, primary_key=True),
+    Column("uri", Text, nullable=False),
+    Column("first_sequence", BigInteger, nullable=False),
+    Column("last_marker", BigInteger, nullable=False),
+    Column("retired", Boolean, nullable=False),
 )
 
 plans = Table(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.chunk.row_readers import CellReader, column_reader
+from suffice.pipeline.chunk.row_readers import NO_POSITION, CellReader, column_reader
 from suffice.pipeline.contribution.records import RecordLayout, RecordReader
 from support.hostile import categorical, hostile_table, make_spec, normal, poisson
 from support.units import KEY
@@ -77,19 +77,18 @@ def test_places_are_in_the_columns_order(tmp_path: Path, order: str) -> None:
     reader = RecordReader(job, KEY)
     rows = reader.rows(batch)
     records = reader.records(rows, np.arange(800, dtype=np.int32))
-    positions = RecordLayout.of(job).order(records, order)
+    places = RecordLayout.of(job).order(records, order)
+    positions = list(zip(places.floors.tolist(), places.rests.tolist(), strict=True))
     values = table[order].to_pylist()
     values = [None if isinstance(value, float) and np.isnan(value) else value for value in values]
     known = [
-        (value, position)
-        for value, position in zip(values, positions.tolist(), strict=True)
-        if value is not None
+        (value, position) for value, position in zip(values, positions, strict=True) if value is not None
     ]
     by_value = sorted({value for value, _ in known})
     by_position = sorted({position for _, position in known})
     number = {value: index for index, value in enumerate(by_value)}
     position_number = {position: index for index, position in enumerate(by_position)}
     assert [number[value] for value, _ in known] == [position_number[position] for _, position in known]
-    assert {
-        position for value, position in zip(values, positions.tolist(), strict=True) if value is None
-    } == {-(2**63)}
+    assert {position for value, position in zip(values, positions, strict=True) if value is None} == {
+        (NO_POSITION, 0)
+    }

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from suffice.pipeline.contribution.unit_ids import UnitReader
 
@@ -58,7 +60,7 @@ EQUAL: list[list[tuple[Any, pa.DataType]]] = [
     [("", pa.string()), ("", pa.large_string())],
     [("5", pa.string())],
     [(2**63 - 1, pa.int64()), (2**63 - 1, pa.uint64()), (Decimal(2**63 - 1), pa.decimal128(19, 0))],
-    [(2**63, pa.uint64()), (2.0**63, pa.float64()), (Decimal(2**63), pa.decimal128(38, 2))],
+    [(2**63, pa.uint64()), (Decimal(2**63), pa.decimal128(38, 2))],
     *[
         [
             (value, pa.uint64()),
@@ -72,13 +74,15 @@ EQUAL: list[list[tuple[Any, pa.DataType]]] = [
     [(Decimal("1e-38"), pa.decimal128(38, 38))],
     [(Decimal("-1e-38"), pa.decimal128(38, 38))],
     [(-1, pa.int64()), (-1.0, pa.float32())],
-    [(-(2**63), pa.int64()), (-(2.0**63), pa.float64()), (Decimal(-(2**63)), pa.decimal256(60, 20))],
+    [(-(2**63), pa.int64()), (Decimal(-(2**63)), pa.decimal256(60, 20))],
     [(0, pa.int8()), (0.0, pa.float64()), (-0.0, pa.float64()), (-0.0, pa.float32())],
-    [(0.5, pa.float32()), (0.5, pa.float64())],
-    [(1e300, pa.float64())],
-    [(float("inf"), pa.float64()), (float("inf"), pa.float32())],
-    [(float("-inf"), pa.float64())],
-    [(2.0**64, pa.float64())],
+    [(2**53 - 1, pa.int64()), (2.0**53 - 1, pa.float64()), (Decimal(2**53 - 1), pa.decimal128(16, 0))],
+    [(1 - 2**53, pa.int64()), (1.0 - 2**53, pa.float64())],
+    [(2**24 - 1, pa.uint32()), (2.0**24 - 1, pa.float32()), (2.0**24 - 1, pa.float64())],
+    [(2**24, pa.uint32()), (2.0**24, pa.float64())],
+    [(2047, pa.int16()), (np.float16(2047), pa.float16()), (2047.0, pa.float32())],
+    [(2**53, pa.int64())],
+    [(2**53 + 1, pa.int64()), (2**53 + 1, pa.uint64())],
     [(Decimal("0.50"), pa.decimal128(10, 2)), (Decimal("0.5"), pa.decimal256(45, 10))],
     [(Decimal(10) ** 30, pa.decimal128(38, 0)), (Decimal(10) ** 30, pa.decimal128(38, -3))],
 ]
@@ -88,6 +92,30 @@ def test_units_are_equal_exactly_where_values_are() -> None:
     found = [{unit(value, kind) for value, kind in values} for values in EQUAL]
     assert all(len(words) == 1 for words in found)
     assert len(set.union(*found)) == len(EQUAL)
+
+
+NO_UNITS: list[tuple[pa.DataType, list[float]]] = [
+    (pa.float64(), [2.0**53, -(2.0**53), 2.0**53 + 2, 2.0**63, 2.0**64, 1e300, 0.5, -1.5, 5e-324]),
+    (pa.float32(), [2.0**24, -(2.0**24), 2.0**53, 2.0**100, 0.5]),
+    (pa.float16(), [2048.0, -2048.0, 65504.0, 0.5]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), NO_UNITS, ids=[str(kind) for kind, _ in NO_UNITS])
+def test_floats_that_may_have_been_rounded_are_nulls(kind: pa.DataType, values: list[float]) -> None:
+    strange = np.array([*values, np.inf, -np.inf, np.nan], kind.to_pandas_dtype())
+    assert units(pa.array(strange, kind)) == [None] * len(strange)
+    assert units(pa.array(strange, kind).dictionary_encode()) == [None] * len(strange)
+
+
+@given(ids=st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(2**53 - 9, 2**53 + 9)))
+def test_ids_that_pandas_made_doubles_are_the_same_unit_or_none(ids: list[int | None]) -> None:
+    whole, doubles = (
+        units(pa.array(ids, pa.int64())),
+        units(pa.array(ids, pa.int64()).cast(pa.float64(), safe=False)),
+    )
+    for number, first, second in zip(ids, whole, doubles, strict=True):
+        assert second == (first if number is not None and abs(number) < 2**53 else None)
 
 
 def test_dates_and_instants() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from suffice.pipeline.declaration.exact_numbers import LARGEST_SCALE
 from suffice.pipeline.mechanism import mechanism, noise
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is
 SIMULATORS = {"pipeline/statistics/simulated_sums.py"}
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 2.0**58])
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, math.nextafter(2.0**55, math.inf), 2.0**58])
 def test_scales_out_of_range_draw_nothing(scale: float) -> None:
     with pytest.raises(ValueError, match="out of range"):
         noise.discrete_laplace(scale=scale, l1_sensitivity=1, epsilon=Fraction(1))
@@ -87,3 +90,32 @@ def _draws(path: Path) -> bool:
         if isinstance(node, ast.Attribute) and node.attr in {"random", "default_rng", "Generator"}:
             return True
     return False
+
+
+def test_saturation_is_as_rare_as_the_proof_says() -> None:
+    """Draws are cut off at -2^63 and 2^63 - 1; the chance of more is q^(2^63), with q = exp(-1 / scale)."""
+    exponent = Fraction(2**63) / Fraction(LARGEST_SCALE)
+    assert exponent == 256, "the chance is exp of minus this, exactly"
+    with localcontext() as context:
+        context.prec = 60
+        q = (-1 / Decimal("2.5")).exp()
+        weight = (1 - q) / (1 + q)
+        for end in (1, 2, 16):  # the same in small: values from -end to end - 1 are kept
+            beyond = sum(weight * q**size for size in range(end, 600))
+            beyond += sum(weight * q**size for size in range(end + 1, 600))
+            assert abs(beyond - q**end) < Decimal("1e-50")
+
+
+def test_opendp_saturates_as_the_proof_assumes() -> None:
+    """At b = 2^62 a draw is cut off with chance exp(-2): of 4,000, 541 within 5.5 standard errors (4e-8)."""
+    n, chance = 4000, math.exp(-2)
+    measurement = noise._measurement(2.0**62)
+    drawn = np.fromiter(measurement([0] * n), np.int64, n)
+    cut = int(((drawn == 2**63 - 1) | (drawn == -(2**63))).sum())
+    spread = 5.5 * math.sqrt(n * chance * (1 - chance))
+    assert abs(cut - n * chance) < spread
+    assert abs(cut - n * math.exp(-4)) > spread, "the count must tell another scale"
+    largest = noise.discrete_laplace(scale=LARGEST_SCALE, l1_sensitivity=1, epsilon=Fraction(1))
+    out = np.zeros(n, np.int64)
+    largest.draw_into(out)
+    assert abs(out.astype(object)).max() < 2**62  # missed with chance n exp(-128)

@@ -30,6 +30,7 @@ from support.source_makers import MAKERS, maker_of
 from support.splits import row_count, splits_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from support.source_makers import SourceMaker
@@ -252,14 +253,17 @@ def test_what_a_pin_shows_follows_from_the_spec_alone(maker: SourceMaker, tmp_pa
         assert hidden not in repr(many)
 
 
+SHOWING: tuple[Callable[[Any], Any], ...] = (dataclasses.asdict, dataclasses.astuple, vars)
+
+
 def test_a_pin_stays_in_its_process(made: Spec) -> None:
     pin = sources.pin(made)
     for take in (pickle.dumps, copy.copy, copy.deepcopy, pack):
         with pytest.raises(TypeError, match="a Pin holds exact data"):
             take(pin)
-    for take in (dataclasses.asdict, dataclasses.astuple, vars):
+    for show in SHOWING:
         with pytest.raises(TypeError):
-            take(pin)
+            show(pin)
 
 
 def test_splits_travel_packed_alone(made: Spec) -> None:
@@ -268,9 +272,9 @@ def test_splits_travel_packed_alone(made: Spec) -> None:
             for take in (pickle.dumps, copy.copy, copy.deepcopy):
                 with pytest.raises(TypeError, match="holds exact data and is neither pickled nor copied"):
                     take(held)
-            for take in (dataclasses.asdict, dataclasses.astuple, vars):
+            for show in SHOWING:
                 with pytest.raises(TypeError):
-                    take(held)
+                    show(held)
 
 
 def test_splits_show_nothing_and_hold_neither_values_nor_credentials(

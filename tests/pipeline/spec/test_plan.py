@@ -227,12 +227,16 @@ def test_the_noise_sd_is_that_of_the_exact_distribution(scale: float) -> None:
 
 
 def test_a_scale_that_would_saturate_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"2\^57"):
-        make(
-            "normal",
-            statistics={"v": {**FAMILY_ENTRIES["normal"], "lattice_bits": 24}},
-            privacy={"epsilon": "0.000001", "neighboring": "add_or_remove_one"},
-        )
+    """Sensitivity 2^50: the scale is 2^55 where epsilon is 2^-5, and more below it."""
+
+    def scale(epsilon: str) -> float:
+        statistics = {"v": {**FAMILY_ENTRIES["normal"], "lattice_bits": 24}}
+        privacy = {"epsilon": epsilon, "neighboring": "add_or_remove_one"}
+        return make("normal", statistics=statistics, privacy=privacy)[1].statistics[0].scale
+
+    with pytest.raises(SpecError, match=r"^statistics\.v: its noise scale 3\.6e\+16 is above 2\^55.*more"):
+        scale("0.031249")
+    assert 2.0**54 < scale("0.031251") < 2.0**55
 
 
 def test_value_types_follow_public_bounds_only() -> None:

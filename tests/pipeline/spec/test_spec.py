@@ -70,7 +70,12 @@ def test_the_example_is_read(tmp_path: Path) -> None:
         ("unit: row", "unit: {column: a, max_rows: 2.5}", "privacy.unit.max_rows", "not an integer"),
         ("unit: row", "unit: {max_rows: 3, column: ''}", "privacy.unit.column", "printable"),
         ("unit: row", "unit: {column: a, max_rows: 3, nulls: x}", "privacy.unit.nulls", "own_unit"),
-        ("unit: row", "unit: {column: a, max_rows: 3, by: b}", "privacy.unit.by", "column, max_rows, nulls"),
+        (
+            "unit: row",
+            "unit: {column: a, max_rows: 3, by: b}",
+            "privacy.unit.by",
+            "max_rows, type, nulls",
+        ),
         (
             "unit: row",
             "unit: customer_id",

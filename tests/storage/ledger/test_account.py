@@ -59,7 +59,7 @@ def test_another_guarantee_is_refused(
     make_request: MakeRequest, granted: dict[str, object], asked: dict[str, object]
 ) -> None:
     with pytest.raises(GuaranteeError):
-        check_guarantee(make_request(**asked), terms(**granted), ())
+        check_guarantee(make_request(**asked), terms(**granted), (), ())
 
 
 @pytest.mark.parametrize("asked", [{}, {"window": "2013-01"}])
@@ -67,7 +67,7 @@ def test_another_guarantee_is_refused(
 def test_all_and_the_granted_grid_are_accepted(
     make_request: MakeRequest, asked: dict[str, object], per_window: str | None
 ) -> None:
-    check_guarantee(make_request(**asked), terms(per_window=per_window), ())
+    check_guarantee(make_request(**asked), terms(per_window=per_window), (), ())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_sources_are_compared_by_path_components(
 ) -> None:
     request = make_request(source=source)
     if allowed:
-        check_guarantee(request, terms(), ("/nowhere", prefix))
+        check_guarantee(request, terms(), ("/nowhere", prefix), ())
     else:
         with pytest.raises(GuaranteeError, match="does not allow this source"):
-            check_guarantee(request, terms(), ("/nowhere", prefix))
+            check_guarantee(request, terms(), ("/nowhere", prefix), ())

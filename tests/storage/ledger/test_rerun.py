@@ -47,6 +47,7 @@ def charge_for(
         plan_hash=request.plan_hash,
         store_id=request.store_id,
         store_uri=request.store_uri,
+        reserved_sequence=3,
         drawing_sequence=None,
         drawing_hash=None,
         manifest_sha256=None,

@@ -11,7 +11,8 @@ import pytest
 from suffice.errors import LedgerCorruptError
 from suffice.storage.ledger.export import export_lines, read_export
 from suffice.storage.ledger.opening import create_ledger
-from suffice.storage.operations.verify_ledger import compare_with_store, refuse_older_ledger
+from suffice.storage.operations.markers import refuse_older_ledger
+from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.releases.release_store import open_store
 from support.paid import Books, copy_database, open_books, pay, restore_database, steps
 from support.releases import flip_bit

@@ -98,6 +98,13 @@ _ROWS = (
         "what is spent stays spent",
     ),
     (
+        "stores",
+        "UPDATE",
+        "stores_keep_their_markers",
+        f"{_changed('store_id', 'first_sequence')} OR NEW.last_marker < OLD.last_marker",
+        "what a ledger knows of a store it does not forget",
+    ),
+    (
         "charges",
         "INSERT",
         "charges_begin_reserved",
@@ -134,7 +141,7 @@ _ROWS = (
         "the bytes and the draw of a charge are fixed once",
     ),
 )
-_TABLES = ("entries", "ledger", "accounts", "windows", "names", "plans", "charges")
+_TABLES = ("entries", "ledger", "accounts", "windows", "names", "stores", "plans", "charges")
 
 _SQLITE_ACROSS = (
     """

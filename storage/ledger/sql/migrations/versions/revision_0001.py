@@ -41,6 +41,8 @@ def upgrade() -> None:
         sa.Column("per_window", sa.Text),
         sa.Column("units_disjoint", sa.Boolean, nullable=False),
         sa.Column("sources", sa.Text, nullable=False),
+        sa.Column("checksums", sa.Text),
+        sa.Column("stores", sa.Text, nullable=False),
         sa.Column("micro_granted", sa.BigInteger, nullable=False),
         sa.Column("micro_spent", sa.BigInteger, nullable=False),
         sa.Column("micro_reserved", sa.BigInteger, nullable=False),
@@ -61,6 +63,14 @@ def upgrade() -> None:
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("dataset", sa.Text, sa.ForeignKey("accounts.dataset"), nullable=False),
         sa.UniqueConstraint("name", "dataset", name="one_dataset_a_name"),
+    )
+    op.create_table(
+        "stores",
+        sa.Column("store_id", sa.Text, primary_key=True),
+        sa.Column("uri", sa.Text, nullable=False),
+        sa.Column("first_sequence", sa.BigInteger, sa.ForeignKey("entries.sequence"), nullable=False),
+        sa.Column("last_marker", sa.BigInteger, nullable=False),
+        sa.Column("retired", sa.Boolean, nullable=False),
     )
     op.create_table(
         "plans",
@@ -116,6 +126,13 @@ def upgrade() -> None:
         unique=True,
         sqlite_where=sa.text("state <> 'abandoned'"),
         postgresql_where=sa.text("state <> 'abandoned'"),
+    )
+    op.create_index(
+        "unfinished_charges",
+        "charges",
+        ["store_id"],
+        sqlite_where=sa.text("state IN ('reserved', 'drawing')"),
+        postgresql_where=sa.text("state IN ('reserved', 'drawing')"),
     )
     # No query on the way of a release may cost more because of the charges before it.
     op.create_index("charges_of_an_account", "charges", ["dataset", "reserved_sequence"])

@@ -1,0 +1,155 @@
+"""``suffice store``: what stands in release stores, and which stores a ledger knows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, PublicKeyOption
+from suffice.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.storage.ledger.stores import KnownStore
+
+app = typer.Typer(
+    help="Stores: what stands there, and who knows them.", rich_markup_mode=None, no_args_is_help=True
+)
+
+StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help="A path or URI of a store.")]
+
+
+@app.command()
+def verify(
+    store: StoreArgument,
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too, both ways.")
+    ] = None,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every file of every release, tombstones and markers, and name what belongs to none."""
+    from suffice.storage.operations.verify_store import verify_store  # noqa: PLC0415 - each command imports its own
+    from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+
+    opened_store = open_store(store)
+    if ledger is None:
+        found = verify_store(opened_store, public_keys=public_keys)
+    else:
+        from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+
+        with open_ledger(ledger) as opened:
+            found = verify_store(opened_store, ledger=opened, public_keys=public_keys)
+    compared = "checked" if found.ledger_checked else "not_checked"
+    if as_json:
+        output.print_json(
+            {
+                "ok": found.ok,
+                "problems": list(found.problems),
+                "releases": found.releases,
+                "files": found.files,
+                "tombstones": found.tombstones,
+                "markers": found.markers,
+                "ledger": compared,
+            }
+        )
+    else:
+        for problem in found.problems:
+            print(problem)
+        print(
+            f"{'ok' if found.ok else 'not ok'} - {found.releases} releases with {found.files} files, "
+            f"{found.tombstones} tombstones, {found.markers} markers; ledger {compared.replace('_', ' ')}"
+        )
+    if not found.ok:
+        raise typer.Exit(StorageError.exit_status)
+
+
+@app.command()
+def adopt(
+    store: StoreArgument,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Take up a store that was moved, or lost its suffice.json, once it shows whose it is."""
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.storage.operations.adoption import adopt_store  # noqa: PLC0415
+
+    with open_ledger(ledger) as opened:
+        adoption = adopt_store(opened, store)
+    if as_json:
+        output.print_json(asdict(adoption))
+        return
+    print(f"the store {adoption.store_id} is at {adoption.uri}")
+    if adoption.moved_from:
+        print(f"  it was at {adoption.moved_from}")
+    if adoption.restored:
+        print("  its suffice.json was put back")
+    print(f"  {adoption.markers} markers and {adoption.releases} releases there agree with the ledger")
+
+
+@app.command()
+def retire(
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="Its id, the first digits of it, or its URI.")
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a store up: it is no longer asked whether the ledger is whole, and charged for no more."""
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+
+    with open_ledger(ledger) as opened:
+        chosen = _choose(opened.stores(), store)
+        opened.retire_store(chosen.store_id, reason=reason)
+        document = _document(next(known for known in opened.stores() if known.store_id == chosen.store_id))
+    if as_json:
+        output.print_json(document)
+    else:
+        print(f"the store {chosen.store_id} at {chosen.uri} is retired")
+
+
+@app.command("list")
+def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = False) -> None:
+    """List the stores that a ledger has charged for; each is asked before a release, unless it is retired."""
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+
+    with open_ledger(ledger) as opened:
+        documents = [_document(known) for known in opened.stores()]
+    if as_json:
+        output.print_json({"stores": documents})
+    elif documents:
+        output.print_rows(documents)
+    else:
+        print("no stores: nothing was ever charged")
+
+
+def _choose(stores: Sequence[KnownStore], named: str) -> KnownStore:
+    from suffice.storage.objects.address import read_address  # noqa: PLC0415
+
+    found = [known for known in stores if known.store_id.startswith(named.lower())]
+    if not found:
+        place = read_address(named).uri
+        found = [known for known in stores if known.uri == place]
+    if len(found) != 1:
+        problem = "several stores" if found else "no store"
+        message = f"{problem} of this ledger go by that name: `suffice store list` gives their ids"
+        raise UsageError(message)
+    return found[0]
+
+
+def _document(known: KnownStore) -> dict[str, object]:
+    return {
+        "store_id": known.store_id,
+        "uri": known.uri,
+        "first_sequence": known.first_sequence,
+        "last_marker": known.last_marker,
+        "retired": known.retired,
+    }

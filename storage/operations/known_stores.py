@@ -1,0 +1,184 @@
+"""Which store a run may charge for, and what the other stores say about the ledger that it charges.
+
+A fresh store shows nothing, so an older copy of a ledger beside one would go unseen. Therefore every store
+that the ledger ever charged for is asked, all at once and not for long.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from suffice.errors import SufficeError, SufficeWarning, WrongStoreError
+from suffice.storage.ledger.account import check_store
+from suffice.storage.objects.address import read_address
+from suffice.storage.operations.markers import markers_after, refuse_newer, refuse_older_ledger
+from suffice.storage.releases.release_store import open_store
+from suffice.storage.releases.store_identity import read_identity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.ledger.stores import KnownStore
+    from suffice.storage.operations.markers import Marker
+    from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.releases.store_identity import StoreIdentity
+
+PATIENCE = 5.0
+"""Seconds that all other stores together have for their answers."""
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a known store says.
+
+    Attributes
+    ----------
+    store : KnownStore
+    markers : tuple
+        Those after the last that the ledger knows, with their keys.
+    """
+
+    store: KnownStore
+    markers: tuple[tuple[str, Marker | None], ...]
+
+
+def open_for_release(ledger: Ledger, uri: str, dataset: str, *, patience: float = PATIENCE) -> ReleaseStore:
+    """Open the store that a release goes to, once it and all other stores say that the ledger is whole.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    uri : str
+        As for :func:`suffice.storage.releases.release_store.open_store`.
+    dataset : str
+        The account, whose owner may have pinned stores.
+    patience : float
+        Seconds that the other stores together have for their answers.
+
+    Returns
+    -------
+    ReleaseStore
+        Made where there was none. Where the ledger charged for other stores only, and none of them
+        answers, a `SufficeWarning` names them.
+
+    Raises
+    ------
+    GuaranteeError
+        Where the account's owner does not allow the store.
+    WrongStoreError
+        Where the store belongs to another ledger, was moved, lost its ``suffice.json``, or is retired.
+    LedgerCorruptError
+        Where a store that answers is newer than the ledger.
+    StoreError
+        As `open_store`.
+    """
+    address = read_address(uri)
+    check_store(dataset, address.uri, ledger.allowed_stores(dataset))
+    known = ledger.stores()
+    identity = read_identity(address.objects(), address.uri)
+    refuse_moved(known, address.uri, identity)
+    here = identity.store_id if identity else ""
+    others = [store for store in known if not store.retired and store.store_id != here]
+    answers = ask(others, ledger.ledger_id, patience=patience)
+    for answer in answers:
+        refuse_newer(ledger, answer.store.uri, answer.markers)
+    store = open_store(uri, ledger_id=ledger.ledger_id, create=True, probe=False)
+    refuse_older_ledger(ledger, store)
+    if others and not answers and store.store_id not in {entry.store_id for entry in known}:
+        warnings.warn(_unasked(store, others), SufficeWarning, stacklevel=2)
+    return store
+
+
+def ask(stores: Sequence[KnownStore], ledger_id: str, *, patience: float = PATIENCE) -> tuple[Answer, ...]:
+    """Ask stores for markers after those that the ledger knows; only those that answer in time are in it.
+
+    Parameters
+    ----------
+    stores : sequence of KnownStore
+    ledger_id : str
+        A store of another id, or of another ledger, does not answer for the one that was known.
+    patience : float
+        Seconds.
+    """
+    answers: list[Answer] = []
+    # Nobody waits for a thread that a dead server or mount holds: it ends with the process.
+    threads = [
+        threading.Thread(target=_ask_one, args=(store, ledger_id, answers), daemon=True) for store in stores
+    ]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + patience
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return tuple(answers)
+
+
+def refuse_moved(known: Sequence[KnownStore], uri: str, identity: StoreIdentity | None) -> None:
+    """Refuse a place that is not what the ledger remembers of it, and name the command that repairs it.
+
+    Parameters
+    ----------
+    known : sequence of KnownStore
+        All stores of the ledger.
+    uri : str
+        The place.
+    identity : StoreIdentity or None
+        Who stands there.
+
+    Raises
+    ------
+    WrongStoreError
+    """
+    store = next((store for store in known if identity and store.store_id == identity.store_id), None)
+    if store is not None:
+        if store.retired:
+            message = (
+                f"the store {store.store_id} at {uri} was retired by its owner: name another --store, or "
+                f"`suffice store adopt {uri}` takes it back into use"
+            )
+            raise WrongStoreError(message)
+        if store.uri != uri:
+            message = (
+                f"the store {store.store_id} was charged for at {store.uri}, and is now at {uri}: if it was "
+                f"moved, `suffice store adopt {uri}` records that; a copy is never written to"
+            )
+            raise WrongStoreError(message)
+        return
+    for store in known:
+        if store.uri == uri and store.last_marker and not store.retired:
+            now = f"the store {identity.store_id} stands there" if identity else "no store stands there now"
+            message = (
+                f"this ledger charged for the store {store.store_id} at {uri}, and {now}. If it lost its "
+                f"suffice.json: `suffice store adopt {uri}`; if it was moved: `suffice store adopt "
+                f"NEW_PLACE`; if it is gone for good: `suffice store retire {store.store_id} --reason TEXT`"
+            )
+            raise WrongStoreError(message)
+
+
+def _ask_one(store: KnownStore, ledger_id: str, answers: list[Answer]) -> None:
+    try:
+        address = read_address(store.uri)
+        objects = address.objects()
+        identity = read_identity(objects, store.uri)
+        if identity is None or (identity.store_id, identity.ledger_id) != (store.store_id, ledger_id):
+            return
+        markers = tuple(markers_after(objects, store.uri, store.last_marker))
+    except SufficeError:
+        return
+    answers.append(Answer(store=store, markers=markers))
+
+
+def _unasked(store: ReleaseStore, others: Sequence[KnownStore]) -> str:
+    named = ", ".join(f"{other.uri} ({other.store_id[:8]})" for other in others[:_MOST_NAMED])
+    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    return (
+        f"the store {store.uri} is new to this ledger, and none of those it charged for before can be asked "
+        f"whether the ledger is an older copy: {named}{more}. Make one of them reachable; `suffice store "
+        "retire` gives up one that is gone"
+    )

@@ -1,0 +1,191 @@
+"""Markers: what a store shows of the charges that may have drawn, before they do.
+
+Right before a charge enters ``drawing`` its run puts a small object into the store, create-only, under
+the sequence of the charge's reservation. A ledger knows up to which sequence it has markers in a store.
+So whether that store is newer than the ledger is one listing from there: a marker whose sequence the
+ledger does not have, or which names another entry, was put by a run of another copy of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from suffice.errors import LedgerCorruptError, ObjectExistsError, StoreError
+from suffice.storage.ledger.charge import ChargeState, label
+from suffice.storage.releases.layout import LARGEST_SEQUENCE, MARKERS, marker_key, marker_sequence
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_model import FORMAT_VERSION
+from suffice.storage.signatures import canonical_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from suffice.storage.ledger.charge import Charge
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.objects.object_store import ObjectStore
+    from suffice.storage.releases.release_store import ReleaseStore
+
+_LARGEST = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """What stands at a marker's key.
+
+    Attributes
+    ----------
+    ledger_id : str
+    sequence : int
+        Of the entry that reserved the charge.
+    hash : str
+        Of that entry.
+    """
+
+    ledger_id: str
+    sequence: int
+    hash: str
+
+    def encode(self) -> bytes:
+        """Return the marker's bytes."""
+        return canonical_json.encode(
+            {
+                "format_version": FORMAT_VERSION,
+                "ledger_id": self.ledger_id,
+                "sequence": self.sequence,
+                "hash": self.hash,
+            }
+        )
+
+
+def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
+    """Put a reserved charge's marker, and look once more whether another copy of the ledger put one.
+
+    Of two copies that go on at once each puts before it looks: at least one of them sees the other. A
+    marker that a run of the same charge left before is as good as a new one.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    store : ReleaseStore
+        The one that the charge names.
+    charge : Charge
+        In state ``reserved``, held by `ledger`.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where another ledger, or another copy of this one, has charged the store meanwhile.
+    StoreError
+        Where the marker cannot be put.
+    """
+    if charge.reserved_sequence > LARGEST_SEQUENCE:
+        message = f"the ledger has more than {LARGEST_SEQUENCE} entries: no marker can be put"
+        raise StoreError(message)
+    known = _last_known(ledger, store.store_id)
+    entry_hash = ledger.entry_hash(charge.reserved_sequence) or ""
+    marker = Marker(ledger_id=ledger.ledger_id, sequence=charge.reserved_sequence, hash=entry_hash)
+    key = marker_key(charge.reserved_sequence)
+    try:
+        store.objects.put_new(key, marker.encode())
+    except ObjectExistsError:
+        standing = read_marker(store.objects, store.uri, key)
+        if standing != marker:
+            raise _newer(store.uri, key) from None
+    refuse_newer(ledger, store.uri, markers_after(store.objects, store.uri, known))
+
+
+def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:
+    """Refuse to charge a ledger that lacks what its store shows was charged.
+
+    One listing, from the last marker that the ledger knows; then the places of the charges that it has
+    as reserved or drawing, which are those of runs that go on or died.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where this ledger is an older copy, or its end was cut off.
+    """
+    known = _last_known(ledger, store.store_id)
+    refuse_newer(ledger, store.uri, markers_after(store.objects, store.uri, known))
+    for charge in ledger.unfinished(store.store_id):
+        place = f"{charge.name}/{charge.window}/{charge.release_id}"
+        if charge.state is ChargeState.RESERVED:
+            older = next(store.objects.keys_after(f"{place}/", ""), None) is not None
+        else:
+            manifest = store.read_manifest(charge.name, charge.window, charge.release_id)
+            older = manifest is not None and not is_tombstone(manifest)
+        if older and _is_still(ledger, store, charge.charge_id, charge.state):
+            what = f"{place}, which this ledger says was never drawn ({label(charge.name, charge.window)})"
+            raise _older(store.uri, what)
+
+
+def markers_after(objects: ObjectStore, uri: str, sequence: int) -> Iterator[tuple[str, Marker | None]]:
+    """Give the markers after a sequence, with their keys; None where something else stands there."""
+    for key in objects.keys_after(MARKERS, marker_key(sequence)):
+        if marker_sequence(key) is not None:
+            yield key, read_marker(objects, uri, key)
+
+
+def read_marker(objects: ObjectStore, uri: str, key: str) -> Marker | None:
+    """Return the marker at a key; None where what stands there is none, or nothing does.
+
+    Raises
+    ------
+    StoreError
+        Where it cannot be read, or is of a later format.
+    """
+    data = objects.get(key, at_most=_LARGEST)
+    try:
+        content = None if data is None else canonical_json.decode(data)
+    except ValueError:
+        return None
+    if not isinstance(content, dict):
+        return None
+    if content.get("format_version") != FORMAT_VERSION:
+        message = f"{uri}/{key} has a format that this suffice does not know: upgrade it"
+        raise StoreError(message)
+    named = (content.get("ledger_id"), content.get("sequence"), content.get("hash"))
+    match named:
+        case (str(ledger_id), int(sequence), str(entry_hash)) if sequence == marker_sequence(key):
+            return Marker(ledger_id=ledger_id, sequence=sequence, hash=entry_hash)
+    return None
+
+
+def refuse_newer(ledger: Ledger, uri: str, markers: Iterable[tuple[str, Marker | None]]) -> None:
+    """Refuse a ledger that lacks a marker's entry; markers of other ledgers say nothing about this one.
+
+    Raises
+    ------
+    LedgerCorruptError
+    StoreError
+        Where something stands at a marker's key that is none.
+    """
+    for key, marker in markers:
+        if marker is None:
+            message = f"{uri}/{key} is no marker: `suffice store verify {uri}` names all that is wrong there"
+            raise StoreError(message)
+        if marker.ledger_id == ledger.ledger_id and marker.hash != ledger.entry_hash(marker.sequence):
+            raise _newer(uri, key)
+
+
+def _last_known(ledger: Ledger, store_id: str) -> int:
+    return next((known.last_marker for known in ledger.stores() if known.store_id == store_id), 0)
+
+
+def _is_still(ledger: Ledger, store: ReleaseStore, charge_id: str, state: ChargeState) -> bool:
+    """Tell whether a charge did not move on between the two readings: then another run has it."""
+    unfinished = ledger.unfinished(store.store_id)
+    return any(charge.charge_id == charge_id and charge.state is state for charge in unfinished)
+
+
+def _newer(uri: str, key: str) -> LedgerCorruptError:
+    return _older(uri, f"the marker {key}")
+
+
+def _older(uri: str, what: str) -> LedgerCorruptError:
+    return LedgerCorruptError(
+        f"the store {uri} has {what}, and this ledger no charge that could have made it: it is an older copy "
+        "of the ledger, its end was cut off, or two copies of it go on. Nothing was drawn; restore the "
+        f"newest copy. `suffice ledger verify --store {uri}` names all that differs"
+    )

@@ -1,0 +1,167 @@
+"""Every object of a store, verified: files against manifests, manifests and markers against a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from suffice.storage.operations.markers import read_marker
+from suffice.storage.operations.verify_ledger import compare_with_store
+from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.releases.layout import marker_sequence, read_place
+from suffice.storage.releases.location import MANIFEST
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.store_identity import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.layout import Place
+    from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.signatures.keys import KeyReference
+
+MOST_PROBLEMS = 1000
+"""How many are kept: a store that is damaged all over needs no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreVerification:
+    """What a verification of a store found.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        One sentence each, at most `MOST_PROBLEMS` and one that says how many more.
+    releases, files, tombstones, markers : int
+        What was looked at: published releases, all of their files, and what else belongs to a store.
+    ledger_checked : bool
+        Whether a ledger was compared, both ways.
+    """
+
+    problems: tuple[str, ...]
+    releases: int
+    files: int
+    tombstones: int
+    markers: int
+    ledger_checked: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no problem."""
+        return not self.problems
+
+
+def verify_store(
+    store: ReleaseStore,
+    *,
+    ledger: Ledger | None = None,
+    public_keys: Sequence[KeyReference] | None = None,
+) -> StoreVerification:
+    """Verify every file of every release in a store, its tombstones and its markers, and name strays.
+
+    The store is listed once and read a file at a time: what is held in memory does not grow with it, unless
+    a ledger is compared.
+
+    Parameters
+    ----------
+    store : ReleaseStore
+    ledger : Ledger, optional
+        Also compare every release with its charge, and the ledger with the store.
+    public_keys : sequence of str or path, optional
+        As for :func:`suffice.open_release`.
+
+    Raises
+    ------
+    UsageError
+        Where `public_keys` holds no key.
+    StoreError, LedgerError
+        Where the store or the ledger cannot be read.
+    """
+    tally = _Tally(store=store, ledger=ledger, public_keys=public_keys)
+    for place, keys in groupby(store.objects.keys_after("", ""), _place_of):
+        if place is None:
+            for key in keys:
+                tally.stray_or_marker(key)
+        else:
+            tally.release(place, [key.removeprefix(f"{place.key}/") for key in keys])
+    if ledger is not None:
+        tally.note(compare_with_store(ledger, store).problems)
+    return tally.result()
+
+
+def _place_of(key: str) -> Place | None:
+    located = read_place(key)
+    return located[0] if located else None
+
+
+class _Tally:
+    """What was found so far."""
+
+    def __init__(
+        self, *, store: ReleaseStore, ledger: Ledger | None, public_keys: Sequence[KeyReference] | None
+    ) -> None:
+        self.store = store
+        self.ledger = ledger
+        self.public_keys = public_keys
+        self.problems: dict[str, None] = {}
+        self.n_more = 0
+        self.releases = self.files = self.tombstones = self.markers = 0
+
+    def note(self, problems: Iterable[str]) -> None:
+        """Keep problems, each once, as many as are worth keeping."""
+        for problem in problems:
+            if problem in self.problems:
+                continue
+            if len(self.problems) < MOST_PROBLEMS:
+                self.problems[problem] = None
+            else:
+                self.n_more += 1
+
+    def release(self, place: Place, names: Sequence[str]) -> None:
+        """Verify what stands at one place."""
+        location = (place.name, place.window, place.release_id)
+        manifest = self.store.read_manifest(*location) if MANIFEST in names else None
+        if manifest is None:
+            self.note([f"{place.key}: {len(names)} files stand there, and no manifest names them"])
+        elif is_tombstone(manifest):
+            self.tombstones += 1
+            if len(names) > 1:
+                left = (
+                    f"{len(names) - 1} files stand beside a tombstone: `suffice ledger recover` removes them"
+                )
+                self.note([f"{place.key}: {left}"])
+        else:
+            self.releases += 1
+            self.files += len(names)
+            found = verify_release(
+                self.store.release_uri(*location), ledger=self.ledger, public_keys=self.public_keys
+            )
+            self.note(f"{place.key}: {problem}" for problem in found.problems)
+
+    def stray_or_marker(self, key: str) -> None:
+        """Check a marker, and name what belongs to no store."""
+        if key == KEY:
+            return
+        if marker_sequence(key) is None:
+            self.note([f"{key}: it belongs to no release, and is no marker"])
+            return
+        self.markers += 1
+        marker = read_marker(self.store.objects, self.store.uri, key)
+        if marker is None:
+            self.note([f"{key}: what stands there is no marker"])
+        elif marker.ledger_id != self.store.ledger_id:
+            self.note([f"{key}: the marker belongs to ledger {marker.ledger_id}"])
+
+    def result(self) -> StoreVerification:
+        """Return what was found."""
+        more = [f"and {self.n_more} more problems"] if self.n_more else []
+        return StoreVerification(
+            problems=(*self.problems, *more),
+            releases=self.releases,
+            files=self.files,
+            tombstones=self.tombstones,
+            markers=self.markers,
+            ledger_checked=self.ledger is not None,
+        )

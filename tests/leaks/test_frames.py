@@ -1,0 +1,329 @@
+"""Nothing exact, and no noise, stands in what an error shows, whichever stage of a release failed."""
+
+from __future__ import annotations
+
+import code
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import suffice
+from suffice import releasing
+from suffice.errors import LedgerError, StageFailedError, SufficeError
+from suffice.pipeline import sources
+from suffice.pipeline.mechanism.noise import Sampler
+from suffice.pipeline.reduce import cluster as clusters
+from suffice.pipeline.reduce import tree
+from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+from suffice.storage.releases.release_store import ReleaseStore
+from support.hostile import bernoulli, normal, poisson
+from support.leaking import LEAST, Sought, leaks, sought_in
+from support.making import Workspace, make_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from suffice.pipeline.reduce.cluster import Cluster
+
+    Inject = Callable[[pytest.MonkeyPatch, Workspace], None]
+
+ROWS = (140_009, 150_023, 160_033)
+"""Of each file: numbers that nothing else has."""
+STATISTICS = {
+    "delay": normal("delay", "-60", "180", lattice_bits="24"),
+    "flag": bernoulli("flag"),
+    "stops": poisson("stops", "5"),
+}
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Cluster]:
+    with clusters.open_cluster("local") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data whose totals, rows, sizes and times are numbers that are found nowhere else."""
+    directory = tmp_path_factory.mktemp("rows")
+    rng = np.random.default_rng(5)
+    for number, n_rows in enumerate(ROWS):
+        table = pa.table(
+            {
+                "g": rng.choice(["a", "b"], n_rows),
+                "flag": rng.random(n_rows) < 0.4,
+                "stops": rng.poisson(2, n_rows),
+                "delay": rng.normal(10, 60, n_rows),
+            }
+        )
+        pq.write_table(table, directory / f"{number}.parquet", compression="none")
+    return directory
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, made: Path) -> Workspace:
+    """The data in a place of their own, without groups of rows that another test has changed."""
+    place = make_workspace(tmp_path, granted="100")
+    for path in place.data.iterdir():
+        path.unlink()
+    for path in made.iterdir():
+        (place.data / path.name).write_bytes(path.read_bytes())
+    return place
+
+
+def changes(**others: Any) -> dict[str, Any]:
+    privacy = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": "row"}
+    return {"statistics": STATISTICS, "groups": {"g": ["a", "b"]}, "privacy": privacy, **others}
+
+
+def replace(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: BaseException) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(owner, name, fail)
+
+
+def after(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, act: Callable[[], object]) -> None:
+    original = getattr(owner, name)
+
+    def then(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        act()
+        return result
+
+    monkeypatch.setattr(owner, name, then)
+
+
+def damage(_: pytest.MonkeyPatch, workspace: Workspace) -> None:
+    """Its footer is whole, its pages are not: reading it fails in a task."""
+    path = workspace.data / "1.parquet"
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\xff" * (len(content) // 2) + content[100 + len(content) // 2 :])
+
+
+def change_file(monkeypatch: pytest.MonkeyPatch, workspace: Workspace) -> None:
+    after(monkeypatch, tree, "exact_sums", lambda: os.utime(workspace.data / "1.parquet", (1, 1)))
+
+
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def fail_to_encode(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
+    def fail() -> None:
+        replace(monkeypatch, pq.ParquetWriter, "write_table", ValueError("4242424242"))
+
+    after(monkeypatch, SqlLedger, "enter_drawing", fail)
+
+
+def fail_to_draw(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
+    original, drawn = Sampler.draw_into, []
+
+    def failing(sampler: Sampler, out: Any) -> None:
+        original(sampler, out)
+        drawn.append(len(out))
+        if len(drawn) == len(STATISTICS):
+            raise MemoryError
+
+    monkeypatch.setattr(Sampler, "draw_into", failing)
+
+
+STAGES: dict[str, Inject] = {
+    "schema": lambda patch, _: replace(patch, sources, "splits", SufficeError("columns")),
+    "no stage": lambda patch, _: replace(patch, sources, "splits", RuntimeError(f"{ROWS[0]} rows")),
+    "reading in a task": damage,
+    "check of the pin": change_file,
+    "interrupted reading": lambda patch, _: after(patch, tree, "exact_sums", raise_interrupt),
+    "enter drawing": lambda patch, _: replace(patch, SqlLedger, "enter_drawing", LedgerError("no")),
+    "noise": fail_to_draw,
+    "encoding": fail_to_encode,
+    "staging": lambda patch, _: replace(patch, SqlLedger, "stage", RuntimeError("no")),
+    "publishing": lambda patch, _: replace(patch, ReleaseStore, "put_manifest", RuntimeError("no")),
+    "interrupted publishing": lambda patch, _: after(
+        patch, SqlLedger, "stage", lambda: os.kill(os.getpid(), signal.SIGINT)
+    ),
+}
+
+
+UNREAD = {"schema", "no stage", "reading in a task"}
+"""Stages after which no sums are left to be overwritten in this process, or not by us."""
+
+
+def failing(place: Workspace, stage: str, monkeypatch: pytest.MonkeyPatch) -> tuple[BaseException, Sought]:
+    """Fail at a stage; return the error as the Python API raises it, and what it must not show."""
+    spec = place.spec(**changes())
+    sought = sought_in(spec)
+    assert len(sought.numbers) > 20
+    if stage == "reading in a task":
+        sought.numbers = {n: what for n, what in sought.numbers.items() if "size or time" not in what}
+    sought.add_noise(monkeypatch)
+    STAGES[stage](monkeypatch, place)
+    with pytest.raises((SufficeError, KeyboardInterrupt)) as caught:
+        suffice.release(spec, store=place.store, ledger=place.ledger)
+    return caught.value, sought
+
+
+@pytest.mark.parametrize("kind", ["threads", "local"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_error_shows_anything_exact(
+    workspace: Workspace, local: Cluster, monkeypatch: pytest.MonkeyPatch, stage: str, kind: str
+) -> None:
+    if kind == "local":
+        monkeypatch.setattr(clusters, "open_cluster", lambda _: contextlib.nullcontext(local))
+    error, sought = failing(workspace, stage, monkeypatch)
+    drew = stage in {"noise", "encoding", "staging", "publishing", "interrupted publishing"}
+    assert ("noise" in sought.numbers.values()) == drew, "the fault came where it should"
+    assert leaks(error, sought) == []
+    assert error.__context__ is None
+    assert error.__cause__ is None
+
+
+@pytest.mark.parametrize("stage", ["schema", "check of the pin", "noise", "staging"])
+def test_without_the_containment_every_stage_shows_something(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """The mutant: errors keep the frames that they passed."""
+    monkeypatch.setattr(releasing, "contained", lambda work: work())
+    error, sought = failing(workspace, stage, monkeypatch)
+    found = leaks(error, sought)
+    assert any("_fresh.pin" in each for each in found)
+    assert any("a number of rows" in each for each in found)
+
+
+@pytest.mark.parametrize("stage", ["published", *(stage for stage in STAGES if stage not in UNREAD)])
+def test_totals_are_overwritten_whatever_the_end(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """The tables that tasks left, the totals of the last addition, and the noise, in the very arrays."""
+    arrays: list[Any] = []
+    combine = tree.combine
+
+    def noted(parts: Any) -> Any:
+        total = combine(parts)
+        for table in [table for sums in (*parts, total) for table in sums.values()]:
+            arrays.extend(array for array in (table.low, table.high) if array is not None)
+        return total
+
+    monkeypatch.setattr(tree, "combine", noted)
+    draw_into = Sampler.draw_into
+
+    def drawing(sampler: Sampler, out: Any) -> None:
+        draw_into(sampler, out)
+        arrays.append(out)
+
+    monkeypatch.setattr(Sampler, "draw_into", drawing)
+    if stage == "published":
+        workspace.run(**changes())
+    else:
+        STAGES[stage](monkeypatch, workspace)
+        with pytest.raises((SufficeError, KeyboardInterrupt)):
+            workspace.run(**changes())
+    assert len(arrays) >= 2 * len(STATISTICS)
+    assert not any(array.any() for array in arrays)
+
+
+def test_totals_that_stay_in_a_frame_are_found(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: a local of our own code holds the exact totals, and an error passes it."""
+    source = "def contained(work):\n    planted = totals()\n    return work()\n"
+    spec = workspace.spec(**changes())
+    sought = sought_in(spec)
+    total = next(number for number, what in sought.numbers.items() if what == "an exact total")
+    names: dict[str, Any] = {"totals": lambda: {"flag": [total]}}
+    exec(compile(source, "planted.py", "exec"), names)  # noqa: S102 - a frame that is no test's
+    monkeypatch.setattr(releasing, "contained", names["contained"])
+    damage(monkeypatch, workspace)
+    with pytest.raises(StageFailedError) as caught:
+        suffice.release(spec, store=workspace.store, ledger=workspace.ledger)
+    found = leaks(caught.value, sought)
+    assert any("contained.planted" in each and each.endswith("an exact total") for each in found)
+    assert any(each.startswith("the traceback with its locals") for each in found)
+
+
+def test_a_notebook_keeps_nothing_exact(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an interactive interpreter leaves in `sys.last_value` and its like."""
+    spec = workspace.spec(**changes())
+    sought = sought_in(spec)
+    sought.add_noise(monkeypatch)
+    replace(monkeypatch, SqlLedger, "stage", RuntimeError("no"))
+    shell = code.InteractiveInterpreter({"suffice": suffice, "spec": spec})
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        monkeypatch.setattr(sys, name, None, raising=False)
+    shell.runcode(
+        compile(f"suffice.release(spec, {workspace.store!r}, {workspace.ledger!r})", "<cell>", "exec")
+    )
+    assert isinstance(sys.last_value, StageFailedError)
+    assert "noise" in sought.numbers.values()
+    assert leaks(sys.last_value, sought) == []
+
+
+HIDDEN = 123_456_789_012_345
+
+
+class Holder:
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def started() -> Any:
+    made: dict[str, Any] = {"HIDDEN": HIDDEN}
+    exec(compile("def make():\n    held = HIDDEN\n    yield 1\n    yield held\n", "g.py", "exec"), made)  # noqa: S102
+    running = made["make"]()
+    next(running)
+    return running
+
+
+def closed_over() -> Any:
+    made: dict[str, Any] = {}
+    exec(compile("def make(held):\n    return lambda: held\n", "c.py", "exec"), made)  # noqa: S102
+    return made["make"](HIDDEN)
+
+
+def chained() -> BaseException:
+    inner = ValueError(str(HIDDEN))
+    outer = ValueError("safe")
+    outer.__context__ = inner
+    return outer
+
+
+WAYS: dict[str, Callable[[], Any]] = {
+    "an integer": lambda: HIDDEN,
+    "a float": lambda: float(HIDDEN),
+    "a NumPy scalar": lambda: np.int64(-HIDDEN),
+    "an element": lambda: np.array([[1, 2], [HIDDEN, 3]]),
+    "a view's base": lambda: np.array([HIDDEN, 5])[1:],
+    "an array of objects": lambda: np.array([None, [HIDDEN]], dtype=object),
+    "a container": lambda: {"a": [(1, {HIDDEN})]},
+    "a slot": lambda: Holder([Holder(HIDDEN)]),
+    "a closure": closed_over,
+    "a generator": started,
+    "text": lambda: f"the sum is {HIDDEN}.",
+    "bytes": lambda: b"ab" + HIDDEN.to_bytes(8, "little"),
+    "a large number's bytes": lambda: bytearray((HIDDEN << 60).to_bytes(16, "little")),
+    "Arrow's memory": lambda: pa.table({"x": pa.array([1, HIDDEN])}),
+    "another error's context": chained,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_search_finds_a_planted_value(way: str) -> None:
+    sought = Sought()
+    sought.add("planted", [HIDDEN, HIDDEN << 60])
+    names: dict[str, Any] = {"hide": WAYS[way]}
+    exec(compile("def fail():\n    held = hide()\n    raise ValueError\n", "f.py", "exec"), names)  # noqa: S102
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        names["fail"]()
+    assert any("fail.held" in each for each in leaks(caught.value, sought))
+    other = Sought()
+    other.add("planted", [HIDDEN + 1, (HIDDEN << 60) + 1])
+    assert leaks(caught.value, other) == []
+    assert HIDDEN > LEAST
