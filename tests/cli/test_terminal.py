@@ -29,7 +29,7 @@ SAFE = ["Zürich", "東京", "م\u200cن", "a b", "👩\u200d🔬", "e\u0301", "
 def test_text_is_printed_in_one_module_alone() -> None:
     """Commands call `say`; anything else could let a key through."""
     names = {"print", "echo", "secho", "pprint"}
-    found = {}
+    found: dict[str, list[str]] = {}
     for path in CLI.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = isinstance(node, ast.Call) and (
@@ -88,7 +88,7 @@ def test_a_terminal_of_another_encoding_is_no_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "stdout", stream)
     terminal.say("Zürich")
     stream.flush()
-    assert stream.buffer.getvalue() == b"Z\\xfcrich\n"  # type: ignore[attr-defined]
+    assert stream.buffer.getvalue() == b"Z\\xfcrich\n"
 
 
 @pytest.mark.parametrize("character", [one for one in UNSAFE if one != "\ud800"], ids=ascii)
