@@ -38,7 +38,7 @@ REFUSED: tuple[Callable[[Any], Any], ...] = (pickle.dumps, copy.copy, copy.deepc
 
 @pytest.mark.parametrize("value", [Travelling(numbers=(SECRET,)), Staying(number=SECRET)])
 def test_it_is_not_printed_pickled_copied_or_listed(value: object) -> None:
-    assert str(SECRET) not in f"{value} {value!r} {[value]}"
+    assert f"{value} {value!r}" in {"Travelling(...) Travelling(...)", "Staying(here) Staying(here)"}
     for take in REFUSED:
         with pytest.raises(TypeError, match="holds exact data and is neither pickled nor copied"):
             take(value)
