@@ -30,16 +30,17 @@ $$;
 REVOKE ALL ON SCHEMA public FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
 GRANT USAGE ON SCHEMA public TO suffice_owner, suffice_publisher, suffice_auditor;
 
-REVOKE ALL ON alembic_version, ledger, entries, accounts, windows, names, plans, charges, staged_manifests,
+REVOKE ALL ON alembic_version, ledger, entries, checkpoints, accounts, windows, names, plans, charges, staged_manifests,
     movements FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
-GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, plans, charges, staged_manifests
+GRANT SELECT ON alembic_version, ledger, entries, checkpoints, accounts, windows, names, plans, charges, staged_manifests
     TO suffice_owner, suffice_publisher, suffice_auditor;
 
 -- Both append to the chain; a trigger keeps grants for whoever may set totals, the rest for whoever charges.
 GRANT INSERT ON entries TO suffice_owner, suffice_publisher;
 GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publisher;
 
-GRANT INSERT ON accounts TO suffice_owner;
+GRANT INSERT ON accounts, checkpoints TO suffice_owner;
+GRANT UPDATE (sequence, state) ON checkpoints TO suffice_owner;
 GRANT UPDATE (micro_granted, sources) ON accounts TO suffice_owner;
 
 GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;

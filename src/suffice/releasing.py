@@ -179,7 +179,7 @@ def carry_out(
         if charge is None:
             opened.check(run.request)
             charge, status = run.fresh(cluster, progress)
-        remaining = opened.account(spec.dataset).remaining_in(window)
+        remaining = opened.remaining(spec.dataset, window)
         return Outcome(
             release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),
             status=status,

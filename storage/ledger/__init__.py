@@ -7,7 +7,7 @@ May import: signatures and below; `sql` has the databases.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "account": ("Account", "counts_by_window"),
-    "chain": ("Entry",),
+    "chain": ("Entry", "Head"),
     "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "label"),
     "export": ("Export", "export_lines", "read_export"),
     "ledger": ("LEASE", "Ledger"),

@@ -173,12 +173,7 @@ def recover(ledger: Ledger, open_store: Callable[[str], ReleaseStore]) -> Report
         Where the accounts cannot be read; nothing was done then.
     """
     stores = _Stores(open_store)
-    found = [
-        _recover_one(ledger, stores, account.dataset, summary)
-        for account in ledger.accounts()
-        for summary in account.charges
-        if summary.state in LIVE or (summary.state is ChargeState.ABANDONED and summary.drew)
-    ]
+    found = [_recover_one(ledger, stores, summary.dataset, summary) for summary in ledger.unsettled()]
     return Report(charges=tuple(charge for charge in found if charge is not None))
 
 

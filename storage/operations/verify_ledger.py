@@ -18,7 +18,7 @@ from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import is_tombstone, parse_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from suffice.storage.ledger.chain import Entry
     from suffice.storage.ledger.ledger import Ledger
@@ -31,8 +31,8 @@ _RELEASE_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 class Chain(Protocol):
     """What has entries: a ledger, or its export."""
 
-    def entries(self) -> Sequence[Entry]:
-        """Return the whole chain, in order."""
+    def entries(self) -> Iterable[Entry]:
+        """Give the whole chain, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +83,10 @@ def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
         the ledger is an older copy, was cut off, or was rewritten.
     """
     traces = _traces(store)  # before the entries: what stands here was charged before
-    entries = chain.entries()
-    books, broken = replay(entries)
+    hashes: dict[int, str] = {}
+    books, broken = replay(_noting_hashes(chain.entries(), hashes))
     if broken:
         return Comparison(problems=broken, compared=0, elsewhere=0)
-    hashes = {entry.sequence: entry.hash for entry in entries}
     charges = {charge["release_id"]: charge for charge in books.charges.values()}
     problems = []
     if store.ledger_id != books.ledger_id:
@@ -120,7 +119,11 @@ def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:
         Where this ledger is an older copy, or its end was cut off.
     """
     traces = _traces(store)  # before the charges: what stands here was charged before
-    known = {charge.release_id: charge for account in ledger.accounts() for charge in account.charges}
+    known = {
+        charge.release_id: charge
+        for account in ledger.accounts()
+        for charge in ledger.charges(account.dataset)
+    }
     for trace in sorted(traces):
         charge = known.get(trace.release_id)
         if charge is None:
@@ -140,6 +143,12 @@ def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:
 
 
 _OLDER = "this is an older copy of the ledger, or its end was cut off"
+
+
+def _noting_hashes(entries: Iterable[Entry], hashes: dict[int, str]) -> Iterator[Entry]:
+    for entry in entries:
+        hashes[entry.sequence] = entry.hash
+        yield entry
 
 
 def _traces(store: ReleaseStore) -> dict[_Trace, bool]:

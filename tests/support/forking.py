@@ -51,7 +51,7 @@ class Forks:
         self._server = subprocess.Popen(
             # Forking beside the threads of a linear algebra library, which are idle, draws a warning.
             [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "support.forking"],
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

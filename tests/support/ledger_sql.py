@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 REFUSALS = (sqlite3.IntegrityError, psycopg.IntegrityError)
 _SQLITE = "sqlite:///"
-_TABLES = ("ledger", "accounts", "windows", "names", "plans", "entries", "charges", "staged_manifests")
+_TABLES = (
+    "ledger",
+    "accounts",
+    "checkpoints",
+    "windows",
+    "names",
+    "plans",
+    "entries",
+    "charges",
+    "staged_manifests",
+)
 
 
 def execute(url: str, *statements: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,8 +12,12 @@ from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption
 from suffice.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from suffice.storage.ledger.account import Account
-    from suffice.storage.ledger.charge import ChargeSummary
+
+SHOWN = 20
+"""How many charges of an account ``ledger show`` prints as text, unless it is told."""
 
 app = typer.Typer(help="Grants, charges, and what remains.", rich_markup_mode=None, no_args_is_help=True)
 
@@ -64,28 +67,29 @@ def grant(
     if as_json:
         output.print_json(document)
     else:
-        _print_account(document)
+        print_account(document)
 
 
 @app.command()
 def show(
     dataset: Annotated[str | None, typer.Argument(help="One account; all where left out.")] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
+    last: Annotated[
+        int | None,
+        typer.Option("--last", min=0, metavar="N", help=f"The last N charges; {SHOWN} as text, all as JSON."),
+    ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was granted, what is spent, what remains, charge by charge."""
+    """Show what was granted, what is spent, what remains, and the charges of it."""
+    from suffice.cli.ledger_show import show_json, show_text  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-    with open_ledger(ledger) as opened:
-        documents = [account_document(account) for account in opened.accounts(dataset)]
-    if as_json:
-        output.print_json({"accounts": documents})
-        return
-    if not documents:
-        print("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
-    for document in documents:
-        _print_account(document)
+    with open_ledger(ledger) as opened, opened.at_one_moment():
+        if as_json:
+            show_json(opened, dataset, last)
+        else:
+            show_text(opened, dataset, SHOWN if last is None else last)
 
 
 app.command("verify")(trust.verify_ledger)
@@ -123,19 +127,8 @@ def source_prefix(text: str) -> str:
 
 
 def account_document(account: Account) -> dict[str, Any]:
-    """Return an account as ``ledger show --json`` prints it.
-
-    Every number follows from its charges: what is spent, reserved or returned is the sum of the epsilon of
-    those whose `counts_as` says so, over the charges whose `counts_on` is ``account`` for the account's own
-    numbers, or the window for a window's; `held` is what a charge takes now.
-    """
+    """Return what ``ledger grant --json`` prints, and the head of what ``ledger show`` does."""
     from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
-
-    charges = [(charge, _counts_on(account, charge)) for charge in account.charges]
-
-    def returned(location: str) -> str:
-        sums = (charge.epsilon - charge.held for charge, counts_on in charges if counts_on == location)
-        return format_epsilon(sum(sums, Fraction(0)))
 
     return {
         "dataset": account.dataset,
@@ -144,42 +137,23 @@ def account_document(account: Account) -> dict[str, Any]:
         "granted": format_epsilon(account.granted),
         "spent": format_epsilon(account.spent),
         "reserved": format_epsilon(account.reserved),
-        "returned": returned("account"),
         "remaining": format_epsilon(account.remaining),
         "sources": list(account.sources),
         "per_window": account.per_window,
-        "windows": [
-            {
-                "window": window.window,
-                "spent": format_epsilon(window.spent),
-                "reserved": format_epsilon(window.reserved),
-                "returned": returned(window.window),
-                "remaining": format_epsilon(window.remaining),
-            }
-            for window in account.windows
-        ],
-        "charges": [
-            {
-                "charge_id": charge.charge_id,
-                "name": charge.name,
-                "window": charge.window,
-                "attempt": charge.attempt,
-                "epsilon": format_epsilon(charge.epsilon),
-                "state": str(charge.state),
-                "held": format_epsilon(charge.held),
-                "counts_as": charge.counts_as,
-                "counts_on": counts_on,
-                "release_id": charge.release_id,
-            }
-            for charge, counts_on in charges
-        ],
     }
 
 
-def _counts_on(account: Account, charge: ChargeSummary) -> str:
-    from suffice.storage.ledger.account import counts_by_window  # noqa: PLC0415
-
-    return charge.window if counts_by_window(account.per_window, charge.window) else "account"
+def print_account(document: dict[str, Any]) -> None:
+    """Print the head of an account as people read it."""
+    print(
+        f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
+        + (f", per window of {document['per_window']})" if document["per_window"] else ")")
+    )
+    print(
+        f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
+        f"remaining {document['remaining']}"
+        + (f" (returned {document['returned']})" if "returned" in document else "")
+    )
 
 
 def _epsilon(text: str) -> Fraction:
@@ -190,21 +164,3 @@ def _epsilon(text: str) -> Fraction:
     except ValueError as error:
         message = f"--epsilon: {error}"
         raise UsageError(message) from None
-
-
-def _print_account(document: dict[str, Any]) -> None:
-    print(
-        f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
-        + (f", per window of {document['per_window']})" if document["per_window"] else ")")
-    )
-    print(
-        f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
-        f"remaining {document['remaining']} (returned {document['returned']})"
-    )
-    for window in document["windows"]:
-        print(
-            f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
-            f"remaining {window['remaining']} (returned {window['returned']})"
-        )
-    if document["charges"]:
-        output.print_rows(document["charges"])

@@ -67,7 +67,7 @@ def test_a_serialization_failure_is_tried_again(
     assert injected.left == 0
     ledger.publish(ledger.stage(charge, b"{}"))
     account = ledger.account("flights")
-    assert (len(account.charges), account.spent, account.reserved) == (1, Fraction(1), Fraction(0))
+    assert (ledger.count_charges("flights"), account.spent, account.reserved) == (1, Fraction(1), Fraction(0))
     assert ledger.verify() == ()
 
 
@@ -78,7 +78,7 @@ def test_serialization_failures_without_end_are_an_error(
     ledger._patience = Patience(repeating=0.2)
     with pytest.raises(LedgerError, match="injected"):
         ledger.reserve(make_request())
-    assert ledger.account("flights").charges == ()
+    assert list(ledger.charges("flights")) == []
 
 
 def test_other_failures_are_not_tried_again(ledger: SqlLedger, make_request: MakeRequest) -> None:
@@ -97,7 +97,7 @@ def test_a_refusal_at_the_commit_is_no_unknown_outcome(ledger: SqlLedger, make_r
         ledger.reserve(make_request())
     assert type(caught.value) is LedgerError
     event.remove(ledger._engine, "commit", spoil)
-    assert ledger.account("flights").charges == ()
+    assert list(ledger.charges("flights")) == []
     assert ledger.reserve(make_request()).state == "reserved"
 
 
