@@ -99,8 +99,10 @@ class Examiner:
         self._compare_ended()
         live = [key for (key,) in books.charges]
         self._differ(compare("charges", books.charges, _rows_of(connection, tables.charges, live)))
-        if connection.scalar(select(func.count()).select_from(tables.charges)) != books.n_charges:
+        count = connection.scalar(select(func.count()).select_from(tables.charges))
+        if count != books.n_charges:
             self._differ(_without_entry(connection))
+            self._differ([f"charges: the entries reserve {books.n_charges}, the table has {count}"])
         accounts = _all_rows(connection, tables.accounts)
         for row in accounts.values():
             row["sources"] = _from_json(row["sources"])

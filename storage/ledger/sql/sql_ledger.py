@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary
     from suffice.storage.ledger.examination import Examination
+    from suffice.storage.ledger.sql.transactions import Turn
 
 Result = TypeVar("Result")
 
@@ -85,6 +86,8 @@ class SqlLedger(Ledger):
         As for :func:`suffice.storage.ledger.opening.open_ledger`.
     patience : Patience
         How long to go on where the database ends transactions or cannot be reached.
+    turn : callable
+        Gives the context in which a transaction that writes has its turn, where the database has no order.
     """
 
     def __init__(
@@ -95,11 +98,13 @@ class SqlLedger(Ledger):
         clock: Callable[[], datetime] = utc_now,
         lease: timedelta = LEASE,
         patience: Patience = PATIENCE,
+        turn: Turn = nullcontext,
     ) -> None:
         self._engine = engine
         self._reading = reading
         self._clock = clock
         self._patience = patience
+        self._turn = turn
         self._moment = threading.local()
         with self._read() as connection:
             self.ledger_id = str(connection.scalar(select(tables.ledger.c.ledger_id)))
@@ -326,7 +331,7 @@ class SqlLedger(Ledger):
     # Transactions
 
     def _change(self, work: Callable[[Connection], Result]) -> Result:
-        return change(self._engine, work, patience=self._patience)
+        return change(self._engine, work, patience=self._patience, turn=self._turn)
 
     @contextmanager
     def at_one_moment(self) -> Iterator[None]:

@@ -10,6 +10,8 @@ import contextlib
 import os
 import secrets
 import sqlite3
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlalchemy import QueuePool, create_engine, event
@@ -18,6 +20,7 @@ from suffice.errors import LedgerError, LedgerMissingError
 from suffice.storage.ledger.sql.schema import has_ledger, make_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import database_errors
+from suffice.storage.ledger.sql.turns import turn
 from suffice.storage.objects.mounts import network_file_system
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
+
+    from suffice.storage.ledger.sql.transactions import Turn
 
 _BUSY_SECONDS = 60
 _READS_ONLY = "ledger_reads_only"
@@ -52,7 +57,7 @@ def open_sqlite_ledger(path: Path, *, clock: Callable[[], datetime], lease: time
         reading = engine.execution_options(**{_READS_ONLY: True})
         with database_errors(), reading.connect() as connection:
             _require_ledger(connection, path)
-        return SqlLedger(engine, reading=reading, clock=clock, lease=lease)
+        return SqlLedger(engine, reading=reading, clock=clock, lease=lease, turn=_turns(path))
     except BaseException:
         engine.dispose()
         raise
@@ -91,7 +96,7 @@ def create_sqlite_ledger(path: Path, *, clock: Callable[[], datetime]) -> None:
 
 def make_engine(path: Path) -> Engine:
     """Return an engine on an existing file: durable, exclusive transactions; 60 s of waiting."""
-    uri = f"{path.absolute().as_uri()}?mode=rw"
+    uri = _uri(path)
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -116,6 +121,24 @@ def make_engine(path: Path) -> Engine:
         connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _turns(path: Path) -> Turn:
+    """Return how writers of a ledger wait for one another: in a queue beside it."""
+
+    def is_free() -> bool:
+        try:
+            with closing(sqlite3.connect(_uri(path), uri=True, timeout=0, isolation_level=None)) as probe:
+                probe.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            return False
+        return True
+
+    return partial(turn, path.absolute().with_name(f"{path.name}-queue"), is_free=is_free)
+
+
+def _uri(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=rw"
 
 
 def _configure(connection: sqlite3.Connection) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,10 +22,13 @@ from suffice.storage.ledger.sql.entries import appended_entry, forget_entry, rea
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
 
     from suffice.storage.ledger.chain import Entry
+
+    Turn = Callable[[], AbstractContextManager[None]]
 
 Result = TypeVar("Result")
 
@@ -57,7 +60,9 @@ class _WithoutEffectError(Exception):
     """A commit that certainly did not land; caught by :func:`change`."""
 
 
-def change(engine: Engine, work: Callable[[Connection], Result], *, patience: Patience) -> Result:
+def change(
+    engine: Engine, work: Callable[[Connection], Result], *, patience: Patience, turn: Turn = nullcontext
+) -> Result:
     """Run `work` in one transaction that writes.
 
     Parameters
@@ -67,6 +72,8 @@ def change(engine: Engine, work: Callable[[Connection], Result], *, patience: Pa
     work : callable
         Has no effect but through the connection, so that it may run again.
     patience : Patience
+    turn : callable
+        Gives a context that each try waits for and keeps.
 
     Returns
     -------
@@ -84,7 +91,8 @@ def change(engine: Engine, work: Callable[[Connection], Result], *, patience: Pa
     with database_errors():
         for pause in _pauses():
             try:
-                return _once(engine, work, patience)
+                with turn():
+                    return _once(engine, work, patience)
             except _WithoutEffectError as error:
                 if time.monotonic() > deadline:
                     message = "the ledger's connection breaks at every commit; nothing was changed"

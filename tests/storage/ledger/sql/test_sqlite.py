@@ -67,8 +67,9 @@ def test_nobody_else_may_read_it_and_no_draft_stays_behind(path: Path) -> None:
     with open_ledger(f"sqlite:///{path}") as ledger:
         ledger.grant("taxis", epsilon=Fraction(1), reason="x")
         modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in path.parent.iterdir()}
-    assert modes == {"ledger.db": 0o600, "ledger.db-shm": 0o600, "ledger.db-wal": 0o600}
-    assert [entry.name for entry in path.parent.iterdir()] == ["ledger.db"]
+    kept = {"ledger.db": 0o600, "ledger.db-queue": 0o600}
+    assert modes == {**kept, "ledger.db-shm": 0o600, "ledger.db-wal": 0o600}
+    assert {entry.name for entry in path.parent.iterdir()} == kept.keys()
 
 
 def test_every_connection_is_durable_and_checks_foreign_keys(path: Path) -> None:
