@@ -46,7 +46,7 @@ class Books:
     """
 
     def __init__(self, *, on_end: Callable[[Row], object] | None = None) -> None:
-        self.ledger_id = ""
+        self.ledger_id = self.created_at = ""
         self.accounts: Rows = {}
         self.windows: Rows = {}
         self.names: Rows = {}
@@ -60,7 +60,7 @@ class Books:
         kind = EntryKind(entry.kind)
         _require((kind is EntryKind.CREATED) == (entry.sequence == 1), "a ledger is created once, first")
         if kind is EntryKind.CREATED:
-            self.ledger_id = content["ledger_id"]
+            self.ledger_id, self.created_at = content["ledger_id"], entry.time
         elif kind is EntryKind.GRANT:
             self._grant(content)
         elif kind is EntryKind.RESERVED:
@@ -90,6 +90,7 @@ class Books:
         return canonical_json(
             {
                 "ledger_id": self.ledger_id,
+                "created_at": self.created_at,
                 "n_charges": self.n_charges,
                 "accounts": _in_order(self.accounts.values(), "dataset"),
                 "windows": _in_order(self.windows.values(), "dataset", "window"),
@@ -106,7 +107,8 @@ class Books:
             Where it wrote something else.
         """
         content = json.loads(state)
-        self.ledger_id, self.n_charges = content["ledger_id"], content["n_charges"]
+        self.ledger_id, self.created_at = content["ledger_id"], content["created_at"]
+        self.n_charges = content["n_charges"]
         self.accounts = {(row["dataset"],): row for row in content["accounts"]}
         self.windows = {(row["dataset"], row["window"]): row for row in content["windows"]}
         self.charges = {(row["charge_id"],): row for row in content["charges"]}

@@ -85,7 +85,7 @@ def show(
     from suffice.cli.ledger_show import show_json, show_text  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-    with open_ledger(ledger) as opened, opened.at_one_moment():
+    with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
         if as_json:
             show_json(opened, dataset, last)
         else:

@@ -46,7 +46,7 @@ def verify(
     else:
         from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-        with open_ledger(ledger) as opened:
+        with open_ledger(ledger, reading_only=True) as opened:
             verification = verify_release(release, store=store, ledger=opened, public_keys=public_keys)
     if as_json:
         output.print_json(
@@ -111,7 +111,7 @@ def verify_ledger(
     else:
         from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-        with open_ledger(ledger) as opened:
+        with open_ledger(ledger, reading_only=not checkpoint) as opened:
             document = ledger_document(opened, store, full=full, checkpoint=checkpoint)
     if as_json:
         output.print_json(document)
@@ -141,7 +141,7 @@ def export_ledger(
     from suffice.storage.ledger.export import export_lines  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-    with open_ledger(ledger) as opened:
+    with open_ledger(ledger, reading_only=True) as opened:
         lines = list(export_lines(opened.entries()))
     if out is not None:
         try:

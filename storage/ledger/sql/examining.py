@@ -48,10 +48,9 @@ class Examiner:
         self._plans: set[str] = set()
         self._differing: list[str] = []
         self.books = Books(on_end=self._note_end)
-        self.checkpoint: Checkpoint | None = None
-        if not full:
-            self.checkpoint, problem = find_checkpoint(connection, self.books)
-            self._differing += [problem] if problem else []
+        found, problem = find_checkpoint(connection, Books() if full else self.books)
+        self.checkpoint: Checkpoint | None = None if full else found
+        self._differing += [problem] if problem else []
 
     def examine(self) -> Examination:
         """Follow the chain, replay it, and compare every table with what it implies."""
@@ -94,8 +93,13 @@ class Examiner:
 
     def _compare_tables(self) -> None:
         connection, books = self._connection, self.books
-        if connection.scalar(select(tables.ledger.c.ledger_id)) != books.ledger_id:
-            self._differ(["the ledger's id differs from its first entry"])
+        ledger = connection.execute(select(tables.ledger.c.ledger_id, tables.ledger.c.created_at)).one()
+        for what, own, first in (
+            ("id", ledger.ledger_id, books.ledger_id),
+            ("time", ledger.created_at, books.created_at),
+        ):
+            if own != first:
+                self._differ([f"the ledger's {what} differs from its first entry"])
         self._compare_ended()
         live = [key for (key,) in books.charges]
         self._differ(compare("charges", books.charges, _rows_of(connection, tables.charges, live)))

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy import QueuePool, create_engine, event
 
 from suffice.errors import LedgerError, LedgerMissingError
+from suffice.storage.ledger.sql.failures import database_errors
 from suffice.storage.ledger.sql.schema import has_ledger, make_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
-from suffice.storage.ledger.sql.transactions import database_errors
+from suffice.storage.ledger.sql.sqlite_reading import make_reading_engine, unusable
+from suffice.storage.ledger.sql.transactions import no_turn
 from suffice.storage.ledger.sql.turns import turn
 from suffice.storage.objects.mounts import network_file_system
 
@@ -43,7 +45,9 @@ _SETTINGS = (
 )
 
 
-def open_sqlite_ledger(path: Path, *, clock: Callable[[], datetime], lease: timedelta) -> SqlLedger:
+def open_sqlite_ledger(
+    path: Path, *, clock: Callable[[], datetime], lease: timedelta, reading_only: bool = False
+) -> SqlLedger:
     """Open the ledger in a file; as :func:`suffice.storage.ledger.opening.open_ledger` does."""
     _refuse_network(path)
     if not path.exists():
@@ -52,12 +56,13 @@ def open_sqlite_ledger(path: Path, *, clock: Callable[[], datetime], lease: time
             "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one"
         )
         raise LedgerMissingError(message)
-    engine = make_engine(path)
+    engine = make_reading_engine(path) if reading_only else make_engine(path)
     try:
         reading = engine.execution_options(**{_READS_ONLY: True})
         with database_errors(), reading.connect() as connection:
             _require_ledger(connection, path)
-        return SqlLedger(engine, reading=reading, clock=clock, lease=lease, turn=_turns(path))
+        turn = no_turn if reading_only else _turns(path)
+        return SqlLedger(engine, reading=reading, clock=clock, lease=lease, turn=turn)
     except BaseException:
         engine.dispose()
         raise
@@ -99,15 +104,17 @@ def make_engine(path: Path) -> Engine:
     uri = _uri(path)
 
     def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        try:
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise unusable(path, error) from None
         try:
             _configure(connection)
         except sqlite3.Error as error:
             connection.close()
-            message = f"{path} cannot be used as a ledger: {error}"
-            raise LedgerError(message) from error
+            raise unusable(path, error) from None
         except BaseException:
             connection.close()
             raise

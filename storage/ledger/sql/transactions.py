@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from suffice.errors import CommitUnknownError, LedgerError
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.entries import appended_entry, forget_entry, read_head
+from suffice.storage.ledger.sql.failures import database_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,23 +106,23 @@ def change(
 
 
 @contextmanager
+def no_turn() -> Iterator[None]:
+    """Refuse every change: the turn of a ledger that was opened for reading.
+
+    Raises
+    ------
+    LedgerError
+    """
+    message = "this ledger was opened for reading: open it for writing first"
+    raise LedgerError(message)
+    yield
+
+
+@contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """Run one transaction that only reads, on one snapshot."""
     with database_errors(), engine.connect() as connection, connection.begin():
         yield connection
-
-
-@contextmanager
-def database_errors() -> Iterator[None]:
-    """Turn the database's errors into ours, without what a server quotes of rows and keys."""
-    try:
-        yield
-    except SQLAlchemyError as error:
-        origin = getattr(error, "orig", None)
-        primary = getattr(getattr(origin, "diag", None), "message_primary", None)
-        reason = str(primary or origin or type(error).__name__)
-        message = f"the ledger's database failed: {' '.join(reason.split())}"
-        raise LedgerError(message) from None
 
 
 def _once(engine: Engine, work: Callable[[Connection], Result], patience: Patience) -> Result:
