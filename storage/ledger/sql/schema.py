@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, inspect, select, text
+from sqlalchemy import create_engine, insert, inspect, select, text
 
 from suffice.errors import LedgerError
 from suffice.storage.ledger.chain import START_HASH, EntryKind, coarse, format_time
@@ -62,3 +63,39 @@ def make_ledger(connection: Connection, now: datetime) -> None:
         )
     )
     append_entry(connection, EntryKind.CREATED, now, {"ledger_id": ledger_id, "format_version": 1})
+
+
+def altered_rules(connection: Connection) -> list[str]:
+    """Name the tables, indexes and triggers of an SQLite ledger that are not as the migrations made them.
+
+    On a server only the role that made the ledger can change them.
+    """
+    if connection.dialect.name != "sqlite":
+        return []
+    found = _objects(connection)
+    return [
+        f"the ledger's {name.replace('_', ' ')} is missing or altered: it keeps a rule, or its rows"
+        for name, statement in _made_by_the_migrations().items()
+        if found.get(name) != statement
+    ]
+
+
+_OBJECTS = (
+    "SELECT type || ' ' || name AS name, sql FROM sqlite_master "
+    "WHERE sql IS NOT NULL AND name <> 'alembic_version'"
+)
+
+
+@cache
+def _made_by_the_migrations() -> dict[str, str]:
+    engine = create_engine("sqlite://")
+    try:
+        with engine.begin() as connection:
+            migrations.upgrade(connection)
+            return _objects(connection)
+    finally:
+        engine.dispose()
+
+
+def _objects(connection: Connection) -> dict[str, str]:
+    return {row.name: row.sql for row in connection.execute(text(_OBJECTS))}

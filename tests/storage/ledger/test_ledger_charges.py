@@ -82,7 +82,7 @@ def test_abandoning_returns_epsilon_if_and_only_if_nothing_was_drawn(
     ledger.abandon(ledger.stage(drawn(ledger, make_request(name="c")), MANIFEST), reason="lost files")
     account = ledger.account("flights")
     assert shown(account.spent, account.reserved, account.remaining) == "2 0 1"
-    assert [(charge.name, charge.state, charge.drew) for charge in account.charges] == [
+    assert [(charge.name, charge.state, charge.drew) for charge in ledger.charges("flights")] == [
         ("a", "abandoned", False),
         ("b", "abandoned", True),
         ("c", "abandoned", True),
