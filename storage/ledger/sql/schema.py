@@ -74,20 +74,13 @@ def altered_rules(connection: Connection) -> list[str]:
         return []
     found = _objects(connection)
     return [
-        f"the ledger's {name.replace('_', ' ')} is missing or altered: it keeps a rule, or its rows"
-        for name, statement in _made_by_the_migrations().items()
-        if found.get(name) != statement
+        f"the ledger's {kind} {name} is missing or altered: it keeps a rule, or rows"
+        for kind, name, _table, _statement in sorted(_made_by_the_migrations() - found, key=str)
     ]
 
 
-_OBJECTS = (
-    "SELECT type || ' ' || name AS name, sql FROM sqlite_master "
-    "WHERE sql IS NOT NULL AND name <> 'alembic_version'"
-)
-
-
 @cache
-def _made_by_the_migrations() -> dict[str, str]:
+def _made_by_the_migrations() -> frozenset[tuple[str, str, str, str]]:
     engine = create_engine("sqlite://")
     try:
         with engine.begin() as connection:
@@ -97,5 +90,6 @@ def _made_by_the_migrations() -> dict[str, str]:
         engine.dispose()
 
 
-def _objects(connection: Connection) -> dict[str, str]:
-    return {row.name: row.sql for row in connection.execute(text(_OBJECTS))}
+def _objects(connection: Connection) -> frozenset[tuple[str, str, str, str]]:
+    query = text("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
+    return frozenset((row[0], row[1], row[2], row[3]) for row in connection.execute(query))

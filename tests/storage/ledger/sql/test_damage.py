@@ -62,7 +62,8 @@ def content_of(path: Path) -> object:
 
 def outcome_of(path: Path) -> str:
     """Return what is said of a damaged file: that it is well, what differs, or a typed error."""
-    said, problems = "", ()
+    said = ""
+    problems: tuple[str, ...] = ()
     try:
         with open_ledger(f"sqlite:///{path}", reading_only=True) as ledger:
             problems = ledger.verify()

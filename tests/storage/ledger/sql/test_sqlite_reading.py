@@ -75,7 +75,7 @@ def test_a_ledger_is_shown_where_nothing_can_be_written(
     disk: Path, url: str, obstacle: Callable[[Path], None], make_request: MakeRequest
 ) -> None:
     obstacle(disk)
-    assert shown(url) == (1, ["delays"], ())
+    assert shown(url) == (Fraction(1), ["delays"], ())
     command = [sys.executable, "-m", "suffice", "ledger"]
     for words in (["show"], ["verify"]) if obstacle is fill else (["export"],):
         done = subprocess.run([*command, *words, "--ledger", url], capture_output=True, text=True, check=True)
@@ -101,7 +101,7 @@ def test_what_only_the_log_has_is_never_left_out(
     for name, content in kept.items():
         (disk / name).write_bytes(content)
     obstacle(disk)
-    assert shown(url) == (2, ["delays", "more"], ())
+    assert shown(url) == (Fraction(2), ["delays", "more"], ())
     # The control: the file alone is older.
     shutil.copyfile(disk / "ledger.db", disk.parent / "alone.db")
     assert shown(f"sqlite:///{disk.parent}/alone.db")[0] < 2
