@@ -2,8 +2,8 @@
 
 python benchmarks/drawing_window.py [--values 20000 400000 2000000]
 
-Whole releases over one small file are timed by the ledger's own steps; the sampler draws as many times, by as
-many threads, right before and right after each release. What is not the sampler's own is what the window
+Whole releases over one small file are timed by the ledger's own steps; the sampler draws as many times, by
+as many threads, right before and right after each release. What is not the sampler's own is what the window
 takes where every draw is zero at once.
 """
 

@@ -49,3 +49,8 @@ class ExactTotals:
         sums, self._sums = self._sums, None
         if sums is not None:
             wipe_sums(sums)
+
+    def __del__(self) -> None:
+        """Overwrite what an interrupt left behind before anybody held it."""
+        if self._sums is not None:
+            self.wipe()

@@ -29,6 +29,8 @@ _STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _LARGEST_BOUND = Fraction(10) ** 150
 """Squares of a bounded column must stay finite in float64."""
+SMALLEST_SHARE = Fraction(1, 10**6)
+LARGEST_SHARE = Fraction(10**6)
 LARGEST_COUNT = 10**9
 """Lattice values are 32-bit integers."""
 FEWEST_BITS = 2
@@ -139,7 +141,7 @@ def _bound(value: object) -> Fraction:
 
 def _share(value: object) -> Fraction:
     share = parse_decimal(_text(value))
-    if not Fraction(1, 10**6) <= share <= 10**6:
+    if not SMALLEST_SHARE <= share <= LARGEST_SHARE:
         message = f"a share lies between 0.000001 and 1000000, not {value!r}"
         raise ValueError(message)
     return share

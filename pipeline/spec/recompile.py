@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.document import Document, read_mapping
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
-from suffice.pipeline.declaration.fields import domain_size
+from suffice.pipeline.declaration.fields import LARGEST_SHARE, SMALLEST_SHARE, domain_size
 from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
 from suffice.pipeline.spec.spec import (
     LARGEST_PLAN,
@@ -153,9 +153,12 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
 
 def _share(name: str, entry: dict[str, Any]) -> Fraction:
     try:
-        return parse_decimal(entry["share"])
+        share = parse_decimal(entry["share"])
     except (KeyError, TypeError, ValueError):
-        raise _refused(("statistics", name, "share"), "it is no share") from None
+        share = Fraction(0)
+    if not SMALLEST_SHARE <= share <= LARGEST_SHARE:  # all are summed before the first is validated
+        raise _refused(("statistics", name, "share"), "it is no share")
+    return share
 
 
 def _count_periods(path: tuple[str, ...], value: object, most: int) -> int:

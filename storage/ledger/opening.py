@@ -98,6 +98,13 @@ def _sqlite_path(url: str) -> Path:
             "write sqlite:///PATH, as sqlite:///ledger.db, or postgresql://USER@HOST/DATABASE"
         )
         raise UsageError(message)
+    try:
+        Path(database).exists()
+    except (OSError, ValueError):
+        message = (
+            "the ledger's URL names a file that cannot be looked at: write sqlite:///PATH of one that can"
+        )
+        raise UsageError(message) from None
     return Path(database)
 
 

@@ -23,7 +23,8 @@ from suffice.errors import (
     SpoolError,
     StoreError,
 )
-from suffice.storage.releases.manifest import is_tombstone, parse_manifest
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,7 +187,7 @@ def files_of(charge: Charge) -> tuple[FileEntry, ...]:
         Where the ledger does not hold a manifest.
     """
     try:
-        return parse_manifest(charge.manifest or b"").files
+        return tuple(parse_manifest(charge.manifest or b"").files)
     except ReleaseCorruptError:
         message = f"the ledger's manifest of {charge.label} is damaged: it is not published"
         raise LedgerError(message) from None

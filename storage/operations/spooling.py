@@ -148,8 +148,11 @@ def _writing(
     with entry.writing(path) as file:
         sink = _Sink(file)
         writer = StatisticWriter(statistic, plan.groups, pa.PythonFile(sink, mode="w"))
-        yield writer
-        writer.close()
+        try:
+            yield writer
+            writer.close()
+        finally:
+            writer.abandon()
     files.append(
         DataFile(
             statistic=statistic.name,

@@ -234,6 +234,8 @@ def _check_stated(manifest: Manifest, canonical: CanonicalPlan) -> None:
         raise _corrupt("window: the plan has no such window") from None
     if (manifest.n is not None) != plan.n_is_public:
         raise _corrupt("n: it is stated exactly where the plan makes it public")
+    if manifest.stated.declared_order != plan.order.document():
+        raise _differs(("declared_order",))
     if len(manifest.files) != len(plan.statistics):
         raise _differs(("files",))
     sizes = Sizes.of(plan.groups)

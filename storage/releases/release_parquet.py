@@ -96,6 +96,11 @@ class StatisticWriter:
             raise self._wrong_shape()
         self._writer.close()
 
+    def abandon(self) -> None:
+        """Write no more, and overwrite what waits, where the file will not be whole."""
+        self._writer.is_open = False  # else pyarrow writes the file's end when the writer is collected
+        self._values.fill(0)
+
     def _next_length(self) -> int:
         return min(ROW_GROUP, self._n_rows - self._written)
 

@@ -15,7 +15,7 @@ from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.objects.address import read_address
-from suffice.storage.objects.probe import check_create_only, check_writable
+from suffice.storage.objects.probe import check_create_only
 from suffice.storage.releases.location import MANIFEST, Location
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
@@ -72,16 +72,6 @@ class ReleaseStore:
     def release_uri(self, name: str, window: str, release_id: str) -> str:
         """Return where a release stands, or would stand."""
         return f"{self.uri}/{name}/{window}/{release_id}"
-
-    def probe(self) -> None:
-        """Put an object outside of any release's place, and remove it.
-
-        Raises
-        ------
-        StoreError
-            Where the store cannot be written now.
-        """
-        check_writable(self.objects)
 
     def check_create_only(self) -> None:
         """Ask the store whether it creates objects only once; see :func:`open_store`.
@@ -267,7 +257,10 @@ def open_store(
     else:
         identity = claim_store(objects, address.uri, ledger_id, create=create, probe=probe)
     if identity is None:
-        message = f"there is no release store at {address.uri}: suffice release makes one"
+        message = (
+            f"there is no release store at {address.uri}: suffice release makes one; where its suffice.json "
+            "was lost, `suffice store adopt` puts it back"
+        )
         raise StoreError(message)
     return _store(objects, address.uri, identity)
 

@@ -42,9 +42,8 @@ def test_a_recovery_may_die_anywhere(scene: Scene, points: tuple[str, ...]) -> N
     left: dict[str, str] = {}
     for index, point in enumerate(RECOVERY_POINTS):
         left |= leave(scene, points, f"r{index}-")
-        died += (
-            scene.forks.run(ledger=scene.ledger, spool=str(scene.spool), point=point).signal == signal.SIGKILL
-        )
+        order = {"ledger": scene.ledger, "spool": str(scene.spool)}
+        died += scene.forks.run(**order, point=point).signal == signal.SIGKILL
         scene.observe()
         scene.forks.run(
             ledger=scene.ledger, spool=str(scene.spool), point=""

@@ -31,14 +31,30 @@ CANARY_NUMBER = 918273645
 RUNS = """
 import json, sys
 from pathlib import Path
+import pytest
 from suffice.flows.release import ReleaseFlowError, release_statistics
+from suffice.pipeline.spec.spec import load_spec
+from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+from support.leaking import leaks, sought_in
 
+def fail(*_):
+    raise RuntimeError
+
+parameters_of = json.loads(sys.argv[1])
+sought = sought_in(load_spec(parameters_of["good"]["spec"]))
+sought.add_noise(pytest.MonkeyPatch())
 outcomes = {}
-for name, parameters in json.loads(sys.argv[1]).items():
+for name, parameters in parameters_of.items():
+    patch = pytest.MonkeyPatch()
+    if name == "staging":
+        patch.setattr(SqlLedger, "stage", fail)
     try:
         outcomes[name] = {"uri": release_statistics(**parameters)}
     except ReleaseFlowError as error:
         outcomes[name] = {"error": str(error), "context": repr(error.__context__)}
+        outcomes[name]["leaks"] = leaks(error, sought, without=("/prefect/", "<string>"))
+    patch.undo()
+outcomes["sought"] = sorted(set(sought.numbers.values()))
 print(json.dumps(outcomes))
 """
 
@@ -87,6 +103,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         path.write_text(json.dumps(spec), encoding="utf-8")
         parameters[name] = {"spec": str(path), "store": workspace.store, "ledger": workspace.ledger}
     parameters["again"] = parameters["good"]
+    other = make_workspace(directory / "other", table=canary_table())
+    parameters["staging"] = {**parameters["good"], "store": other.store, "ledger": other.ledger}
     parameters["password"] = {**parameters["good"], "ledger": "postgresql://owner:hunter2@db/ledger"}
     home = directory / "prefect"
     home.mkdir()
@@ -97,6 +115,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "PREFECT_LOGGING_LOG_PRINTS": "true",
         "PREFECT_LOGGING_EXTRA_LOGGERS": "suffice,dask,distributed",
         "PREFECT_LOGGING_LEVEL": "DEBUG",
+        "PYTHONPATH": os.pathsep.join(sys.path),
     }
     finished = subprocess.run(
         [sys.executable, "-c", RUNS, json.dumps(parameters)],
@@ -132,6 +151,7 @@ def test_the_flow_publishes_and_returns_the_uri(runs: dict[str, Any]) -> None:
         ("schema", "SchemaError"),
         ("budget", "BudgetExceededError"),
         ("password", "change the password"),
+        ("staging", "StageFailedError"),
     ],
 )
 def test_failures_are_typed_and_without_context(runs: dict[str, Any], name: str, text: str) -> None:
@@ -139,13 +159,21 @@ def test_failures_are_typed_and_without_context(runs: dict[str, Any], name: str,
     assert text in outcome["error"]
     assert outcome["context"] == "None"
     assert "hunter2" not in outcome["error"]
+    assert outcome["leaks"] == []
+
+
+def test_what_was_sought_in_the_flows_errors_is_exact(runs: dict[str, Any]) -> None:
+    assert {"an exact total", "an exact sum", "noise", "a noisy value"} <= set(runs["outcomes"]["sought"])
 
 
 def test_a_canary_in_the_data_is_found_nowhere_else(runs: dict[str, Any]) -> None:
     workspace: Workspace = runs["place"]
     outside = [path for path in runs["directory"].rglob("*") if path.is_file()]
     outside = [
-        path for path in outside if workspace.data not in path.parents and path.parent.name != "corrupt"
+        path
+        for path in outside
+        if not {workspace.data, runs["directory"] / "other/data"} & set(path.parents)
+        and path.parent.name != "corrupt"
     ]
     assert any(path.name == "prefect.db" for path in outside)
     assert any(path.name == "ledger.db" for path in outside)
@@ -183,7 +211,7 @@ def test_what_prefect_stores_is_public(runs: dict[str, Any]) -> None:
         parameters = connection.execute("select parameters from flow_run").fetchall()
         states = connection.execute("select type from flow_run_state").fetchall()
     connection.close()
-    assert len(parameters) == 6
+    assert len(parameters) == 7
     assert {"COMPLETED", "FAILED"} <= {state for (state,) in states}
 
 

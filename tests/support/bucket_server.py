@@ -108,8 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             if name in self.headers
         ]
         self.server.conditions += named
-        standing = self.headers.get("If-Match") or self.headers.get("x-goog-if-generation-match", "0")
-        standing = "" if standing == "0" else standing
+        named_version = self.headers.get("If-Match") or self.headers.get("x-goog-if-generation-match")
+        standing = "" if named_version in {None, "0"} else str(named_version)
         fault = self.server.faults.pop(0) if self.server.faults else None
         if fault in {"lost request", "late"}:
             if fault == "late":

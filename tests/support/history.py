@@ -88,6 +88,11 @@ def _fill(connection: sqlite3.Connection, ledger_id: str, n_charges: int, *, per
         connection.execute(f"INSERT INTO charges ({names}) VALUES ({values})", tuple(kept.values()))  # noqa: S608
         if per_window:
             connection.execute("INSERT INTO windows VALUES ('flights', ?, ?, 0)", (window, MICRO))
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'stores'").fetchone():
+        connection.execute(
+            "INSERT INTO stores SELECT store_id, store_uri, min(reserved_sequence), max(reserved_sequence), "
+            "FALSE FROM charges GROUP BY store_id"
+        )
     if not per_window:
         connection.execute("UPDATE accounts SET micro_spent = ?", (MICRO * n_charges,))
     connection.execute("UPDATE ledger SET head_sequence = ?, head_hash = ?", (head.sequence, head.hash))
@@ -127,6 +132,7 @@ def _live(
         "drew": True,
         "epoch": 1,
         "holder": "0" * 32,
+        "holder_process": "",
         "lease_expires": format_time(MOMENT),
         "plan_json": request.plan_json,
         "manifest": MANIFEST,

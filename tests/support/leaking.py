@@ -98,10 +98,19 @@ def sought_in(spec: Spec) -> Sought:
     return found
 
 
-def leaks(error: BaseException, sought: Sought) -> list[str]:
-    """Return where an error shows a number that is sought: the way to it, and what it is."""
-    search = _Search(sought)
-    search.text("the traceback with its locals", _printed(error))
+def leaks(error: BaseException, sought: Sought, *, without: tuple[str, ...] = ()) -> list[str]:
+    """Return where an error shows a number that is sought: the way to it, and what it is.
+
+    Parameters
+    ----------
+    error : BaseException
+        As it was caught.
+    sought : Sought
+    without : tuple of str
+        Frames of files with one of these in their path are left out, as those of tests are.
+    """
+    search = _Search(sought, (_TESTS, *without))
+    search.text("the traceback with its locals", _printed(error, search.without))
     search.walk("the error", error)
     for name in ("last_exc", "last_value", "last_traceback"):
         search.walk(f"sys.{name}", getattr(sys, name, None))
@@ -115,7 +124,7 @@ def leaks(error: BaseException, sought: Sought) -> list[str]:
     return search.found
 
 
-def _printed(error: BaseException) -> str:
+def _printed(error: BaseException, without: tuple[str, ...]) -> str:
     """Return what a crash reporter prints of frames that are not a test's."""
     lines: list[str] = []
     chain: list[BaseException | None] = [error]
@@ -126,7 +135,7 @@ def _printed(error: BaseException) -> str:
             continue
         seen.add(id(each))
         shown = traceback.TracebackException.from_exception(each, capture_locals=True, compact=True)
-        lines.extend(repr(frame.locals) for frame in shown.stack if not frame.filename.startswith(_TESTS))
+        lines.extend(repr(frame.locals) for frame in shown.stack if not _is_in(frame.filename, without))
         lines.extend(shown.format_exception_only())
         chain += [each.__cause__, each.__context__]
     return "\n".join(lines)
@@ -135,8 +144,9 @@ def _printed(error: BaseException) -> str:
 class _Search:
     """Walks over objects, each once."""
 
-    def __init__(self, sought: Sought) -> None:
+    def __init__(self, sought: Sought, without: tuple[str, ...]) -> None:
         self.sought = sought
+        self.without = without
         self.found: list[str] = []
         self._kept: dict[int, object] = {}
         self._integers = np.array([each for each in sought.numbers if each < 2**63], np.int64)
@@ -157,7 +167,7 @@ class _Search:
                 raise AssertionError("the search does not end")
             self._kept[id(value)] = value
             self._look(path, value)
-            waiting.extend((f"{path} > {name}"[-400:], each) for name, each in _inside(value))
+            waiting.extend((f"{path} > {name}"[-400:], each) for name, each in _inside(value, self.without))
 
     def _look(self, path: str, value: object) -> None:
         if isinstance(value, str):
@@ -196,6 +206,10 @@ class _Search:
             self.found.append(f"{path} > bytes: a number")
 
 
+def _is_in(path: str, places: tuple[str, ...]) -> bool:
+    return any(place in path for place in places)
+
+
 def _is_whole(value: Any) -> bool:
     return bool(abs(value) < 2**127 and value == int(value))
 
@@ -206,17 +220,17 @@ def _is_left_out(value: object) -> bool:
     ) or type(value).__module__.startswith(("_pytest", "pytest", "pluggy"))
 
 
-def _inside(value: Any) -> Iterator[tuple[str, object]]:
+def _inside(value: Any, without: tuple[str, ...]) -> Iterator[tuple[str, object]]:
     """Return what an object holds, with names where it has some."""
     for kind, names in _HELD.items():
         if isinstance(value, kind):
             yield from ((name, getattr(value, name)) for name in names)
     if isinstance(value, types.FrameType):
-        if not value.f_code.co_filename.startswith(_TESTS):
+        if not _is_in(value.f_code.co_filename, without):
             name = value.f_code.co_name
             yield from ((f"{name}.{local}", each) for local, each in list(value.f_locals.items()))
     elif isinstance(value, types.FunctionType):
-        if not value.__code__.co_filename.startswith(_TESTS):
+        if not _is_in(value.__code__.co_filename, without):
             yield from (("closure", _content(cell)) for cell in value.__closure__ or ())
     elif isinstance(value, np.ndarray):
         yield "elements", value.ravel().tolist() if value.dtype == object else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 import suffice
 from suffice.cli import (
@@ -42,14 +44,14 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
-from suffice.cli.strict import make_strict
+from suffice.cli.strict import make_strict, own_words
 from suffice.cli.terminal import say, say_json
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
 from suffice.profile.finding import CHOSEN
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from suffice.pipeline.pooling.release import Release
 
@@ -260,6 +262,12 @@ app.command()(calibration.calibrate)
 make_strict(app)
 
 
+@cache
+def command() -> Callable[..., object]:
+    """Return the whole command line; it is put together once."""
+    return get_command(app)
+
+
 _UNIT_BOUND = ("max_rows", "unit_nulls")
 
 
@@ -316,12 +324,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     messages.show_warnings()
     try:
-        status = app(words, standalone_mode=False, prog_name="suffice")
+        status = command()(words, standalone_mode=False, prog_name="suffice")
     except SufficeError as error:
         _fail(type(error).__name__, str(error), error.exit_status, as_json=as_json)
     except TyperException as error:
-        text = bounded_message(getattr(error, "format_message", error.__str__)() or "see --help")
-        _fail("UsageError", text, UsageError.exit_status, as_json=as_json)
+        _fail("UsageError", bounded_message(own_words(error)), UsageError.exit_status, as_json=as_json)
     except KeyboardInterrupt:
         status = ReleaseInterruptedError.exit_status
     except MemoryError:

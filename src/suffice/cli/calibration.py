@@ -27,6 +27,8 @@ from suffice.errors import SufficeWarning, UsageError
 if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
 
+_MOST_SIMULATIONS = 1_000_000
+
 
 def plan(
     spec: SpecArgument,
@@ -170,8 +172,8 @@ def calibrate(
 
 
 def _check_simulation(simulations: int | None, seed: int | None) -> None:
-    if simulations is not None and simulations < 1:
-        message = f"--simulations {simulations}: a number above 0"
+    if simulations is not None and not 1 <= simulations <= _MOST_SIMULATIONS:
+        message = f"--simulations {simulations}: a number in 1..{_MOST_SIMULATIONS}"
         raise UsageError(message)
     if seed is not None and seed < 0:
         message = f"--seed {seed}: a seed is an integer of at least 0"

@@ -46,7 +46,7 @@ def grant(
             "--source", metavar="PREFIX", help="Allowed sources; may repeat; default: any, or as before."
         ),
     ] = None,
-    store: Annotated[
+    stores: Annotated[
         list[str] | None,
         typer.Option("--store", metavar="URI", help="Where releases may go, and below; may repeat."),
     ] = None,
@@ -92,7 +92,7 @@ def grant(
             neighboring=neighboring,
             unit=unit,
             sources=[source_prefix(prefix) for prefix in source] if source else None,
-            stores=[read_address(uri).uri for uri in store] if store else None,
+            stores=[read_address(uri).uri for uri in stores] if stores else None,
             per_window=per_window,
             units_disjoint=units_disjoint,
             checksums=listed,

@@ -35,7 +35,7 @@ def notice(text: str) -> None:
 def show_warnings() -> None:
     """Let warnings be one line on standard error each, without a place in the code."""
     warnings.simplefilter("always", SufficeWarning)
-    warnings.showwarning = _show_warning  # type: ignore[assignment] - where in the code is of no matter
+    warnings.showwarning = _show_warning
 
 
 def show_error(name: str, message: str, status: int) -> None:

@@ -26,7 +26,7 @@ StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help="A path or U
 
 @app.command()
 def verify(
-    store: StoreArgument,
+    place: StoreArgument,
     ledger: Annotated[
         str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too, both ways.")
     ] = None,
@@ -38,7 +38,7 @@ def verify(
     from suffice.storage.operations.verify_store import verify_store  # noqa: PLC0415 - each command imports its own
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
 
-    opened_store = open_store(store)
+    opened_store = open_store(place)
     if ledger is None:
         found = verify_store(opened_store, public_keys=public_keys)
     else:
@@ -72,7 +72,7 @@ def verify(
 
 @app.command()
 def adopt(
-    store: StoreArgument,
+    place: StoreArgument,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
     as_json: JsonOption = False,
@@ -82,7 +82,7 @@ def adopt(
     from suffice.storage.operations.adoption import adopt_store  # noqa: PLC0415
 
     with open_ledger(ledger) as opened:
-        adoption = adopt_store(opened, store)
+        adoption = adopt_store(opened, place)
     if as_json:
         output.print_json(asdict(adoption))
         return
@@ -96,7 +96,7 @@ def adopt(
 
 @app.command()
 def retire(
-    store: Annotated[
+    named: Annotated[
         str, typer.Argument(metavar="STORE", help="Its id, the first digits of it, or its URI.")
     ],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
@@ -108,7 +108,7 @@ def retire(
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
     with open_ledger(ledger) as opened:
-        chosen = _choose(opened.stores(), store)
+        chosen = _choose(opened.stores(), named)
         opened.retire_store(chosen.store_id, reason=reason)
         document = _document(next(known for known in opened.stores() if known.store_id == chosen.store_id))
     if as_json:

@@ -31,6 +31,8 @@ DEFAULTS = {"ledger": "sqlite:///ledger.db", "store": "releases", "cluster": "th
 """Values that hold where no one states another; a spool and a witness have none."""
 
 PUBLIC_KEYS = "SUFFICE_PUBLIC_KEYS"
+_LONGEST_TEXT = 2**16
+"""Characters of a parameter; priors with thousands of numbers fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +131,7 @@ def setting(name: str, given: str | None, *, profile: DeploymentProfile | None, 
         if not isinstance(given, str):
             message = f"{place}: a {type(given).__name__} is given, and a text is needed"
             raise UsageError(message)
-        if not given.strip():
-            message = f"{place}: the value is empty: state one, or leave it out"
-            raise UsageError(message)
+        check_text(place, given)
         origin = "parameter"
     else:
         place, origin = VARIABLES[name], "environment"
@@ -142,6 +142,25 @@ def setting(name: str, given: str | None, *, profile: DeploymentProfile | None, 
     if pinned is not None and not any(_is_allowed(name, given, allowed) for allowed in pinned):
         raise _outside(place)
     return Setting(value=given, origin=origin)
+
+
+def check_text(place: str, text: str) -> None:
+    """Refuse what no value of a parameter is: an empty text, one that no system takes, or one without end.
+
+    Raises
+    ------
+    UsageError
+        Naming the place.
+    """
+    if not text.strip():
+        message = f"{place}: the value is empty: state one, or leave it out"
+        raise UsageError(message)
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        message = f"{place}: the value holds NUL or bytes that are no UTF-8: write it as text"
+        raise UsageError(message)
+    if len(text) > _LONGEST_TEXT:
+        message = f"{place}: the value is longer than {_LONGEST_TEXT} characters: shorten it"
+        raise UsageError(message)
 
 
 def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | None) -> list[str] | None:

@@ -53,7 +53,7 @@ LARGE = 2**53 + 1
 def test_a_large_id_in_two_files_moves_no_more_than_declared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files: Files = [[LARGE] * 3 + [7], [LARGE] * 3 + [None, 7]]
+    files: Files = [[LARGE, LARGE, LARGE, 7], [LARGE, LARGE, LARGE, None, 7]]
     others: Files = [[7], [None, 7]]
     (with_one, declared), (without, _) = totals(tmp_path, files), totals(tmp_path, others)
     assert declared == MAX_ROWS

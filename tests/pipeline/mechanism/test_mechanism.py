@@ -177,3 +177,38 @@ def test_a_stream_that_is_closed_draws_no_more_and_leaves_no_noise(monkeypatch: 
     assert not any(array.any() for array in drawn.arrays if not np.shares_memory(array, block))
     assert len(drawn.arrays) > 1
     assert drawn.number == number
+
+
+@pytest.mark.parametrize("end", ["taken", "closed", "a draw fails"])
+def test_totals_and_noise_are_overwritten_however_it_ends(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """Of wide values the noise stands in an array of its own: they are Python integers."""
+    monkeypatch.setattr(mechanism, "BLOCK_DRAWS", 6)
+    spec = make_spec({"amount": normal("a", "0", "1", lattice_bits="24")}, epsilon="1")
+    sums, _ = random_sums(spec)
+    drawn = Drawn(monkeypatch)
+    totals = ExactTotals(sums)
+    blocks = privatize(totals, spec, compile_plan(spec))
+    if end == "a draw fails":
+        original = Sampler.draw_into
+
+        def fail(sampler: Sampler, out: Any) -> None:
+            original(sampler, out)
+            if len(drawn.arrays) > 2:
+                raise MemoryError
+
+        monkeypatch.setattr(Sampler, "draw_into", fail)
+        with pytest.raises(MemoryError):
+            list(blocks)
+    elif end == "closed":
+        next(blocks)
+        blocks.close()
+    else:
+        kept = [block.copy() for _, block in blocks]
+        assert any(block.any() for block in kept)
+    for table in sums.values():
+        assert not table.low.any()
+        assert table.high is None or not table.high.any()
+    assert drawn.arrays
+    assert not any(array.any() for array in drawn.arrays)
+    with pytest.raises(ValueError, match="opened before"):
+        totals.open_totals()

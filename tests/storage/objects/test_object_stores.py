@@ -268,7 +268,9 @@ class TestFaults:
     def test_a_refusal_is_an_error_without_the_servers_words(self, kind: str, server: BucketServer) -> None:
         objects = read_address(f"{kind}://bucket/pre").objects()
         server.faults += ["denied"]
-        with pytest.raises(StoreError, match=r"cannot be written: .* 403 \(AccessDenied\)$") as caught:
+        with pytest.raises(
+            StoreError, match=r"cannot be written: access denied \(status 403, AccessDenied\)$"
+        ) as caught:
             objects.put_new("key", b"data")
         assert caught.value.__suppress_context__
         server.readable = False

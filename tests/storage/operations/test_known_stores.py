@@ -220,9 +220,10 @@ class Listed:
         self.directories = self.objects = 0
         walk, get = vars(local_files)["_walk"], LocalFiles.get
 
-        def counted(*arguments: Any) -> Iterator[str]:
+        def counted(*arguments: Any) -> Any:
             self.directories += 1
-            return walk(*arguments)
+            found: Iterator[str] = walk(*arguments)
+            return found
 
         def got(files: LocalFiles, key: str, *, at_most: int) -> bytes | None:
             self.objects += 1

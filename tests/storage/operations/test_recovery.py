@@ -359,7 +359,7 @@ def test_a_report_can_be_printed_and_read_by_programs(
     ]
     assert [len(entry["removed"]) for entry in document["charges"]] == [0, 2, 0]
     assert str(generative_model.recover()) == "nothing to recover: every charge is final"
-    gone = {"store_id": "f" * 32, "store_uri": str(tmp_path / "gone")}
+    gone: dict[str, Any] = {"store_id": "f" * 32, "store_uri": str(tmp_path / "gone")}
     generative_model.run("drawing", "late", epsilon=Fraction(1, 2), **gone)
     assert "late, attempt 1: drawing; left: there is no release store" in str(generative_model.recover())
 

@@ -117,8 +117,8 @@ def test_a_witness_that_always_changes_ends_in_an_error(
     make_witness(books.ledger, place)
     pay(books, "a")
 
-    def lost(_: LocalFiles, key: str, data: bytes, *, expected: bytes) -> None:
-        raise ObjectExistsError(key, data, expected)
+    def lost(_: LocalFiles, key: str, _data: bytes, *, expected: bytes) -> None:
+        raise ObjectExistsError(f"{key} is no longer what it was", reason=str(len(expected)))
 
     monkeypatch.setattr(LocalFiles, "replace", lost)
     with pytest.raises(StoreError, match="changes all the time"):

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import ReleaseCorruptError, StoreError
-from suffice.storage.releases.manifest import DataFile, checksum, is_tombstone, tombstone
+from suffice.storage.releases.manifest import checksum, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
-from suffice.storage.releases.parquet_layout import Sizes
 from suffice.storage.signatures import canonical_json
-from support.releases import HASH, LEDGER_ID, RELEASE_ID, compose, flip_bit, make_plan, public_n_plan
+from support.releases import (
+    HASH,
+    LEDGER_ID,
+    RELEASE_ID,
+    compose,
+    flip_bit,
+    make_plan,
+    public_n_plan,
+    smallest_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,22 +66,8 @@ TABLES = {
 }
 
 
-def some_files(plan: Plan) -> list[DataFile]:
-    sizes = Sizes.of(plan.groups)
-    return [
-        DataFile(
-            statistic=statistic.name,
-            path=f"{statistic.name}.parquet",
-            size=sizes.of_file(statistic)[0],
-            sha256=HASH,
-            rows=plan.n_cells * len(statistic.components),
-        )
-        for statistic in plan.statistics
-    ]
-
-
 def composed(plan: Plan) -> bytes:
-    return compose(plan, some_files(plan))
+    return compose(plan, smallest_files(plan))
 
 
 def sealed(content: dict[str, Any]) -> bytes:
@@ -143,7 +137,7 @@ def test_n_is_stated_exactly_where_it_is_public() -> None:
     assert parse_manifest(composed(make_plan())).n is None
     for plan, n in [(make_plan(), 1000), (public_n_plan(), None)]:
         with pytest.raises(ValueError, match="number of records"):
-            compose(plan, some_files(plan), public_n=n)
+            compose(plan, smallest_files(plan), public_n=n)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +156,7 @@ def test_n_is_stated_exactly_where_it_is_public() -> None:
 def test_parts_that_make_no_manifest_are_not_composed(changes: dict[str, Any]) -> None:
     plan = make_plan()
     with pytest.raises(ReleaseCorruptError):
-        compose(plan, **{"files": some_files(plan), **changes})
+        compose(plan, **{"files": smallest_files(plan), **changes})
 
 
 def test_no_flipped_bit_goes_unnoticed() -> None:

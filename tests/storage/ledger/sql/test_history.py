@@ -24,10 +24,16 @@ def live(ledger: SqlLedger, *, per_window: bool) -> None:
     """Do what a run does with its ledger, from the first look to the last."""
     window = "w-new" if per_window else "all"
     request = request_for("series-0", window, per_window=per_window)
+    assert ledger.allowed_stores("flights") == ()
+    assert [store.store_id for store in ledger.stores()] == ["store"]
+    assert ledger.unfinished("store") == []
     assert ledger.find("flights", request.name, window) is None
     ledger.check(request)
     charge = ledger.reserve(request)
     ledger.renew(charge)
+    assert ledger.charge(charge.charge_id) == charge
+    assert [found.charge_id for found in ledger.unfinished("store")] == [charge.charge_id]
+    assert ledger.entry_hash(charge.reserved_sequence) == ledger.head().hash
     ledger.publish(ledger.stage(ledger.enter_drawing(charge), MANIFEST))
     ledger.remaining("flights", window)
     ledger.remaining("flights", "all")
