@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 
 START_HASH = "0" * 64
 SALT = "salt"
-PRIVATE = frozenset({SALT, "checksums", "reason", "sources", "state_sha256", "store_uri", "stores"})
+PRIVATE = frozenset(
+    {
+        SALT,
+        "checksums",
+        "reason",
+        "sources",
+        "spool_host",
+        "spool_id",
+        "state_sha256",
+        "store_uri",
+        "stores",
+    }
+)
 """Fields of payloads that the hash covers through the commitment only."""
 
 

@@ -144,6 +144,8 @@ class Books:
             "reserved_sequence": entry.sequence,
             "drawing_sequence": None,
             "drawing_hash": None,
+            "spool_id": None,
+            "spool_host": None,
             "manifest_sha256": None,
             "created_at": entry.time,
         }
@@ -176,6 +178,7 @@ class Books:
         charge["state"] = after.value
         if kind is EntryKind.DRAWING:
             charge.update(drew=True, drawing_sequence=entry.sequence, drawing_hash=entry.hash)
+            charge.update({name: content.get(name) for name in ("spool_id", "spool_host")})
             self._shift(charge, reserved=-charge["micro_epsilon"], spent=charge["micro_epsilon"])
             store = self.stores[charge["store_id"],]
             store["last_marker"] = max(store["last_marker"], charge["reserved_sequence"])

@@ -132,7 +132,7 @@ def _live(
         "drew": True,
         "epoch": 1,
         "holder": "0" * 32,
-        "holder_process": "",
+        "holder_process": "{}",
         "lease_expires": format_time(MOMENT),
         "plan_json": request.plan_json,
         "manifest": MANIFEST,

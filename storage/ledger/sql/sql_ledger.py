@@ -368,7 +368,7 @@ class SqlLedger(Ledger):
             before = (ChargeState.RESERVED,)
             move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
             shift(connection, row, charge.window, reserved=-micro, spent=micro)
-            entry = append_entry(connection, EntryKind.DRAWING, self.now(), step(charge))
+            entry = append_entry(connection, EntryKind.DRAWING, self.now(), {**step(charge), **kept})
             follow_marker(connection, charge)
             named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
             move(connection, self._holder, charge, (ChargeState.DRAWING,), **named)

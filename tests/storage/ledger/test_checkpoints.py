@@ -72,6 +72,12 @@ SINCE = [
     ("DELETE FROM charges WHERE name = 'a'", ""),
     ("UPDATE entries SET payload = '{}' WHERE sequence = 21", "entry 21 was altered"),
     ("DELETE FROM staged_manifests", "staged_manifests"),
+    ("UPDATE accounts SET stores = '[\"/x\"]'", "stores differ"),
+    ("UPDATE accounts SET checksums = '/x'", "checksums differ"),
+    ("UPDATE stores SET retired = NOT retired", "stores store-1: retired differ"),
+    ("UPDATE stores SET last_marker = 0, uri = '/x'", "stores store-1: last_marker, uri differ"),
+    ("DELETE FROM stores", "stores store-1: the entries have it, the table does not"),
+    ("UPDATE charges SET spool_id = 'x' WHERE name = 'd'", "spool_id differ"),
     ("UPDATE checkpoints SET state = 'x'", "the last checkpoint was altered"),
     (
         "UPDATE entries SET time = '2020-01-01T00:00:00Z' WHERE sequence = 18",

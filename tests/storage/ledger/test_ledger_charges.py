@@ -52,7 +52,8 @@ def test_a_charge_moves_to_published_and_is_spent_from_drawing_on(
     assert (charge.state, charge.manifest) == ("staged", MANIFEST)
     charge = ledger.publish(charge)
     assert charge.state is ChargeState.PUBLISHED
-    assert ledger.find("flights", "delays", "all") == charge
+    assert ledger.find("flights", "delays", "all") == ledger.charge(charge.charge_id) == charge
+    assert ledger.charge("0" * 32) is None
     assert ledger.account("flights").spent == 1
     assert ledger.verify() == ()
 
