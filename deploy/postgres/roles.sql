@@ -31,9 +31,9 @@ $$;
 REVOKE ALL ON SCHEMA public FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
 GRANT USAGE ON SCHEMA public TO suffice_owner, suffice_publisher, suffice_auditor;
 
-REVOKE ALL ON alembic_version, ledger, entries, accounts, windows, names, stores, plans, charges,
+REVOKE ALL ON alembic_version, ledger, entries, checkpoints, accounts, windows, names, stores, plans, charges,
     staged_manifests, movements FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
-GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, stores, plans, charges,
+GRANT SELECT ON alembic_version, ledger, entries, checkpoints, accounts, windows, names, stores, plans, charges,
     staged_manifests
     TO suffice_owner, suffice_publisher, suffice_auditor;
 
@@ -41,7 +41,8 @@ GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, stor
 GRANT INSERT ON entries TO suffice_owner, suffice_publisher;
 GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publisher;
 
-GRANT INSERT ON accounts TO suffice_owner;
+GRANT INSERT ON accounts, checkpoints TO suffice_owner;
+GRANT UPDATE (sequence, state) ON checkpoints TO suffice_owner;
 GRANT UPDATE (micro_granted, sources, stores, checksums) ON accounts TO suffice_owner;
 GRANT UPDATE (uri, retired) ON stores TO suffice_owner;
 

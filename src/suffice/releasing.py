@@ -224,7 +224,7 @@ def carry_out(
         )
         if chosen.witness is not None and status == PUBLISHED:
             follow_witness(opened, chosen.witness)
-        remaining = opened.account(spec.dataset).remaining_in(window)
+        remaining = opened.remaining(spec.dataset, window)
         return Outcome(
             release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),
             status=status,

@@ -122,6 +122,20 @@ def test_every_number_follows_from_the_charges(
     text = run(capsys, "ledger", "show")
     assert "spent 1, reserved 0.5, remaining 2.5 (returned 0.25)" in text
     assert "window 2013-01: spent 0.125, reserved 0.125, remaining 3.25 (returned 0.125)" in text
+    assert "earlier" not in text
+
+
+def test_text_shows_the_last_charges_and_json_all(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b", "c"):
+        leave(workspace, name, "reserved", epsilon="0.5")
+    text = run(capsys, "ledger", "show", "--last", "2")
+    assert "1 earlier charges: --last 3 shows them, and --json" in text
+    assert [line.split()[1] for line in text.splitlines()[-2:]] == ["b", "c"]
+    for arguments, names in (((), ["a", "b", "c"]), (("--last", "1"), ["c"]), (("--last", "0"), [])):
+        (account,) = run(capsys, "ledger", "show", "--json", *arguments)["accounts"]
+        assert [charge["name"] for charge in account["charges"]] == names
 
 
 def test_recover_says_what_it_did(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,6 +101,7 @@ def test_a_store_is_retired_by_its_id_its_beginning_or_its_place(
 def test_pinned_stores_are_granted_and_held(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     account = suffice.json(*GRANT, "--store", workspace.store, "--store", "s3a://bucket/x/")
     assert account["stores"] == [workspace.store, "s3://bucket/x"]
+    assert f"  releases go to {workspace.store}, s3://bucket/x\n" in suffice.text("ledger", "show")
     spec = spec_file(workspace)
     error = suffice.json("release", spec, "--store", str(tmp_path / "other"), status=3)["error"]
     assert error["type"] == "GuaranteeError"

@@ -26,7 +26,7 @@ def leave(scene: Scene, points: tuple[str, ...], prefix: str = "r") -> dict[str,
 def check_ends(scene: Scene, left: dict[str, str]) -> None:
     with open_ledger(scene.ledger) as ledger:
         account = ledger.account("passengers")
-    states = {charge.name: charge.state for charge in account.charges}
+        states = {charge.name: charge.state for charge in ledger.charges("passengers")}
     assert states == {
         name: "published" if point in PUBLISHED else "abandoned" for name, point in left.items()
     }

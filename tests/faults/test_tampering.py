@@ -216,6 +216,11 @@ def changed_entries(entries: list[Entry], rng: random.Random) -> list[Entry]:
     return changed
 
 
+def problems_but_triggers(books: Books) -> list[str]:
+    """Return what else is wrong with a ledger whose triggers are out of the way."""
+    return [problem for problem in books.ledger.verify() if "trigger" not in problem]
+
+
 def test_every_edit_deletion_and_reordering_of_entries_is_found(tmp_path: Path) -> None:
     rng = random.Random(2013)  # noqa: S311 - chooses what to damage
     books = filled(tmp_path)
@@ -233,14 +238,14 @@ def test_every_edit_deletion_and_reordering_of_entries_is_found(tmp_path: Path) 
                 continue
             tried += 1
             write_entries(connection, changed)
-            found += books.ledger.verify() != ()
+            found += problems_but_triggers(books) != []
             whole = [entry.sequence for entry in changed] == [entry.sequence for entry in entries]
             naive += not whole or replay(changed)[1] != ()
         assert found == N_EDITS
         # The control: gaps and the ledger's own rules alone, without hashes, miss some of the very same.
         assert naive < N_EDITS
         write_entries(connection, entries)
-        assert books.ledger.verify() == ()
+        assert problems_but_triggers(books) == []
 
 
 def reseal(entries: list[Entry]) -> list[Entry]:

@@ -105,8 +105,8 @@ def released(template: Workspace, directory: Path, table: pa.Table, changes: dic
     url = f"sqlite:///{directory}/ledger.db"
     outcome = carry_out(load_spec(mapping(data, **changes)), store=str(directory / "releases"), ledger=url)
     with open_ledger(url) as ledger:
-        account = ledger.account("passengers")
-    return shape_of(directory / "releases" / "flights" / "all" / outcome.release.release_id, account)
+        account, charges = ledger.account("passengers"), list(ledger.charges("passengers"))
+    return shape_of(directory / "releases" / "flights" / "all" / outcome.release.release_id, account, charges)
 
 
 def _write_empty(table: pa.Table, directory: Path) -> None:
@@ -114,7 +114,7 @@ def _write_empty(table: pa.Table, directory: Path) -> None:
     pq.write_table(table, directory / "part-0.parquet")
 
 
-def shape_of(release: Path, account: Any) -> Shape:
+def shape_of(release: Path, account: Any, charges: Any) -> Shape:
     manifest = json.loads((release / "manifest.json").read_bytes())
     schemas, keys = [], []
     for file in manifest["files"]:
@@ -151,7 +151,7 @@ def shape_of(release: Path, account: Any) -> Shape:
         schemas=tuple(schemas),
         keys=tuple(keys),
         manifest=manifest,
-        account=(account.spent, account.reserved, [(c.epsilon, c.state, c.attempt) for c in account.charges]),
+        account=(account.spent, account.reserved, [(c.epsilon, c.state, c.attempt) for c in charges]),
     )
 
 

@@ -105,9 +105,10 @@ def problems(scene: Scene, name: str) -> list[str]:
     """Name every broken rule about a name; its runs have ended, and a recovery or a rerun after them."""
     with open_ledger(scene.ledger) as ledger:
         account = ledger.account("passengers")
-        charges = [charge for charge in account.charges if charge.name == name]
+        everything = list(ledger.charges("passengers"))
+        charges = [charge for charge in everything if charge.name == name]
         found = list(ledger.verify())
-        if account.spent != sum((charge.epsilon for charge in account.charges if charge.drew), Fraction(0)):
+        if account.spent != sum((charge.epsilon for charge in everything if charge.drew), Fraction(0)):
             found.append("what is spent is not what drew")
         if scene.store.exists():
             store = open_store(str(scene.store))
