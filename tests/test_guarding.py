@@ -9,14 +9,13 @@ import time
 
 import pytest
 
-from suffice import guarding
 from suffice.errors import ChargeInProgressError
 from suffice.guarding import deferred_interrupts, wait_for
 
 
 def test_a_run_waits_until_the_other_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(guarding.time, "sleep", slept.append)
+    monkeypatch.setattr("suffice.guarding.time.sleep", slept.append)
     others = [ChargeInProgressError("in progress", seconds=seconds) for seconds in (118.0, 0.5)]
     said: list[str] = []
 

@@ -97,7 +97,7 @@ def demand(workspace: Workspace, path: Path | str) -> None:
 
 def entries(workspace: Workspace) -> int:
     with open_ledger(workspace.ledger) as ledger:
-        return len(ledger.entries())
+        return len(list(ledger.entries()))
 
 
 def test_input_that_is_not_the_owners_is_refused_before_the_charge(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_totals_are_overwritten_whatever_the_end(
 ) -> None:
     """The tables that tasks left, the totals of the last addition, and the noise, in the very arrays."""
     arrays: list[Any] = []
-    combine = tree.combine
+    combine: Callable[[Any], Any] = vars(tree)["combine"]
 
     def noted(parts: Any) -> Any:
         total = combine(parts)
