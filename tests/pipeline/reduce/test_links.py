@@ -59,6 +59,7 @@ def test_links_of_dask_move_them(number: int) -> None:
         table = moved.content["s"]
         moved.wipe()
         assert not table.low.any(), "what came by a link can be overwritten"
+        assert table.high is not None
         assert not table.high.any()
 
 
