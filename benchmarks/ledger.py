@@ -1,26 +1,30 @@
 """Time the ledger on both engines: charges that live from reservation to publication, and refusals.
 
-python benchmarks/ledger.py [--seconds 5]          (tests/ on PYTHONPATH, for a PostgreSQL server)
+python benchmarks/ledger.py [--seconds 5] [--busy 2]          (tests/ on PYTHONPATH, for a PostgreSQL server)
 
 A life is four durable transactions (reserved, drawing, staged, published) on one account that all share.
+With `--busy`, that many processes keep the machine's cores busy meanwhile: what a wait is under load.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import multiprocessing
 import tempfile
 import time
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import BudgetExceededError
+from suffice.errors import BudgetExceededError, LedgerError
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.postgres import running_server
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from multiprocessing.synchronize import Barrier
 
     from suffice.storage.ledger.ledger import Ledger
@@ -31,24 +35,67 @@ PLAN = "{}"
 
 
 def main() -> None:
-    """Run both engines with every number of processes, and print a table."""
+    """Run the engines with every number of processes, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5)
-    seconds = parser.parse_args().seconds
-    print(f"{'engine':<12}{'processes':>10}{'lives/s':>10}{'transactions/s':>16}{'refusals/s':>12}")
-    with running_server() as server, tempfile.TemporaryDirectory() as directory:
-        for engine in ("sqlite", "postgresql"):
-            for processes in PROCESSES:
+    parser.add_argument("--busy", type=int, default=0, help="processes that compute beside")
+    parser.add_argument("--engine", choices=["sqlite", "postgresql"], help="only this one")
+    parser.add_argument("--processes", type=int, nargs="*", default=PROCESSES)
+    arguments = parser.parse_args()
+    print(
+        f"{'engine':<12}{'processes':>10}{'lives/s':>10}{'refusals/s':>12}"
+        f"{'life: median':>14}{'p99':>8}{'longest':>9} s{'errors':>8}"
+    )
+    engines = [arguments.engine] if arguments.engine else ["sqlite", "postgresql"]
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+        server = stack.enter_context(running_server()) if "postgresql" in engines else None
+        stack.enter_context(busy(arguments.busy))
+        for engine in engines:
+            for processes in arguments.processes:
                 local = f"sqlite:///{directory}/{processes}.db"
-                url = local if engine == "sqlite" else server.new_database()
-                lives, refusals = measure(url, processes, seconds)
-                print(f"{engine:<12}{processes:>10}{lives:>10.0f}{4 * lives:>16.0f}{refusals:>12.0f}")
-                if engine == "postgresql":
+                url = server.new_database() if server and engine == "postgresql" else local
+                found = measure(url, processes, arguments.seconds)
+                print(
+                    f"{engine:<12}{processes:>10}{found.lives:>10.1f}{found.refusals:>12.1f}"
+                    f"{found.median:>14.3f}{found.p99:>8.2f}{found.longest:>9.2f}  {found.errors:>8}",
+                    flush=True,
+                )
+                if server and engine == "postgresql":
                     server.drop(url)
 
 
-def measure(url: str, processes: int, seconds: float) -> tuple[float, float]:
-    """Return lives and refusals a second, over all processes."""
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Lives and refusals a second over all processes; seconds that a life took; lives that failed."""
+
+    lives: float
+    refusals: float
+    median: float
+    p99: float
+    longest: float
+    errors: int
+
+
+@contextlib.contextmanager
+def busy(number: int) -> Iterator[None]:
+    """Keep that many cores busy."""
+    workers = [multiprocessing.get_context("fork").Process(target=spin, daemon=True) for _ in range(number)]
+    for worker in workers:
+        worker.start()
+    yield
+    for worker in workers:
+        worker.kill()
+
+
+def spin() -> None:
+    """Compute for ever."""
+    while True:
+        pass
+
+
+def measure(url: str, processes: int, seconds: float) -> Measured:
+    """Let processes live charges, then ask an empty account, for some seconds each."""
     with create_ledger(url) as ledger:
         ledger.grant("plenty", epsilon=Fraction(10**6), reason="benchmark")
         ledger.grant("nothing", epsilon=Fraction(1, 10**6), reason="benchmark")
@@ -63,25 +110,38 @@ def measure(url: str, processes: int, seconds: float) -> tuple[float, float]:
     counts = [counted.get() for _ in workers]
     for worker in workers:
         worker.join()
-    lives, refusals = (sum(column) / seconds for column in zip(*counts, strict=True))
     with open_ledger(url) as ledger:
         if problems := ledger.verify():
             raise SystemExit("\n".join(problems))
-    return lives, refusals
+    waits = sorted(wait for found, _, _ in counts for wait in found)
+    return Measured(
+        lives=len(waits) / seconds,
+        refusals=sum(refused for _, refused, _ in counts) / seconds,
+        median=waits[len(waits) // 2],
+        p99=waits[min(len(waits) - 1, 99 * len(waits) // 100)],
+        longest=waits[-1],
+        errors=sum(failed for _, _, failed in counts),
+    )
 
 
 def work(url: str, number: int, seconds: float, barrier: Barrier, counted: Any) -> None:
-    """Count what one process gets done in its time."""
+    """Time the lives of one process, and count its refusals."""
+    waits, refused, failed = [], 0, 0
     with open_ledger(url) as ledger:
-        results = []
-        for act in (live, be_refused):
-            barrier.wait()
-            end, done = time.monotonic() + seconds, 0
-            while time.monotonic() < end:
-                act(ledger, f"{number}-{done}")
-                done += 1
-            results.append(done)
-    counted.put(results)
+        barrier.wait()
+        end = time.monotonic() + seconds
+        while (begun := time.monotonic()) < end:
+            try:
+                live(ledger, f"{number}-{len(waits)}-{failed}")
+            except LedgerError:
+                failed += 1
+            waits.append(time.monotonic() - begun)
+        barrier.wait()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            be_refused(ledger, f"{number}-{refused}")
+            refused += 1
+    counted.put((waits, refused, failed))
 
 
 def live(ledger: Ledger, name: str) -> None:

@@ -31,9 +31,9 @@ $$;
 REVOKE ALL ON SCHEMA public FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
 GRANT USAGE ON SCHEMA public TO suffice_owner, suffice_publisher, suffice_auditor;
 
-REVOKE ALL ON alembic_version, ledger, entries, accounts, windows, names, stores, plans, charges,
+REVOKE ALL ON alembic_version, ledger, entries, checkpoints, accounts, windows, names, stores, plans, charges,
     staged_manifests, movements FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
-GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, stores, plans, charges,
+GRANT SELECT ON alembic_version, ledger, entries, checkpoints, accounts, windows, names, stores, plans, charges,
     staged_manifests
     TO suffice_owner, suffice_publisher, suffice_auditor;
 
@@ -41,7 +41,8 @@ GRANT SELECT ON alembic_version, ledger, entries, accounts, windows, names, stor
 GRANT INSERT ON entries TO suffice_owner, suffice_publisher;
 GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publisher;
 
-GRANT INSERT ON accounts TO suffice_owner;
+GRANT INSERT ON accounts, checkpoints TO suffice_owner;
+GRANT UPDATE (sequence, state) ON checkpoints TO suffice_owner;
 GRANT UPDATE (micro_granted, sources, stores, checksums) ON accounts TO suffice_owner;
 GRANT UPDATE (uri, retired) ON stores TO suffice_owner;
 
@@ -49,7 +50,8 @@ GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;
 GRANT INSERT ON windows, names, stores, plans, charges TO suffice_publisher;
 GRANT UPDATE (last_marker) ON stores TO suffice_publisher;
 GRANT UPDATE (micro_spent, micro_reserved) ON windows TO suffice_publisher;
-GRANT UPDATE (state, drew, epoch, holder, lease_expires, drawing_sequence, drawing_hash, manifest_sha256)
+GRANT UPDATE (state, drew, epoch, holder, lease_expires, holder_process, spool_id, spool_host,
+    drawing_sequence, drawing_hash, manifest_sha256)
     ON charges TO suffice_publisher;
 -- Triggers let the bytes to publish in and out with the charge's state, and with their hash.
 GRANT INSERT, DELETE ON staged_manifests TO suffice_publisher;

@@ -124,8 +124,8 @@ class OrderReader:
             places = Places(floors=_ordered_bits(numbers), rests=np.zeros(len(column), np.int32))
         else:
             values = fixed_width(column)
-            dtype = np.uint64 if values.dtype == np.uint64 else np.int64
-            places = _of_integers(values.astype(dtype, copy=False))
+            is_unsigned = values.dtype == np.uint64
+            places = _of_integers(values if is_unsigned else values.astype(np.int64, copy=False))
         if column.null_count:
             nulls = pc.is_null(column).to_numpy(zero_copy_only=False)
             places.floors[nulls] = NO_POSITION

@@ -143,8 +143,8 @@ def period_labels(first: str, last: str, every: Every) -> tuple[str, ...]:
     count = period_count(first, last, every)
     if count > MOST_CELLS:
         raise ValueError(too_many_cells(count))
-    start = np.datetime64(first, every.value[0].upper())
-    labels = np.datetime_as_string(start + np.arange(count)).astype(f"U{every.label_length}")
+    first_period = np.datetime64(first)  # in the unit of the label
+    labels = np.datetime_as_string(first_period + np.arange(count)).astype(f"U{every.label_length}")
     return tuple(labels.tolist())
 
 

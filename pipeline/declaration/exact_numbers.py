@@ -6,6 +6,7 @@ where it is made, and it rounds towards more noise.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from fractions import Fraction
@@ -17,7 +18,10 @@ LARGEST_EPSILON = 10**6
 LARGEST_SCALE = 2.0**55
 """OpenDP's 64-bit draws saturate with chance exp(-2^63 / scale): up to here at most e^-256 a draw."""
 
-_DECIMAL = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
+_DECIMAL = re.compile(
+    r"[+-]?((\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|\d{1,400}(\.\d{1,400})?)", re.ASCII
+)
+"""The second form holds what :func:`format_number` makes of every bound: no more than 10^150, no exponent."""
 
 
 def parse_decimal(text: str) -> Fraction:
@@ -26,7 +30,8 @@ def parse_decimal(text: str) -> Fraction:
     Parameters
     ----------
     text : str
-        Decimal digits with an optional sign, point and exponent of at most three digits.
+        Decimal digits with an optional sign, point and exponent of at most three digits; without an exponent
+        up to 400 digits on each side of the point.
 
     Returns
     -------
@@ -56,9 +61,13 @@ def format_number(number: Fraction | int) -> str:
     >>> format_number(Fraction(1, 4)), format_number(Fraction(1, 3)), format_number(100)
     ('0.25', '1/3', '100')
     """
-    number = Fraction(number)
+    return _written(number.numerator, number.denominator)
+
+
+@functools.lru_cache(maxsize=4096)  # a plan repeats its coefficients
+def _written(numerator: int, denominator: int) -> str:
     twos = fives = 0
-    rest = number.denominator
+    rest = denominator
     while rest % 2 == 0:
         rest //= 2
         twos += 1
@@ -66,10 +75,10 @@ def format_number(number: Fraction | int) -> str:
         rest //= 5
         fives += 1
     if rest != 1:
-        return f"{number.numerator}/{number.denominator}"
+        return f"{numerator}/{denominator}"
     locations = max(twos, fives)
-    digits = str(abs(number.numerator) * 10**locations // number.denominator).rjust(locations + 1, "0")
-    sign = "-" if number < 0 else ""
+    digits = str(abs(numerator) * 10**locations // denominator).rjust(locations + 1, "0")
+    sign = "-" if numerator < 0 else ""
     return sign + (f"{digits[:-locations]}.{digits[-locations:]}" if locations else digits)
 
 

@@ -22,12 +22,15 @@ from suffice.pipeline.declaration.domains import (
     period_labels,
 )
 from suffice.pipeline.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
+from suffice.pipeline.declaration.safe_text import is_safe, shown
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 _STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _LARGEST_BOUND = Fraction(10) ** 150
 """Squares of a bounded column must stay finite in float64."""
+SMALLEST_SHARE = Fraction(1, 10**6)
+LARGEST_SHARE = Fraction(10**6)
 LARGEST_COUNT = 10**9
 """Lattice values are 32-bit integers."""
 FEWEST_BITS = 2
@@ -138,7 +141,7 @@ def _bound(value: object) -> Fraction:
 
 def _share(value: object) -> Fraction:
     share = parse_decimal(_text(value))
-    if not Fraction(1, 10**6) <= share <= 10**6:
+    if not SMALLEST_SHARE <= share <= LARGEST_SHARE:
         message = f"a share lies between 0.000001 and 1000000, not {value!r}"
         raise ValueError(message)
     return share
@@ -200,6 +203,10 @@ def _listed(keys: list[str]) -> Domain:
     if not keys:
         message = "the domain is empty: declare at least one entry"
         raise ValueError(message)
+    for key in keys:
+        if not is_safe(key):
+            message = f"the entry '{shown(key)}' has a character that cannot be seen, or turns text around"
+            raise ValueError(message)
     pair = duplicate(keys)
     if pair is not None:
         first, second = (keys[position] for position in pair)
@@ -225,15 +232,16 @@ def domain_size(value: object) -> int:
     return 1
 
 
-def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
+def parse_domain(value: object, *, directory: Path | None, column: str) -> Domain:
     """Read a domain: a list, ``{range: [a, b]}``, ``{from, to, every}`` or ``{file: name.csv}``.
 
     Parameters
     ----------
     value : object
         The domain as read: texts in lists and mappings.
-    directory : Path
-        Where the spec stands; domain files are read from this folder alone.
+    directory : Path or None
+        Where the spec stands; domain files are read from this folder alone. None: a plan, which names no
+        file.
     column : str
         A domain file may begin with this name as its header.
 
@@ -264,8 +272,16 @@ def parse_domain(value: object, *, directory: Path, column: str) -> Domain:
             keys=period_labels(_text(value["from"]), _text(value["to"]), every),
             every=every,
         )
-    if isinstance(value, dict) and set(value) == {"file"}:
-        return Domain(kind=DomainKind.LIST, keys=read_entries(_text(value["file"]), directory, column))
+    if directory is not None and isinstance(value, dict) and set(value) == {"file"}:
+        keys = read_entries(_text(value["file"]), directory, column)
+        for number, key in enumerate(keys, start=1):
+            if not is_safe(key):
+                message = (
+                    f"entry {number} of the domain file has a character that cannot be seen, "
+                    "or turns text around"
+                )
+                raise ValueError(message)
+        return Domain(kind=DomainKind.LIST, keys=keys)
     message = "a domain is a list, {range: [first, last]}, {from: a, to: b, every: month} or {file: name.csv}"
     raise ValueError(message)
 

@@ -6,10 +6,10 @@ are encrypted and authenticated, and a cluster whose workers may write their mem
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import tempfile
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
+from suffice.pipeline.reduce.fitness import Objection, is_loopback, is_open, may_spill, objection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -211,11 +212,11 @@ def open_cluster(cluster: str) -> Iterator[Cluster]:
         with ThreadPoolExecutor(dask.system.CPU_COUNT, thread_name_prefix="suffice") as pool:
             yield ThreadCluster(pool, dask.system.CPU_COUNT)
     elif cluster == LOCAL:
-        with _local_client() as client:
-            yield _checked(client)
+        with _local_client() as client, _checked(client) as checked:
+            yield checked
     else:
-        with _remote_client(cluster) as client:
-            yield _checked(client)
+        with _remote_client(cluster) as client, _checked(client) as checked:
+            yield checked
 
 
 def _distributed() -> Any:
@@ -255,7 +256,7 @@ def _local_client() -> Iterator[Any]:
 @contextmanager
 def _remote_client(address: str) -> Iterator[Any]:
     scheme, host = _scheme_and_host(address)
-    if scheme == "tcp" and not _is_loopback(host):
+    if scheme == "tcp" and not is_loopback(host):
         raise ClusterError(_NOT_ENCRYPTED)
     distributed = _distributed()
     # In two steps: a client that cannot connect must be closed here, and not when it happens to be
@@ -285,51 +286,48 @@ def _scheme_and_host(address: str) -> tuple[str, str]:
     return parts.scheme, str(parts.hostname)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+@contextmanager
+def _checked(client: Any) -> Iterator[DistributedCluster]:
+    """Refuse a cluster without workers, with open links, that may spill, or of another version.
 
+    Workers that join later are closed for the same reasons before they get any data.
+    """
+    from suffice.pipeline.reduce.admission import Admission  # noqa: PLC0415 - it takes a second
 
-def _checked(client: Any) -> DistributedCluster:
-    """Refuse a cluster without workers, with open links, that may spill, or of another version."""
     try:
         client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
     except (OSError, TimeoutError):
         raise ClusterError(_NO_WORKER) from None
-    for address in client.scheduler_info()["workers"]:
-        parts = urlsplit(address)
-        if parts.scheme != "tls" and not _is_loopback(parts.hostname or ""):
-            raise ClusterError(_NOT_ENCRYPTED)
     here = version("suffice")
+    texts = {
+        Objection.OPEN_LINK: _NOT_ENCRYPTED,
+        Objection.MAY_SPILL: MAY_SPILL,
+        Objection.OTHER_VERSION: _STRANGERS.format(here),
+    }
+    if any(map(is_open, client.scheduler_info()["workers"])):
+        raise ClusterError(_NOT_ENCRYPTED)
+    plugin = f"suffice-{uuid.uuid4().hex}"
     try:
-        answers = client.run(_describe_worker)
+        objections = {found for found in client.run(objection, caller=here).values() if found is not None}
+        if not objections:
+            client.register_plugin(Admission(here), name=plugin)
     except Exception:  # noqa: BLE001 - whatever an unfit worker raises
         raise ClusterError(_STRANGERS.format(here)) from None
-    if any(spills for spills, _ in answers.values()):
-        raise ClusterError(MAY_SPILL)
-    if any(there != here for _, there in answers.values()):
-        raise ClusterError(_STRANGERS.format(here))
-    return DistributedCluster(client)
-
-
-def _describe_worker(dask_worker: Any) -> tuple[bool, str]:
-    """Tell, on a worker, whether it may spill, and its version of suffice."""
-    return _may_spill(dask_worker), version("suffice")
+    if objections:
+        raise ClusterError(texts[min(objections)])
+    try:
+        yield DistributedCluster(client)
+    finally:
+        with suppress(Exception):  # a cluster that is lost has none
+            client.unregister_worker_plugin(plugin)
 
 
 def this_worker_may_spill() -> bool:
     """Tell, inside a task of a distributed cluster, whether its worker may write its memory to disk."""
-    return _may_spill(_distributed().get_worker())
+    return may_spill(_distributed().get_worker())
 
 
 def report_finished(topic: str) -> None:
     """Report, inside a task of a distributed cluster, that its key is done."""
     worker = _distributed().get_worker()
     worker.log_event(topic, worker.get_current_task())
-
-
-def _may_spill(worker: Any) -> bool:
-    # A worker that never spills holds its data in a plain dict, any other in a buffer that writes to disk.
-    return type(worker.data) is not dict

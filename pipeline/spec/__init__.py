@@ -6,7 +6,9 @@ May import: families and below. The last room that both branches share.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "declared_order": ("DeclaredOrder",),
     "plan": ("Plan", "compile_plan", "measures"),
-    "spec": ("ALL", "ROW", "Spec", "check_window", "load_spec", "require_spec"),
+    "recompile": ("CanonicalPlan", "read_canonical_plan"),
+    "spec": ("ALL", "LARGEST_PLAN", "Spec", "check_window", "load_spec", "require_spec"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -15,15 +15,18 @@ from suffice.pipeline.declaration.exact_numbers import (
     scale_rounded_up,
 )
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.statistics.measure import columns_of
 from suffice.pipeline.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from suffice.pipeline.declaration.domains import Domain
-    from suffice.pipeline.declaration.fields import ColumnUnit
-    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
+    from suffice.pipeline.spec.spec import Spec, Terms
     from suffice.pipeline.statistics.count_table import Label
     from suffice.pipeline.statistics.measure import Measure
 
@@ -56,6 +59,8 @@ class Plan:
         The canonical plan, JSON text.
     plan_hash : str
         Its SHA-256, in hex.
+    order : DeclaredOrder
+        The order of what the canonical plan sorts.
     """
 
     name: str
@@ -70,6 +75,7 @@ class Plan:
     max_total_rows: int
     canonical: str
     plan_hash: str
+    order: DeclaredOrder
 
     @property
     def n_cells(self) -> int:
@@ -161,33 +167,52 @@ def compile_plan(spec: Spec) -> Plan:
         Where a scale is above 2**55, or values could not be stored in 38 digits.
     """
     require_spec(spec)
-    n_may_be_public = (
-        spec.privacy.neighboring is NeighboringRelation.REPLACE_ONE
-        and spec.privacy.column_unit is None
-        and not spec.groups
-        and spec.window is None
-    )
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
+    return assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))
+
+
+def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
+    """Return the plan of terms whose statistics are compiled."""
     return Plan(
-        name=spec.name,
-        dataset=spec.dataset,
-        epsilon=spec.privacy.epsilon,
-        neighboring=spec.privacy.neighboring,
-        unit=spec.privacy.unit_name,
-        column_unit=spec.privacy.column_unit,
-        grid=spec.grid,
-        groups=dict(spec.groups),
-        statistics=tuple(
-            _plan_statistic(
-                spec, name, spec.privacy.epsilon * statistic.share / shares, n_may_be_public=n_may_be_public
-            )
-            for name, statistic in spec.statistics.items()
-        ),
-        max_total_rows=spec.max_total_rows,
-        canonical=spec.canonical_plan(),
-        plan_hash=spec.plan_hash(),
+        name=terms.name,
+        dataset=terms.dataset,
+        epsilon=terms.privacy.epsilon,
+        neighboring=terms.privacy.neighboring,
+        unit=terms.privacy.unit_name,
+        column_unit=terms.privacy.column_unit,
+        grid=terms.grid,
+        groups=dict(terms.groups),
+        statistics=tuple(statistics),
+        max_total_rows=terms.max_total_rows,
+        canonical=terms.canonical_plan(),
+        plan_hash=terms.plan_hash(),
+        order=DeclaredOrder.of(terms),
     )
+
+
+def compile_statistics(
+    terms: Terms, entries: Iterable[tuple[str, StatisticSpec]], shares: Fraction
+) -> Iterator[StatisticPlan]:
+    """Compile statistics one after another, each when it is asked for.
+
+    Parameters
+    ----------
+    terms : Terms
+        What they stand among; its own statistics are not looked at.
+    entries : iterable of (str, StatisticSpec)
+    shares : Fraction
+        The sum of all statistics' shares.
+    """
+    n_may_be_public = (
+        terms.privacy.neighboring is NeighboringRelation.REPLACE_ONE
+        and terms.privacy.column_unit is None
+        and not terms.groups
+        and terms.window is None
+    )
+    for name, entry in entries:
+        epsilon = terms.privacy.epsilon * entry.share / shares
+        yield _compile_statistic(terms, name, entry, epsilon, n_may_be_public=n_may_be_public)
 
 
 def measures(spec: Spec) -> dict[str, Measure]:
@@ -195,12 +220,13 @@ def measures(spec: Spec) -> dict[str, Measure]:
     return {name: FAMILIES[entry.family].measure(entry) for name, entry in spec.statistics.items()}
 
 
-def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public: bool) -> StatisticPlan:
-    entry = spec.statistics[name]
+def _compile_statistic(
+    terms: Terms, name: str, entry: StatisticSpec, epsilon: Fraction, *, n_may_be_public: bool
+) -> StatisticPlan:
     family = FAMILIES[entry.family]
     block = family.block(entry, n_may_be_public)
-    max_rows = spec.privacy.column_unit.max_rows if spec.privacy.column_unit else 1
-    l1_sensitivity = block.l1_sensitivity(spec.privacy.neighboring, max_rows)
+    max_rows = terms.privacy.column_unit.max_rows if terms.privacy.column_unit else 1
+    l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
@@ -212,7 +238,7 @@ def _plan_statistic(spec: Spec, name: str, epsilon: Fraction, *, n_may_be_public
             f"its noise scale {scale:.3g} is above 2^55, where noise of 64 bits would be cut off too often",
             "give it more epsilon or a greater share, fewer lattice_bits or a lower upper bound",
         )
-    reach = block.largest_value * spec.max_total_rows + NOISE_REACH * Fraction(scale)
+    reach = block.largest_value * terms.max_total_rows + NOISE_REACH * Fraction(scale)
     if reach >= 10**38:
         raise SpecError(
             position, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits"

@@ -51,6 +51,14 @@ ROW = "row"
 
 DEFAULT_MAX_TOTAL_ROWS = 10**12
 _MOST_TOTAL_ROWS = 10**15
+_MOST_STATISTICS = 1000
+MOST_COMPONENTS = 2**16
+"""Of all statistics in a cell: each is named in the manifest, which anyone has to be able to read."""
+MOST_PERIODS = 100_000
+"""Of all groups by period: each is named in the manifest too."""
+LARGEST_PLAN = 4 * 2**20
+"""In bytes."""
+PLAN_VERSION = "1"
 
 
 class Window(SpecModel):
@@ -99,7 +107,7 @@ def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
         message = "groups map column names to domains"
         raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
     directory = (info.context or {}).get("directory", Path())
-    groups = {}
+    groups: dict[str, Domain] = {}
     cells = 1
     for column, domain in value.items():  # counted before they are listed
         label_name("group", column)
@@ -120,30 +128,21 @@ def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
     return groups
 
 
-class Spec(SpecModel):
-    """A release's spec, validated, defaults filled, domains inlined.
-
-    Read one with :func:`load_spec`. Two specs with the same :meth:`canonical_plan` are the same release.
-    """
+class Terms(SpecModel):
+    """What is charged: all that a spec declares but its source. Defaults are filled, domains inlined."""
 
     name: Name
     dataset: Name
-    source: Annotated[SourceSpec, PlainValidator(parse_source)]
     window: Window | None = None
     privacy: Privacy
     groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
     statistics: dict[str, StatisticSpec]
     max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS
-    directory: Path = Path()
 
     def canonical_plan(self) -> str:
         """Return the canonical plan: compact JSON, sorted keys, numbers as decimal text, no source."""
-        content = {
-            name: canonical(getattr(self, name))
-            for name in type(self).model_fields
-            if name not in {"source", "directory"}
-        }
-        content["format_version"] = "1"
+        content = {name: canonical(getattr(self, name)) for name in Terms.model_fields}
+        content["format_version"] = PLAN_VERSION
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def plan_hash(self) -> str:
@@ -154,6 +153,16 @@ class Spec(SpecModel):
     def grid(self) -> str | None:
         """The window grid, ``column:every``, or None where the spec has no window."""
         return f"{self.window.column}:{self.window.every}" if self.window else None
+
+
+class Spec(Terms):
+    """A release's spec, validated: its terms, and where the rows are.
+
+    Read one with :func:`load_spec`. Two specs with the same :meth:`canonical_plan` are the same release.
+    """
+
+    source: Annotated[SourceSpec, PlainValidator(parse_source)]
+    directory: Path = Path()
 
     @property
     def is_clustered(self) -> bool:
@@ -208,7 +217,7 @@ def require_spec(spec: object) -> None:
         raise UsageError(message)
 
 
-def check_window(spec: Spec, window: str) -> str:
+def check_window(spec: Terms, window: str) -> str:
     """Check a window label against the spec, and return it.
 
     Raises
@@ -245,8 +254,17 @@ def _validate(document: Document, directory: Path) -> Spec:
             {**content, "statistics": statistics, "directory": directory}, context={"directory": directory}
         )
     except ValidationError as error:
-        raise _spec_error(document, (), error, Spec) from None
-    _check_sizes(document, spec)
+        raise spec_error(document, (), error, Spec) from None
+    check_terms(document, spec)
+    for name, statistic in spec.statistics.items():
+        check_statistic(document, spec, name, statistic)
+    components = sum(n_sums(statistic) for statistic in spec.statistics.values())
+    if components > MOST_COMPONENTS:
+        rule = f"{components} components are declared, at most {MOST_COMPONENTS} are released together"
+        raise SpecError(document.location(("statistics",)), rule, "coarsen a domain, or make it a group")
+    if len(spec.canonical_plan().encode()) > LARGEST_PLAN:
+        rule = f"the plan takes more than {LARGEST_PLAN} bytes, and stands in every release"
+        raise SpecError(document.origin, rule, "list fewer keys, or state them as a range or by period")
     return spec
 
 
@@ -281,18 +299,30 @@ def _check_periods(document: Document, content: dict[str, Any]) -> None:
 
 
 def _statistics(document: Document, content: dict[str, Any], directory: Path) -> dict[str, StatisticSpec]:
+    statistics: dict[str, StatisticSpec] = {}
+    for name, entry in statistic_entries(document, content).items():
+        statistics[name] = read_statistic(document, name, entry, directory)
+    return statistics
+
+
+def statistic_entries(document: Document, content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the statistics' entries, their names and number checked, not yet what they say."""
     entries = content.get("statistics")
     if not isinstance(entries, dict) or not entries:
         raise SpecError(document.location(("statistics",)), "a spec declares at least one statistic")
-    statistics: dict[str, StatisticSpec] = {}
+    if len(entries) > _MOST_STATISTICS:
+        rule = f"{len(entries)} statistics are declared, at most {_MOST_STATISTICS} are released together"
+        raise SpecError(document.location(("statistics",)), rule, "split the release")
+    known: set[str] = set()
     for name, entry in entries.items():
         path = ("statistics", name)
         try:
             statistic_name(name)
         except ValueError as error:
             raise SpecError(document.location(path), str(error)) from None
-        if name.lower() in {other.lower() for other in statistics}:
+        if name.lower() in known:
             raise SpecError(document.location(path), "another statistic has this name in other letter case")
+        known.add(name.lower())
         if not isinstance(entry, dict) or not isinstance(entry.get("family"), str):
             raise SpecError(
                 document.location(path), "a statistic is a mapping with a family", _known_families()
@@ -300,12 +330,18 @@ def _statistics(document: Document, content: dict[str, Any], directory: Path) ->
         family = entry["family"]
         if family not in FAMILIES:
             raise SpecError(document.location((*path, "family")), _no_family(family), _known_families())
-        model = FAMILIES[family].spec
-        try:
-            statistics[name] = model.model_validate(entry, context={"directory": directory})
-        except ValidationError as error:
-            raise _spec_error(document, path, error, model) from None
-    return statistics
+    return entries
+
+
+def read_statistic(
+    document: Document, name: str, entry: dict[str, Any], directory: Path | None
+) -> StatisticSpec:
+    """Return one statistic, validated by its family; without a directory no domain is read from a file."""
+    model = FAMILIES[entry["family"]].spec
+    try:
+        return model.model_validate(entry, context={"directory": directory})
+    except ValidationError as error:
+        raise spec_error(document, ("statistics", name), error, model) from None
 
 
 def _no_family(family: str) -> str:
@@ -318,7 +354,7 @@ def _known_families() -> str:
     return f"families: {', '.join(FAMILIES)}"
 
 
-def _spec_error(
+def spec_error(
     document: Document, prefix: tuple[str, ...], error: ValidationError, model: type[SpecModel]
 ) -> SpecError:
     """Turn pydantic's first complaint into ours: place, rule, value, way out."""
@@ -346,32 +382,46 @@ def _model_at(document: Document, model: type[SpecModel], loc: tuple[int | str, 
     return model
 
 
-def _check_sizes(document: Document, spec: Spec) -> None:
-    if not 1 <= spec.max_total_rows <= _MOST_TOTAL_ROWS:
+def check_terms(document: Document, terms: Terms) -> None:
+    """Check what all statistics share: the bound on rows, and the number of cells."""
+    if not 1 <= terms.max_total_rows <= _MOST_TOTAL_ROWS:
         raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
-    group_cells = math.prod(len(domain) for domain in spec.groups.values())
-    _check_cells(document.location(("groups",)), group_cells)
-    for name, statistic in spec.statistics.items():
-        family, location = FAMILIES[statistic.family], document.location(("statistics", name))
-        _check_cells(location, group_cells * family.n_categories(statistic))
-        variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
-        if family.needs_unit and spec.privacy.column_unit is None:
-            raise SpecError(
-                location,
-                f"{statistic.family} follows the rows of a unit; unit: row does not say which those are",
-                "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
-            )
-        unit, order = spec.privacy.column_unit, getattr(statistic, "order", None)
-        if unit is not None and order == unit.column:
-            raise SpecError(
-                location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time"
-            )
-        for variable in spec.groups.keys() & variables:
-            raise SpecError(
-                location,
-                f"the variable {variable!r} is a group too",
-                "call it otherwise, and state its column",
-            )
+    _check_cells(document.location(("groups",)), _group_cells(terms))
+    periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
+    if periods > MOST_PERIODS:
+        rule = f"{periods} periods are declared, at most {MOST_PERIODS} are released together"
+        raise SpecError(document.location(("groups",)), rule, "group by longer periods")
+
+
+def check_statistic(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+    """Check a statistic against the terms that it stands among."""
+    family, location = FAMILIES[statistic.family], document.location(("statistics", name))
+    _check_cells(location, _group_cells(terms) * family.n_categories(statistic))
+    variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
+    if family.needs_unit and terms.privacy.column_unit is None:
+        raise SpecError(
+            location,
+            f"{statistic.family} follows the rows of a unit; unit: row does not say which those are",
+            "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
+        )
+    unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
+    if unit is not None and order == unit.column:
+        raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
+    for variable in terms.groups.keys() & variables:
+        raise SpecError(
+            location,
+            f"the variable {variable!r} is a group too",
+            "call it otherwise, and state its column",
+        )
+
+
+def n_sums(statistic: StatisticSpec) -> int:
+    """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded."""
+    return FAMILIES[statistic.family].measure(statistic).width
+
+
+def _group_cells(terms: Terms) -> int:
+    return math.prod(len(domain) for domain in terms.groups.values())
 
 
 def _check_cells(location: str, cells: int) -> None:

@@ -56,8 +56,12 @@ def combination(
     """Return a weighted sum of quantities as a quantity."""
     coefficients: dict[int, Fraction] = {}
     for weight, quantity in parts:
-        for position, coefficient in quantity.coefficients.items():
-            coefficients[position] = coefficients.get(position, Fraction(0)) + weight * coefficient
+        products: dict[tuple[int, int], Fraction] = {}  # many coefficients are alike: each product is one
+        for position, coefficient in quantity.coefficients.items() if weight else ():
+            ratio = (coefficient.numerator, coefficient.denominator)
+            product = products.setdefault(ratio, products.get(ratio) or weight * coefficient)
+            standing = coefficients.get(position)
+            coefficients[position] = product if standing is None else standing + product
     return Quantity(
         name=name,
         component=component,

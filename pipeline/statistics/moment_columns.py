@@ -45,15 +45,32 @@ class Map:
     ----------
     components : tuple of str
         Their names.
-    matrix : ndarray of object, shape (n_components, n_moments)
-        Python integers: components from moments, which stand in the order of ``MomentSums``.
+    rows : tuple of dict of Pair to int
+        Each component as integer factors of moments; what is left out is 0.
+    size : int
+        Number of columns.
     moments : dict of Pair to Quantity
         The moments from components, exactly.
     """
 
     components: tuple[str, ...]
-    matrix: NDArray[Any]
+    rows: tuple[Mapping[Pair, int], ...]
+    size: int
     moments: Mapping[Pair, Quantity]
+
+    @property
+    def matrix(self) -> NDArray[Any]:
+        """Components from moments, which stand in the order of ``MomentSums``, as Python integers.
+
+        Shape (n_components, n_moments): made when totals are formed, as a plan has no need of it.
+        """
+        pairs = combinations_with_replacement(range(self.size + 1), 2)
+        columns = {pair: position for position, pair in enumerate(pairs)}
+        matrix = np.zeros((len(self.rows), len(columns)), dtype=object)
+        for position, row in enumerate(self.rows):
+            for moment, factor in row.items():
+                matrix[position, columns[moment]] = factor
+        return matrix
 
 
 def pair_name(first: str, second: str) -> str:
@@ -87,12 +104,12 @@ def moment_map(names: tuple[str, ...], steps: int, *, linear: bool, weight: Frac
         building.rotated(linear=linear)
     else:
         building.minimal(weight, linear=linear)
-    pairs = list(combinations_with_replacement(range(len(names) + 1), 2))
-    matrix = np.zeros((len(building.rows), len(pairs)), dtype=object)
-    for position, (_, row) in enumerate(building.rows):
-        for moment, factor in row.items():
-            matrix[position, pairs.index(moment)] = factor
-    return Map(components=tuple(name for name, _ in building.rows), matrix=matrix, moments=building.moments)
+    return Map(
+        components=tuple(name for name, _ in building.rows),
+        rows=tuple(row for _, row in building.rows),
+        size=len(names),
+        moments=building.moments,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

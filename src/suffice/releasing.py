@@ -46,8 +46,8 @@ from suffice.storage.operations.markers import put_marker
 from suffice.storage.operations.publishing import Patience, forget, publish_patiently
 from suffice.storage.operations.settling import abandon, remove_orphans, settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
-from suffice.storage.operations.witness import check_witness, move_witness
-from suffice.storage.releases.manifest import compose_manifest
+from suffice.storage.operations.witness import check_witness, follow_witness, move_witness
+from suffice.storage.releases.manifest import compose_manifest, require_manifest
 from suffice.storage.releases.release_store import ReleaseStore, open_release
 from suffice.storage.releases.spool import find_spool, open_spool, spool_path
 from suffice.storage.signatures.signing import signer_from_environment
@@ -201,6 +201,7 @@ def carry_out(
     chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     window = check_window(spec, window)
     plan = compile_plan(spec)
+    require_manifest(plan)
     signer = signer_from_environment()
     with open_ledger(chosen.ledger) as opened:
         if chosen.witness is not None:
@@ -221,7 +222,9 @@ def carry_out(
         charge, status = wait_for(
             lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
         )
-        remaining = opened.account(spec.dataset).remaining_in(window)
+        if chosen.witness is not None and status == PUBLISHED:
+            follow_witness(opened, chosen.witness)
+        remaining = opened.remaining(spec.dataset, window)
         return Outcome(
             release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),
             status=status,
@@ -327,13 +330,19 @@ class _Run:
             return charge, ALREADY_PUBLISHED
         self.store.check_create_only()
         with deferred_interrupts() as interrupts:
-            charge = settle(
-                self.ledger,
-                self.store,
-                charge,
-                spool=find_spool(self.spool_path),
-                patience=self._patience(interrupts),
-            )
+            try:
+                charge = settle(
+                    self.ledger,
+                    self.store,
+                    charge,
+                    spool=find_spool(self.spool_path),
+                    patience=self._patience(interrupts),
+                )
+            except StorageError as error:
+                if not interrupts:
+                    raise
+                message = f"interrupted while an earlier run was settled: {error}"
+                raise ReleaseInterruptedError(message) from None
         if charge.state is ChargeState.PUBLISHED:
             return charge, PUBLISHED
         self._clean_up(charge)
@@ -379,6 +388,7 @@ class _Run:
                 charge = self.ledger.enter_drawing(charge, spool=spool.name)
                 with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
                     files = spool_files(entry, self.plan, blocks)
+                totals.wipe()  # publication may take an hour
                 stage = "staging"
                 manifest = self._manifest(charge, files, splits)
                 entry.finish(charge, manifest)
@@ -386,7 +396,11 @@ class _Run:
                 stage = "publishing"
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
-                failure = self._spend(charge, spool, stage, error)
+                ended = self._published_by_another(charge, error)
+                if ended is None:
+                    failure = self._spend(charge, spool, stage, error)
+                else:
+                    charge = ended
             finally:
                 totals.wipe()
         if failure is None and charge.state is not ChargeState.PUBLISHED:
@@ -446,6 +460,16 @@ class _Run:
             return StageFailedError(stage, f"{error}; {fate}")
         what = "the data could not be read" if stage == "reading" else "the release could not be prepared"
         return StageFailedError(stage, f"{what}; {fate}")
+
+    def _published_by_another(self, charge: Charge, error: Exception) -> Charge | None:
+        """Return the charge where another run took it over and published what this one drew."""
+        if not isinstance(error, ChargeLostError):
+            return None
+        with contextlib.suppress(LedgerError):
+            current = self.ledger.find(charge.dataset, charge.name, charge.window)
+            if current is not None and current.state is ChargeState.PUBLISHED:
+                return current if current.charge_id == charge.charge_id else None
+        return None
 
     def _spend(self, charge: Charge, spool: Spool, stage: str, error: Exception) -> SufficeError:
         """Fence off and abandon a charge that may have drawn; leave one that is complete to be published."""

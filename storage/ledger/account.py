@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-    from suffice.storage.ledger.charge import ChargeRequest, ChargeSummary
+    from suffice.storage.ledger.charge import ChargeRequest
 
 NEIGHBORING = ("add_or_remove_one", "replace_one")
 ROW = "row"
@@ -82,6 +82,9 @@ class WindowBalance:
 class Account:
     """The budget of one protected population, as the ledger held it at one moment.
 
+    What it costs to read does not grow with the number of its charges and windows, which
+    :meth:`suffice.storage.ledger.ledger.Ledger.charges` and ``windows`` list.
+
     Attributes
     ----------
     dataset : str
@@ -95,10 +98,8 @@ class Account:
         Prefixes of the stores that releases may go to; empty where any store is allowed.
     granted, spent, reserved : Fraction, nats
         For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
-    windows : tuple of WindowBalance
-        Windows that were ever charged, in order; empty unless the grant is per window.
-    charges : tuple of ChargeSummary
-        In the order of their reservation.
+    remaining : Fraction, nats
+        What a release of ``all`` could still take: the least over the windows.
     """
 
     dataset: str
@@ -112,20 +113,7 @@ class Account:
     granted: Fraction
     spent: Fraction
     reserved: Fraction
-    windows: tuple[WindowBalance, ...]
-    charges: tuple[ChargeSummary, ...]
-
-    @property
-    def remaining(self) -> Fraction:
-        """Epsilon that a release of ``all`` could still take: the least over the windows."""
-        return min([self.granted - self.spent - self.reserved, *(entry.remaining for entry in self.windows)])
-
-    def remaining_in(self, window: str) -> Fraction:
-        """Epsilon that a release of `window` could still take."""
-        if self.per_window is None or window == ALL:
-            return self.remaining
-        fresh = self.granted - self.spent - self.reserved
-        return next((entry.remaining for entry in self.windows if entry.window == window), fresh)
+    remaining: Fraction
 
 
 def counts_by_window(per_window: str | None, window: str) -> bool:

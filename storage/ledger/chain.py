@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,24 @@ if TYPE_CHECKING:
 
 START_HASH = "0" * 64
 SALT = "salt"
-PRIVATE = frozenset({SALT, "checksums", "reason", "sources", "store_uri", "stores"})
+PRIVATE = frozenset(
+    {
+        SALT,
+        "checksums",
+        "reason",
+        "sources",
+        "spool_host",
+        "spool_id",
+        "state_sha256",
+        "store_uri",
+        "stores",
+    }
+)
 """Fields of payloads that the hash covers through the commitment only."""
+
+
+MOST_PROBLEMS = 100
+"""How many problems are named; whoever damages a ledger may damage 100,000 rows."""
 
 
 class EntryKind(StrEnum):
@@ -43,6 +59,7 @@ class EntryKind(StrEnum):
     ABANDONED = "abandoned"
     STORE_ADOPTED = "store_adopted"
     STORE_RETIRED = "store_retired"
+    CHECKPOINT = "checkpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +121,24 @@ class PublicEntry:
     @property
     def hash(self) -> str:
         """The entry's hash, computed."""
-        return _sha256(asdict(self))
+        return _sha256(
+            {
+                "sequence": self.sequence,
+                "previous_hash": self.previous_hash,
+                "kind": self.kind,
+                "hour": self.hour,
+                "payload": self.payload,
+                "commitment": self.commitment,
+            }
+        )
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical_json(value: object) -> str:
     """Write JSON in its one canonical form: sorted keys, no spaces, UTF-8 as it is."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def coarse(moment: datetime) -> datetime:
@@ -143,19 +172,58 @@ def public_entry(entry: Entry) -> PublicEntry:
     ValueError
         Where its payload is no JSON object.
     """
+    return _public(entry, read_payload(entry))
+
+
+def read_payload(entry: Entry) -> dict[str, Any]:
+    """Return what an entry's payload says.
+
+    Raises
+    ------
+    ValueError
+        Where it is no JSON object.
+    """
     payload = json.loads(entry.payload)
     if not isinstance(payload, dict):
         message = "an entry's payload is a JSON object"
         raise ValueError(message)  # noqa: TRY004 - as for a payload that is no JSON
-    private = {name: payload.pop(name) for name in PRIVATE & payload.keys()}
-    return PublicEntry(
-        sequence=entry.sequence,
-        previous_hash=entry.previous_hash,
-        kind=entry.kind,
-        hour=f"{entry.time[:13]}Z",
-        payload=payload,
-        commitment=_sha256({"time": entry.time, "private": private}),
-    )
+    return payload
+
+
+class ChainCheck:
+    """Follows a chain entry by entry, and names what is wrong with it; it keeps nothing but its end.
+
+    Attributes
+    ----------
+    last : Head
+        The entry that was followed last.
+    problems : list of str
+    """
+
+    def __init__(self, after: Head | None = None) -> None:
+        self.last = after or Head()
+        self.problems: list[str] = []
+
+    def follow(self, entry: Entry) -> dict[str, Any] | None:
+        """Check the next entry; return its payload where it is intact."""
+        payload = _intact_payload(entry)
+        if entry.sequence != self.last.sequence + 1:
+            self._name(f"entry {entry.sequence} follows entry {self.last.sequence}: the chain has a gap")
+        elif entry.previous_hash != self.last.hash:
+            self._name(f"entry {entry.sequence} does not continue the entry before it")
+        elif payload is None:
+            self._name(f"entry {entry.sequence} was altered: its hash does not fit its content")
+        self.last = Head(sequence=entry.sequence, hash=entry.hash)
+        return payload
+
+    def end(self, head: Head) -> None:
+        """Hold the last entry against what the ledger states as its end."""
+        if self.last != head:
+            self._name(f"the chain ends at entry {self.last.sequence}, the ledger states {head.sequence}")
+
+    def _name(self, problem: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
 
 
 def check_chain(entries: Iterable[Entry], head: Head) -> tuple[str, ...]:
@@ -171,29 +239,36 @@ def check_chain(entries: Iterable[Entry], head: Head) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Empty where every entry follows the one before, unaltered, up to `head`.
+        Empty where every entry follows the one before, unaltered, up to `head`; of many, the first
+        `MOST_PROBLEMS`.
     """
-    problems = []
-    last = Head()
+    check = ChainCheck()
     for entry in entries:
-        if entry.sequence != last.sequence + 1:
-            problems.append(f"entry {entry.sequence} follows entry {last.sequence}: the chain has a gap")
-        elif entry.previous_hash != last.hash:
-            problems.append(f"entry {entry.sequence} does not continue the entry before it")
-        elif not _is_intact(entry):
-            problems.append(f"entry {entry.sequence} was altered: its hash does not fit its content")
-        last = Head(sequence=entry.sequence, hash=entry.hash)
-    if last != head:
-        problems.append(f"the chain ends at entry {last.sequence}, the ledger states {head.sequence}")
-    return tuple(problems)
+        check.follow(entry)
+    check.end(head)
+    return tuple(check.problems)
 
 
-def _is_intact(entry: Entry) -> bool:
+def _public(entry: Entry, payload: dict[str, Any]) -> PublicEntry:
+    private = {name: payload[name] for name in PRIVATE & payload.keys()}
+    return PublicEntry(
+        sequence=entry.sequence,
+        previous_hash=entry.previous_hash,
+        kind=entry.kind,
+        hour=f"{entry.time[:13]}Z",
+        payload={name: payload[name] for name in payload if name not in private},
+        commitment=_sha256({"time": entry.time, "private": private}),
+    )
+
+
+def _intact_payload(entry: Entry) -> dict[str, Any] | None:
+    """Return an entry's payload if the entry's hash fits; whatever stands in the row, nothing is raised."""
     try:
-        canonical = canonical_json(json.loads(entry.payload)) == entry.payload
-        return canonical and entry.hash == public_entry(entry).hash
-    except ValueError:
-        return False
+        payload = read_payload(entry)
+        canonical = canonical_json(payload) == entry.payload
+        return payload if canonical and entry.hash == _public(entry, payload).hash else None
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 def _sha256(content: object) -> str:

@@ -180,6 +180,7 @@ class ChargeSummary:
 
     charge_id: str
     release_id: str
+    dataset: str
     name: str
     window: str
     attempt: int

@@ -11,13 +11,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from fractions import Fraction
     from types import TracebackType
 
-    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.account import Account, WindowBalance
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
+    from suffice.storage.ledger.examination import Examination
     from suffice.storage.ledger.stores import KnownStore
 
 LEASE = timedelta(minutes=2)
@@ -112,6 +114,49 @@ class Ledger(ABC):
         ------
         AccountMissingError
         """
+
+    @abstractmethod
+    def remaining(self, dataset: str, window: str) -> Fraction:
+        """Return the epsilon that a release of a window, or of ``all``, could still take.
+
+        Raises
+        ------
+        AccountMissingError
+        """
+
+    @abstractmethod
+    def windows(self, dataset: str) -> Iterator[WindowBalance]:
+        """Give the windows that were ever charged, in order; none unless the grant is per window."""
+
+    @abstractmethod
+    def charges(self, dataset: str, *, last: int | None = None) -> Iterator[ChargeSummary]:
+        """Give an account's charges in the order of their reservation, or the `last` of them.
+
+        They are read while they are asked for, a few at a time: an account may have 100,000.
+        """
+
+    @abstractmethod
+    def charge(self, charge_id: str) -> Charge | None:
+        """Return a charge by its id, if the ledger has it."""
+
+    @abstractmethod
+    def returned(self, dataset: str) -> Mapping[str, Fraction]:
+        """Return by window, or ``all``, the epsilon of charges that were abandoned before they drew."""
+
+    @abstractmethod
+    def count_charges(self, dataset: str) -> int:
+        """Return how many charges :meth:`charges` gives."""
+
+    @abstractmethod
+    def unsettled(self) -> tuple[ChargeSummary, ...]:
+        """Return the charges that recovery has to look at, by account, in the order of their reservation.
+
+        Those that have not ended, and those that were abandoned after a draw: files may be left of them.
+        """
+
+    @abstractmethod
+    def at_one_moment(self) -> AbstractContextManager[None]:
+        """Let all that this thread reads until the context ends be of one moment."""
 
     @abstractmethod
     def find(self, dataset: str, name: str, window: str) -> Charge | None:
@@ -302,15 +347,36 @@ class Ledger(ABC):
         """Return the hash of one entry of the chain, if there is such an entry."""
 
     @abstractmethod
-    def entries(self) -> Sequence[Entry]:
-        """Return the whole chain as it is at one moment, in order."""
+    def entries(self, *, after: int = 0) -> Iterator[Entry]:
+        """Give the chain as it is at one moment, in order, or what follows one entry of it."""
 
     @abstractmethod
-    def verify(self) -> tuple[str, ...]:
-        """Name everything in which the chain and the current state disagree; empty where nothing.
+    def examine(self, *, full: bool = False) -> Examination:
+        """Find everything in which the chain and the current state disagree.
 
-        The chain is hashed anew, then all accounts, windows and charges are computed from its entries
-        and compared with their rows.
+        The chain is hashed anew, then all accounts, windows, charges, plans and staged manifests are
+        computed from its entries and compared with their rows; where the ledger is a file, the file itself
+        and the rules in it are checked too.
+
+        Parameters
+        ----------
+        full : bool
+            Recompute everything. Otherwise entries and charges that ended before the last checkpoint are
+            trusted to be what they were when the checkpoint was made.
+        """
+
+    def verify(self) -> tuple[str, ...]:
+        """Recompute everything, and name all that is wrong; empty where nothing is."""
+        return self.examine(full=True).problems
+
+    @abstractmethod
+    def add_checkpoint(self, *, full: bool = False) -> Examination:
+        """Examine the ledger and, where nothing is wrong, seal what was found in an entry of the chain.
+
+        Returns
+        -------
+        Examination
+            With the checkpoint's entry as its head, unless there are problems.
         """
 
     @abstractmethod

@@ -20,7 +20,13 @@ _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgresql+psycopg://")
 
 
-def open_ledger(url: str, *, clock: Callable[[], datetime] | None = None, lease: timedelta = LEASE) -> Ledger:
+def open_ledger(
+    url: str,
+    *,
+    clock: Callable[[], datetime] | None = None,
+    lease: timedelta = LEASE,
+    reading_only: bool = False,
+) -> Ledger:
     """Open the ledger at a URL.
 
     Parameters
@@ -33,6 +39,9 @@ def open_ledger(url: str, *, clock: Callable[[], datetime] | None = None, lease:
         database that has one.
     lease : timedelta
         How long a charge stays held without :meth:`Ledger.renew`.
+    reading_only : bool
+        Whether nothing will be changed. A file is then also read where its disk is full, or neither it nor
+        its directory can be written.
 
     Returns
     -------
@@ -51,9 +60,13 @@ def open_ledger(url: str, *, clock: Callable[[], datetime] | None = None, lease:
         Where its database's library is not installed.
     """
     if _is_postgres(url):
-        return _postgres().open_postgres_ledger(url, clock=clock, lease=lease)  # type: ignore[no-any-return]
-    path = _sqlite_path(url)
-    return _sqlite().open_sqlite_ledger(path, clock=clock or utc_now, lease=lease)  # type: ignore[no-any-return]
+        opened = _postgres().open_postgres_ledger(url, clock=clock, lease=lease, reading_only=reading_only)
+    else:
+        path = _sqlite_path(url)
+        opened = _sqlite().open_sqlite_ledger(
+            path, clock=clock or utc_now, lease=lease, reading_only=reading_only
+        )
+    return opened  # type: ignore[no-any-return]
 
 
 def create_ledger(
@@ -85,6 +98,13 @@ def _sqlite_path(url: str) -> Path:
             "write sqlite:///PATH, as sqlite:///ledger.db, or postgresql://USER@HOST/DATABASE"
         )
         raise UsageError(message)
+    try:
+        Path(database).exists()
+    except (OSError, ValueError):
+        message = (
+            "the ledger's URL names a file that cannot be looked at: write sqlite:///PATH of one that can"
+        )
+        raise UsageError(message) from None
     return Path(database)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from suffice.storage.ledger.account import counts_by_window
-from suffice.storage.ledger.chain import SALT, EntryKind
+from suffice.storage.ledger.chain import SALT, EntryKind, canonical_json, read_payload
 from suffice.storage.ledger.charge import ChargeState, release_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from suffice.storage.ledger.chain import Entry
 
@@ -25,70 +27,94 @@ _MOVES = {
 }
 
 
+_ENDS = frozenset({ChargeState.PUBLISHED.value, ChargeState.ABANDONED.value})
+_LONGEST_KEY = 200
+
+
 class RuleBrokenError(Exception):
     """An entry that the ledger's own rules could never have written; caught by :func:`replay`."""
 
 
 class Books:
-    """Rows of every table, keyed by primary key, as the entries so far imply them."""
+    """Rows of every table, keyed by primary key, as the entries so far imply them.
 
-    def __init__(self) -> None:
-        self.ledger_id = ""
+    Parameters
+    ----------
+    on_end : callable, optional
+        Called with the row of each charge that ends, which is then forgotten: so the books of any history
+        stay as small as its accounts, windows, names, stores and unfinished charges.
+    """
+
+    def __init__(self, *, on_end: Callable[[Row], object] | None = None) -> None:
+        self.ledger_id = self.created_at = ""
         self.accounts: Rows = {}
         self.windows: Rows = {}
         self.names: Rows = {}
         self.charges: Rows = {}
         self.stores: Rows = {}
+        self.n_charges = 0
+        self._on_end = on_end
+        self._fullest: defaultdict[str, _Fullest] = defaultdict(_Fullest)
 
-    def tables(self) -> dict[str, Rows]:
-        """Return the rows by table; of plans and staged manifests, which may be large, the hashes."""
-        charges = self.charges.values()
-        return {
-            "accounts": self.accounts,
-            "windows": self.windows,
-            "names": self.names,
-            "charges": self.charges,
-            "stores": self.stores,
-            "plans": {(charge["plan_hash"],): {"sha256": charge["plan_hash"]} for charge in charges},
-            "staged_manifests": {
-                (charge["charge_id"],): {"sha256": charge["manifest_sha256"]}
-                for charge in charges
-                if charge["state"] == ChargeState.STAGED
-            },
-        }
-
-    def post(self, entry: Entry) -> None:
-        """Apply one entry."""
-        content = json.loads(entry.payload)
-        content.pop(SALT, None)
+    def post(self, entry: Entry, content: Row) -> None:
+        """Apply one entry, whose payload is `content`."""
         kind = EntryKind(entry.kind)
         _require((kind is EntryKind.CREATED) == (entry.sequence == 1), "a ledger is created once, first")
         if kind is EntryKind.CREATED:
-            self.ledger_id = content["ledger_id"]
+            self.ledger_id, self.created_at = content["ledger_id"], entry.time
         elif kind is EntryKind.GRANT:
             self._grant(content)
         elif kind is EntryKind.RESERVED:
             self._reserve(entry, content)
-        elif kind is EntryKind.STORE_ADOPTED:
-            self.stores[content["store_id"],].update(uri=content.get("store_uri"), retired=False)
-        elif kind is EntryKind.STORE_RETIRED:
-            self.stores[content["store_id"],]["retired"] = True
+        elif kind in {EntryKind.STORE_ADOPTED, EntryKind.STORE_RETIRED}:
+            self._change_store(kind, content)
+        elif kind is EntryKind.CHECKPOINT:
+            stated = content.get("state_sha256")  # not in an export
+            _require(stated in {None, sha256(self.state().encode())}, "a checkpoint is what was")
         else:
-            charge = self.charges[content["charge_id"],]
-            if kind is EntryKind.TAKEN_OVER:
-                _require(content["epoch"] == charge["epoch"] + 1, "a take-over adds one to the epoch")
-                charge["epoch"] += 1
-            _require(content["epoch"] == charge["epoch"], "the epoch is the charge's")
-            if kind is EntryKind.ABANDONED:
-                self._abandon(charge, content)
-            elif kind is not EntryKind.TAKEN_OVER:
-                self._advance(entry, kind, charge, content)
+            self._move(entry, kind, content)
+
+    def state(self) -> str:
+        """Write all that the entries to come depend on, in canonical JSON: what a checkpoint holds.
+
+        Charges that have ended are counted only, and names left out: their table keeps them for good.
+        """
+        live = (row for row in self.charges.values() if row["state"] not in _ENDS)
+        return canonical_json(
+            {
+                "ledger_id": self.ledger_id,
+                "created_at": self.created_at,
+                "n_charges": self.n_charges,
+                "accounts": _in_order(self.accounts.values(), "dataset"),
+                "windows": _in_order(self.windows.values(), "dataset", "window"),
+                "stores": _in_order(self.stores.values(), "store_id"),
+                "charges": _in_order(live, "charge_id"),
+            }
+        )
+
+    def go_on_from(self, state: str) -> None:
+        """Take up what :meth:`state` wrote.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            Where it wrote something else.
+        """
+        content = json.loads(state)
+        self.ledger_id, self.created_at = content["ledger_id"], content["created_at"]
+        self.n_charges = content["n_charges"]
+        self.accounts = {(row["dataset"],): row for row in content["accounts"]}
+        self.windows = {(row["dataset"], row["window"]): row for row in content["windows"]}
+        self.stores = {(row["store_id"],): row for row in content["stores"]}
+        self.charges = {(row["charge_id"],): row for row in content["charges"]}
+        for row in self.windows.values():
+            self._fullest[row["dataset"]].note(row["window"], _taken(row))
 
     def _grant(self, content: Row) -> None:
         key = (content["dataset"],)
         balance = self.accounts.get(key, {"micro_spent": 0, "micro_reserved": 0})
-        terms = {name: content[name] for name in content if name not in {"reason", "sources", "stores"}}
         places = {name: content.get(name) for name in ("sources", "stores")}
+        terms = {name: content[name] for name in content if name not in {"reason", SALT, *places}}
         self.accounts[key] = {**balance, **terms, **places}
         self._require_within_grant(content["dataset"])
 
@@ -108,19 +134,43 @@ class Books:
             },
         )
         _require(not store["retired"], "a retired store is not charged for")
+        _require((content["charge_id"],) not in self.charges, "a charge is reserved once")
+        self.n_charges += 1
         self.charges[content["charge_id"],] = {
-            **content,
+            **{name: content[name] for name in content if name != SALT},
             "state": ChargeState.RESERVED.value,
             "drew": False,
             "epoch": 1,
             "reserved_sequence": entry.sequence,
             "drawing_sequence": None,
             "drawing_hash": None,
+            "spool_id": None,
+            "spool_host": None,
             "manifest_sha256": None,
             "created_at": entry.time,
         }
         self._shift(content, reserved=content["micro_epsilon"], spent=0)
         self._require_within_grant(dataset)
+
+    def _change_store(self, kind: EntryKind, content: Row) -> None:
+        store = self.stores[content["store_id"],]
+        if kind is EntryKind.STORE_ADOPTED:
+            store.update(uri=content.get("store_uri"), retired=False)
+        else:
+            store["retired"] = True
+
+    def _move(self, entry: Entry, kind: EntryKind, content: Row) -> None:
+        charge = self.charges[content["charge_id"],]
+        if kind is EntryKind.TAKEN_OVER:
+            _require(content["epoch"] == charge["epoch"] + 1, "a take-over adds one to the epoch")
+            charge["epoch"] += 1
+        _require(content["epoch"] == charge["epoch"], "the epoch is the charge's")
+        if kind is EntryKind.ABANDONED:
+            self._abandon(charge, content)
+        elif kind is not EntryKind.TAKEN_OVER:
+            self._advance(entry, kind, charge, content)
+        if charge["state"] in _ENDS and self._on_end is not None:
+            self._on_end(self.charges.pop((content["charge_id"],)))
 
     def _advance(self, entry: Entry, kind: EntryKind, charge: Row, content: Row) -> None:
         before, after = _MOVES[kind]
@@ -128,6 +178,7 @@ class Books:
         charge["state"] = after.value
         if kind is EntryKind.DRAWING:
             charge.update(drew=True, drawing_sequence=entry.sequence, drawing_hash=entry.hash)
+            charge.update({name: content.get(name) for name in ("spool_id", "spool_host")})
             self._shift(charge, reserved=-charge["micro_epsilon"], spent=charge["micro_epsilon"])
             store = self.stores[charge["store_id"],]
             store["last_marker"] = max(store["last_marker"], charge["reserved_sequence"])
@@ -151,11 +202,33 @@ class Books:
             )
         row["micro_reserved"] += reserved
         row["micro_spent"] += spent
+        if "window" in row:
+            self._fullest[dataset].note(window, _taken(row))
 
     def _require_within_grant(self, dataset: str) -> None:
         account = self.accounts[dataset,]
-        taken = [_taken(row) for (owner, _), row in self.windows.items() if owner == dataset]
-        _require(_taken(account) + max(taken, default=0) <= account["micro_granted"], "never over the grant")
+        taken = _taken(account) + self._fullest[dataset].most()
+        _require(taken <= account["micro_granted"], "never over the grant")
+
+
+class _Fullest:
+    """The most that any window of an account takes, found without looking at every window."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, int] = {}
+        self._heap: list[tuple[int, str]] = []
+
+    def note(self, window: str, taken: int) -> None:
+        """Let a window take this much from now on."""
+        if self._now.get(window) != taken:
+            self._now[window] = taken
+            heappush(self._heap, (-taken, window))
+
+    def most(self) -> int:
+        """Return the most; 0 where there is no window."""
+        while self._heap and -self._heap[0][0] != self._now[self._heap[0][1]]:
+            heappop(self._heap)
+        return -self._heap[0][0] if self._heap else 0
 
 
 def replay(entries: Iterable[Entry]) -> tuple[Books, tuple[str, ...]]:
@@ -168,20 +241,28 @@ def replay(entries: Iterable[Entry]) -> tuple[Books, tuple[str, ...]]:
     """
     books = Books()
     for entry in entries:
-        try:
-            books.post(entry)
-        except RuleBrokenError as error:
-            return books, (f"entry {entry.sequence} breaks a rule of the ledger: {error}",)
-        except (KeyError, TypeError, ValueError):
-            return books, (f"entry {entry.sequence} does not fit the entries before it",)
+        problem = post(books, entry)
+        if problem:
+            return books, (problem,)
     return books, ()
+
+
+def post(books: Books, entry: Entry, content: Row | None = None) -> str:
+    """Apply one entry; return what is wrong with it, or nothing. `content` is its payload, if it was read."""
+    try:
+        books.post(entry, read_payload(entry) if content is None else content)
+    except RuleBrokenError as error:
+        return f"entry {entry.sequence} breaks a rule of the ledger: {error}"
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        return f"entry {entry.sequence} does not fit the entries before it"
+    return ""
 
 
 def compare(table: str, expected: Rows, found: Rows) -> list[str]:
     """Name the rows of one table that differ from what the entries imply, and the columns in which."""
     problems = []
-    for key in sorted(expected.keys() | found.keys()):
-        location = f"{table} {' '.join(key)}"
+    for key in sorted(expected.keys() | found.keys(), key=_text):
+        location = f"{table} {_text(key)}"
         if key not in found:
             problems.append(f"{location}: the entries have it, the table does not")
         elif key not in expected:
@@ -193,9 +274,18 @@ def compare(table: str, expected: Rows, found: Rows) -> list[str]:
     return problems
 
 
+def _text(key: tuple[object, ...]) -> str:
+    """Write a key as a message can hold it, whatever a damaged row has in its place."""
+    return " ".join(ascii(str(part))[1:-1] for part in key)[:_LONGEST_KEY]
+
+
 def sha256(content: bytes | None) -> str | None:
     """Return the SHA-256 of some bytes in hex, if there are any."""
     return None if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _in_order(rows: Iterable[Row], *key: str) -> list[Row]:
+    return sorted(rows, key=lambda row: tuple(row[name] for name in key))
 
 
 def _taken(row: Mapping[str, int]) -> int:

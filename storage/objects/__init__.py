@@ -9,7 +9,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "address": ("Address", "read_address"),
     "mounts": ("network_file_system",),
     "object_store": ("ObjectStore",),
-    "probe": ("check_create_only", "check_writable"),
+    "probe": ("check_create_only",),
     "reasons": ("of_system_error",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -13,7 +13,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from obstore import delete, get, put
+from obstore import delete, get, list_with_delimiter, put
 from obstore import list as list_objects
 from obstore.exceptions import (
     AlreadyExistsError,
@@ -193,7 +193,11 @@ class Bucket:
             raise self._error(key, "read", _reason(error)) from None
         if not same:
             raise self._changed(key)
-        version: UpdateVersion = {"e_tag": found.meta["e_tag"], "version": found.meta["version"]}
+        version: UpdateVersion = {}
+        if found.meta["e_tag"] is not None:
+            version["e_tag"] = found.meta["e_tag"]
+        if found.meta["version"] is not None:
+            version["version"] = found.meta["version"]
         try:
             put(self._writer, key, data, mode=version, use_multipart=False)
         except (PreconditionError, AlreadyExistsError):
@@ -204,6 +208,15 @@ class Bucket:
             failure = self._unknown(key, _reason(error))
             if self._standing(key, len(data) + 1, failure) != data:
                 raise failure from None
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the sorted names right below `prefix`, which is empty or ends with ``/``."""
+        try:
+            found = list_with_delimiter(self._reader, prefix=prefix or None)
+        except _FAILURES as error:
+            raise self._error(prefix, "listed", _reason(error)) from None
+        below = [*found["common_prefixes"], *(entry["path"] for entry in found["objects"])]
+        return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in below)
 
     def delete(self, key: str) -> None:
         """Remove an object, if it is there."""

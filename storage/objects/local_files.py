@@ -105,8 +105,10 @@ class LocalFiles:
         path = self._path(key)
         lock = path.with_name(f".{path.name}.lock")
         hidden = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        with _store_errors("replaced", path), lock.open("ab") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
+        with _store_errors("replaced", path), contextlib.ExitStack() as stack:
+            if path.parent.is_dir():
+                held = stack.enter_context(lock.open("ab"))
+                fcntl.flock(held, fcntl.LOCK_EX)
             if self.get(key, at_most=len(expected) + 1) != expected:
                 message = f"{path} is no longer what it was"
                 raise ObjectExistsError(message)
@@ -119,6 +121,16 @@ class LocalFiles:
             finally:
                 hidden.unlink(missing_ok=True)
                 _synchronise(path.parent)
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the sorted names right below `prefix`, which is empty or ends with ``/``."""
+        start = self._path(prefix.rstrip("/")) if prefix else self.root
+        with _store_errors("listed", start):
+            try:
+                found = os.listdir(start)  # noqa: PTH208 - names, and no paths
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return sorted(name for name in found if not name.startswith("."))
 
     def delete(self, key: str) -> None:
         """Remove an object, if it is there.

@@ -32,6 +32,12 @@ class ObjectStore(Protocol):
     def keys(self, prefix: str) -> list[str]:
         """Return the sorted keys below a prefix that is empty or ends with ``/``."""
 
+    def names(self, prefix: str) -> list[str]:
+        """Return the sorted names right below a prefix: of objects, and of prefixes without ``/``.
+
+        One listing, however much stands below those; an empty directory may be named.
+        """
+
     def keys_after(self, prefix: str, key: str) -> Iterator[str]:
         """Give the keys below `prefix` that sort after `key`, in order, without listing what comes before.
 

@@ -15,20 +15,6 @@ PREFIX = "probe-"
 """Of the probe's key, at the top of the store, where no release is looked for."""
 
 
-def check_writable(objects: ObjectStore) -> None:
-    """Put an object of a random key, and remove it.
-
-    Raises
-    ------
-    StoreError
-        Where it cannot be put: no room, no right, no answer.
-    """
-    key = PREFIX + secrets.token_hex(16)
-    objects.put_new(key, secrets.token_bytes(16))
-    with contextlib.suppress(StoreError):  # as below
-        objects.delete(key)
-
-
 def check_create_only(objects: ObjectStore, uri: str) -> None:
     """Put an object of a random key, and then try to replace it.
 

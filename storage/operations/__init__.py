@@ -17,6 +17,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "verify_ledger": ("compare_with_store",),
     "verify_release": ("verify_release",),
     "verify_store": ("verify_store",),
-    "witness": ("check_witness", "make_witness", "move_witness"),
+    "witness": ("check_witness", "follow_witness", "make_witness", "move_witness"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

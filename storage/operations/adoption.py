@@ -10,7 +10,8 @@ from suffice.storage.objects.address import read_address
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.releases.layout import marker_sequence, read_place
 from suffice.storage.releases.location import MANIFEST
-from suffice.storage.releases.manifest import LARGEST_MANIFEST, is_tombstone, parse_manifest
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.store_identity import read_identity, write_identity
 
 if TYPE_CHECKING:

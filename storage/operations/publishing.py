@@ -23,7 +23,8 @@ from suffice.errors import (
     SpoolError,
     StoreError,
 )
-from suffice.storage.releases.manifest import is_tombstone, parse_manifest
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,8 +135,14 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
         raise LedgerError(message)
     standing = store.read_manifest(charge.name, charge.window, charge.release_id)
     if standing is None:
-        put_files(store, spool, charge)
-        standing = _put_manifest(store, charge)
+        try:
+            put_files(store, spool, charge)
+        except SpoolError:  # also where another run has published it, and removed what the spool kept
+            standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+            if standing is None:
+                raise
+        else:
+            standing = _put_manifest(store, charge)
     if is_tombstone(standing):
         charge = ledger.abandon(charge, reason="there is a tombstone at its manifest's key")
     elif standing != charge.manifest:
@@ -180,7 +187,7 @@ def files_of(charge: Charge) -> tuple[FileEntry, ...]:
         Where the ledger does not hold a manifest.
     """
     try:
-        return parse_manifest(charge.manifest or b"").files
+        return tuple(parse_manifest(charge.manifest or b"").files)
     except ReleaseCorruptError:
         message = f"the ledger's manifest of {charge.label} is damaged: it is not published"
         raise LedgerError(message) from None

@@ -181,20 +181,20 @@ def recover(
         Where the accounts cannot be read; nothing was done then.
     """
     stores = _Stores(open_store, {store.store_id: store.uri for store in ledger.stores()})
-    accounts = ledger.accounts()
-    kept = set(spool.charge_ids()) if spool is not None else set()
-    for account in accounts:
-        for summary in account.charges:
-            if spool is not None and summary.charge_id in kept and summary.state not in LIVE:
-                with suppress(SpoolError):
-                    spool.remove(summary.charge_id)
-    found = [
-        _recover_one(ledger, stores, spool, account.dataset, summary)
-        for account in accounts
-        for summary in account.charges
-        if summary.state in LIVE or (summary.state is ChargeState.ABANDONED and summary.drew)
-    ]
+    unsettled = ledger.unsettled()
+    if spool is not None:
+        _forget_ended(ledger, spool)
+    found = [_recover_one(ledger, stores, spool, summary.dataset, summary) for summary in unsettled]
     return Report(charges=tuple(charge for charge in found if charge is not None))
+
+
+def _forget_ended(ledger: Ledger, spool: Spool) -> None:
+    """Remove what a spool keeps for charges that have ended; what the ledger does not know stays."""
+    for charge_id in spool.charge_ids():
+        charge = ledger.charge(charge_id)
+        if charge is not None and charge.state not in LIVE:
+            with suppress(SpoolError):
+                spool.remove(charge_id)
 
 
 class _Stores:

@@ -22,7 +22,8 @@ from suffice.storage.operations.publishing import (
     publish_patiently,
     put_files,
 )
-from suffice.storage.releases.manifest import is_tombstone, parse_manifest
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge, ChargeSummary

@@ -15,10 +15,11 @@ from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.releases.layout import Place, marker_key, marker_sequence, read_place
-from suffice.storage.releases.manifest import is_tombstone, parse_manifest
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from suffice.storage.ledger.chain import Entry
     from suffice.storage.ledger.replay import Books, Row
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 class Chain(Protocol):
     """What has entries: a ledger, or its export."""
 
-    def entries(self) -> Sequence[Entry]:
-        """Return the whole chain, in order."""
+    def entries(self) -> Iterable[Entry]:
+        """Give the whole chain, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +68,10 @@ def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
         the ledger is an older copy, was cut off, or was rewritten.
     """
     traces = _traces(store)  # before the entries: what stands here was charged before
-    entries = chain.entries()
-    books, broken = replay(entries)
+    hashes: dict[int, str] = {}
+    books, broken = replay(_noting_hashes(chain.entries(), hashes))
     if broken:
         return Comparison(problems=broken, compared=0, elsewhere=0)
-    hashes = {entry.sequence: entry.hash for entry in entries}
     charges = {charge["release_id"]: charge for charge in books.charges.values()}
     problems = []
     if store.ledger_id != books.ledger_id:
@@ -105,6 +105,12 @@ def _charged_elsewhere(charge: Row, store: ReleaseStore) -> str:
         f"it was charged for the store {charge['store_id']}{place}, and this is {store.store_id} at "
         f"{store.uri}: if that store was moved here, `suffice store adopt {store.uri}` says how to repair it"
     )
+
+
+def _noting_hashes(entries: Iterable[Entry], hashes: dict[int, str]) -> Iterator[Entry]:
+    for entry in entries:
+        hashes[entry.sequence] = entry.hash
+        yield entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,16 +2,24 @@
 
 It is one small object, in a file elsewhere or in a bucket. A ledger whose chain does not hold the witness's
 entry is an older copy, or went another way. The witness moves on before a charge enters ``drawing``, while
-its epsilon can still be returned; it never moves back.
+its epsilon can still be returned, and once more after the release; it never moves back.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.errors import LedgerCorruptError, ObjectExistsError, StoreError, UsageError
+from suffice.errors import (
+    LedgerCorruptError,
+    ObjectExistsError,
+    StoreError,
+    SufficeError,
+    SufficeWarning,
+    UsageError,
+)
 from suffice.storage.ledger.chain import Head
 from suffice.storage.objects.address import read_address
 from suffice.storage.signatures import canonical_json
@@ -110,6 +118,17 @@ def move_witness(ledger: Ledger, uri: str) -> Witness:
         return moved
     message = f"the witness {place} changes all the time: run again"
     raise StoreError(message)
+
+
+def follow_witness(ledger: Ledger, uri: str) -> None:
+    """Move a witness on after a release, so that it holds the draw too; a failure is only a warning.
+
+    The release stands by then, and the next run moves the witness on before it draws.
+    """
+    try:
+        move_witness(ledger, uri)
+    except SufficeError as error:
+        warnings.warn(f"the release stands; its ledger's witness stays behind: {error}", SufficeWarning, 2)
 
 
 def _open(uri: str) -> tuple[ObjectStore, str, str]:

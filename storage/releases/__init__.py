@@ -8,8 +8,9 @@ May import: ledger and below.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "layout": ("LARGEST_SEQUENCE", "MARKERS", "Place", "marker_key", "marker_sequence", "read_place"),
     "location": ("Location", "MANIFEST"),
-    "manifest": ("DataFile", "LARGEST_MANIFEST", "compose_manifest", "is_tombstone", "parse_manifest"),
+    "manifest": ("DataFile", "compose_manifest", "is_tombstone", "require_manifest"),
     "manifest_model": ("FORMAT_VERSION", "FileEntry", "Manifest"),
+    "manifest_reader": ("LARGEST_MANIFEST", "parse_manifest"),
     "release_parquet": ("StatisticWriter", "encoded_size"),
     "release_store": ("ReleaseStore", "locate", "open_release", "open_store"),
     "spool": ("Spool", "find_spool", "open_spool", "spool_path"),

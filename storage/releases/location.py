@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError
-from suffice.storage.releases.manifest import LARGEST_MANIFEST, is_tombstone, parse_manifest
-from suffice.storage.releases.release_parquet import decode_statistic
+from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
+from suffice.storage.releases.release_decoder import decode_statistic
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,9 +53,6 @@ class Location:
         if data is None:
             message = f"there is no release at {self.uri}: it has no manifest, so nothing was published"
             raise ReleaseMissingError(message)
-        if len(data) > LARGEST_MANIFEST:
-            message = f"the manifest at {self.uri} is corrupt: it has more than {LARGEST_MANIFEST} bytes"
-            raise ReleaseCorruptError(message)
         if is_tombstone(data):
             message = f"there is no release at {self.uri}: its charge was abandoned before publication"
             raise ReleaseMissingError(message)
@@ -81,6 +79,6 @@ class Location:
         elif hashlib.sha256(data).hexdigest() != file.sha256:
             rule = "does not have the SHA-256 that the manifest states"
         else:
-            return decode_statistic(data, manifest.statistics[index].plan(), manifest.domains())
+            return decode_statistic(data, manifest.plan.statistics[index], manifest.plan.groups)
         message = f"the release at {self.uri} is corrupt: {file.path} {rule}"
         raise ReleaseCorruptError(message)

@@ -1,8 +1,8 @@
 """The manifest: everything a reader needs to know about a release, in one canonical JSON document.
 
 A release exists when its manifest does. Exact numbers are text, as :func:`format_number` writes them;
-JSON integers are counts, sizes and sequences; there are no floats. Blocks are stated, not derived: a
-reader rebuilds components, scales and maps from here, whatever its own version would compute.
+JSON integers are counts, sizes and sequences; there are no floats. Blocks are stated, for whoever reads
+releases without this code; this code believes none of them, and compares them with the plan.
 """
 
 from __future__ import annotations
@@ -14,29 +14,27 @@ import importlib.metadata
 import platform
 from dataclasses import dataclass
 from datetime import UTC
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from suffice.errors import ReleaseCorruptError
-from suffice.pipeline.declaration.domains import Domain, DomainKind
-from suffice.pipeline.declaration.exact_numbers import format_number
-from suffice.storage.releases.manifest_model import FORMAT_VERSION, Manifest
+from suffice.errors import SpecError
+from suffice.pipeline.spec.recompile import read_canonical_plan
+from suffice.storage.releases.derived_fields import declared_fields, statistic_fields
+from suffice.storage.releases.manifest_model import FORMAT_VERSION
+from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, MOST_NAMES, parse_manifest
 from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.statistics.block import ColumnBounds, Quantity
-    from suffice.pipeline.statistics.count_table import CountTable
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.storage.signatures.signing import Signer
 
-LARGEST_MANIFEST = 2**30
-"""Readers refuse a manifest of more bytes."""
+LARGEST_TOMBSTONE = 4096
+"""In bytes."""
+_ROOM = 4096
+"""Bytes of the fields that do not follow from the plan, but for the files."""
+_ROOM_OF_FILE = 256
 
 _REPORTED_PACKAGES = ("suffice", "numpy", "opendp", "pyarrow")
 
@@ -111,22 +109,16 @@ def compose_manifest(
     if (public_n is not None) != plan.n_is_public:
         message = "the number of records goes into a manifest exactly where the plan makes it public"
         raise ValueError(message)
+    entries = [statistic_fields(statistic) for statistic in plan.statistics]
     content = {
+        **declared_fields(plan),
         "format_version": FORMAT_VERSION,
-        "name": plan.name,
-        "dataset": plan.dataset,
+        "declared_order": plan.order.document(),
         "window": window,
         "release_id": release_id,
         "created": created.astimezone(UTC).strftime("%Y-%m-%dT%HZ"),
-        "epsilon": format_number(plan.epsilon),
-        "neighboring": str(plan.neighboring),
-        "unit": plan.unit,
-        **(plan.column_unit.bound() if plan.column_unit else {}),
         "n": public_n,
-        "max_total_rows": plan.max_total_rows,
-        "cells": plan.n_cells,
-        "groups": [_group(column, domain) for column, domain in plan.groups.items()],
-        "statistics": [_statistic(statistic) for statistic in plan.statistics],
+        "statistics": [{**entry, "quantities": list(entry["quantities"])} for entry in entries],
         "input_verified": input_verified,
         "files": [dataclasses.asdict(file) for file in files],
         "plan": canonical_json.decode(plan.canonical.encode()),
@@ -146,31 +138,39 @@ def compose_manifest(
     return data
 
 
-def parse_manifest(data: bytes) -> Manifest:
-    """Read a manifest, and check all that can be checked without its files.
+def require_manifest(plan: Plan) -> None:
+    """Refuse a plan whose release nobody could read, before anything is charged for it.
 
     Raises
     ------
-    ReleaseCorruptError
-        Where a byte of it was changed, it contradicts itself, or is of a newer format.
+    SpecError
+        Where its manifest would be larger than what readers take.
     """
-    try:
-        content = canonical_json.decode(data)
-    except ValueError as error:
-        raise _corrupt(str(error)) from None
-    if not isinstance(content, dict):
-        raise _corrupt("it is no JSON object")
-    version = content.get("format_version")
-    if isinstance(version, bool) or version != FORMAT_VERSION:
-        raise _corrupt(f"it is damaged, or of another format than {FORMAT_VERSION}, which this suffice reads")
-    if content.get("checksum") != checksum(content):
-        raise _corrupt("its checksum does not fit")
-    try:
-        return Manifest.model_validate_json(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        location = ".".join(map(str, first["loc"]))
-        raise _corrupt(f"{location}: {first['msg']}" if location else first["msg"]) from None
+    read_canonical_plan(plan.canonical, plan.order)  # as readers will, within their limits
+    content = {
+        **declared_fields(plan),
+        "declared_order": plan.order.document(),
+        "plan": canonical_json.decode(plan.canonical.encode()),
+    }
+    names = plan.order
+    if (
+        len(names.groups) + len(names.statistics) + sum(2 + len(of) for *_, of in names.variables)
+        > MOST_NAMES // 2
+    ):
+        rule = "it has too many groups, statistics and variables for one manifest"
+        raise SpecError("spec", rule, "split the release")
+    size = _ROOM + len(canonical_json.encode(content))
+    for statistic in plan.statistics:
+        for name, value in statistic_fields(statistic).items():
+            entries = value if name == "quantities" else (value,)
+            size += len(name) + 4 + sum(len(canonical_json.encode(entry)) + 1 for entry in entries)
+        size += _ROOM_OF_FILE + 2 * len(statistic.name)
+        if size > LARGEST_MANIFEST:
+            rule = (
+                f"its manifest would take more than {LARGEST_MANIFEST} bytes, with what is stated up to here"
+            )
+            hint = "take fewer columns together or fewer categories, or split the release"
+            raise SpecError(f"statistics.{statistic.name}", rule, hint)
 
 
 def checksum(content: dict[str, Any]) -> str:
@@ -191,105 +191,13 @@ def tombstone(release_id: str) -> bytes:
 
 def is_tombstone(data: bytes) -> bool:
     """Return whether `data` is a tombstone, of whatever release."""
+    if len(data) > LARGEST_TOMBSTONE:
+        return False
     try:
         content = canonical_json.decode(data)
     except ValueError:
         return False
     return isinstance(content, dict) and content.get("tombstone") is True
-
-
-def _corrupt(rule: str) -> ReleaseCorruptError:
-    return ReleaseCorruptError(f"the manifest is corrupt: {rule}")
-
-
-def _group(column: str, domain: Domain) -> dict[str, Any]:
-    head = {"column": column, "kind": str(domain.kind)}
-    if domain.kind is DomainKind.RANGE:
-        return {**head, "first": str(domain[0]), "last": str(domain[-1])}
-    return {**head, "every": str(domain.every) if domain.every else None, "keys": list(domain)}
-
-
-def _statistic(statistic: StatisticPlan) -> dict[str, Any]:
-    parameters, weight = statistic.parameters, statistic.moment_weight
-    return {
-        "name": statistic.name,
-        "family": statistic.family,
-        "columns": list(statistic.columns),
-        "design": str(statistic.design),
-        "components": list(statistic.components),
-        "epsilon": format_number(statistic.epsilon),
-        "l1_sensitivity": str(statistic.l1_sensitivity),
-        "noise": "discrete_laplace",
-        "scale": format_number(Fraction(statistic.scale)),
-        "partition_total": _optional(statistic.partition_total),
-        "value_type": statistic.value_type,
-        "quantities": [_quantity(quantity, statistic.components) for quantity in statistic.quantities],
-        **({"moment_weight": format_number(weight)} if weight is not None else {}),
-        "parameters": {
-            "categories": list(parameters.categories),
-            "lower": _optional(parameters.lower),
-            "upper": _optional(parameters.upper),
-            "lattice_bits": parameters.lattice_bits,
-            **_constants(parameters.constants),
-            **_columns(parameters.columns),
-            **_tables(parameters.tables),
-        },
-    }
-
-
-def _columns(columns: Sequence[ColumnBounds]) -> dict[str, Any]:
-    """Return the columns' entry of statistics of several columns."""
-    if not columns:
-        return {}
-    return {
-        "columns": [
-            {"name": of.name, "lower": format_number(of.lower), "upper": format_number(of.upper)}
-            for of in columns
-        ]
-    }
-
-
-def _constants(constants: Mapping[str, Fraction]) -> dict[str, Any]:
-    """Return the constants' entry where there are any: manifests without one say the same as ever."""
-    if not constants:
-        return {}
-    return {"constants": {name: format_number(number) for name, number in constants.items()}}
-
-
-def _tables(tables: Sequence[CountTable]) -> dict[str, Any]:
-    """Return the tables' entry where there are any: each table's variables, each variable's categories."""
-    if not tables:
-        return {}
-    return {
-        "tables": [
-            {
-                "name": table.name,
-                "variables": [
-                    {"name": variable.name, "categories": list(variable.categories)}
-                    for variable in table.variables
-                ],
-            }
-            for table in tables
-        ]
-    }
-
-
-def _quantity(quantity: Quantity, components: Sequence[str]) -> dict[str, Any]:
-    return {
-        "name": quantity.name,
-        "category": quantity.category,
-        **({"component": quantity.component} if quantity.component is not None else {}),
-        **({"labels": [list(label) for label in quantity.labels]} if quantity.labels else {}),
-        "coefficients": {
-            components[component]: format_number(weight)
-            for component, weight in quantity.coefficients.items()
-        },
-        "public_n_coefficient": format_number(quantity.public_n_coefficient),
-    }
-
-
-def _optional(number: Fraction | int | None) -> str | None:
-    return None if number is None else format_number(number)
 
 
 def _versions() -> dict[str, str]:

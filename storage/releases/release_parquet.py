@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.storage.releases.parquet_layout import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
-
-_ROW_GROUP = 2**20
-"""Rows of every row group but the last: a constant, so that the layout is public."""
 
 _EXACT_IN_FLOAT64 = 2**53
 
@@ -67,7 +64,7 @@ class StatisticWriter:
         self._n_rows = math.prod(_shape(statistic, groups))
         self._written = self._waiting = 0
         kind: Any = np.int64 if statistic.value_type == INT64 else object
-        self._values: NDArray[Any] = np.zeros(min(_ROW_GROUP, self._n_rows), kind)
+        self._values: NDArray[Any] = np.zeros(min(ROW_GROUP, self._n_rows), kind)
         self._schema = _schema(statistic, groups)
         self._writer = pq.ParquetWriter(sink, self._schema, **_WRITER)
 
@@ -105,18 +102,18 @@ class StatisticWriter:
         self._values.fill(0)
 
     def _next_length(self) -> int:
-        return min(_ROW_GROUP, self._n_rows - self._written)
+        return min(ROW_GROUP, self._n_rows - self._written)
 
     def _write_row_group(self) -> None:
         stored = self._values[: self._waiting]
-        estimates = _estimates(self._statistic, stored)
+        estimates = estimates_of(self._statistic, stored)
         columns = [
             *_labels(self._statistic, self._groups, self._written, len(stored)),
             pa.array(stored, type=self._schema.field("value").type),
             pa.array(estimates),
         ]
         table = pa.Table.from_arrays(columns, schema=self._schema)
-        self._writer.write_table(table, row_group_size=_ROW_GROUP)
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
         self._written += self._waiting
         self._waiting = 0
         stored.fill(0)
@@ -153,54 +150,12 @@ def encoded_size(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
     sink = pa.MockOutputStream()
     writer = StatisticWriter(statistic, groups, sink)
     n_cells, n_components = _shape(statistic, groups)
-    cells = max(1, _ROW_GROUP // n_components)
+    cells = max(1, ROW_GROUP // n_components)
     zeros = np.zeros((min(cells, n_cells), n_components), np.int64)
     for start in range(0, n_cells, cells):
         writer.write(zeros[: min(cells, n_cells - start)])
     writer.close()
     return int(sink.size())
-
-
-def decode_statistic(
-    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]
-) -> NDArray[np.object_]:
-    """Read what :func:`encode_statistic` wrote, and check every column against the plan.
-
-    Returns
-    -------
-    ndarray of object, shape (n_cells, n_components)
-        Python integers, in lattice units.
-
-    Raises
-    ------
-    ReleaseCorruptError
-        Where schema, rows, group keys, components or estimates are not the plan's.
-    """
-    n_cells, n_components = _shape(statistic, groups)
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        if not file.schema_arrow.equals(_schema(statistic, groups), check_metadata=True):
-            raise _corrupt(statistic, "its columns are not the plan's")
-        if file.metadata.num_rows != n_cells * n_components:
-            raise _corrupt(statistic, "its number of rows is not the plan's")
-        values: list[int] = []
-        for index in range(file.num_row_groups):
-            table = file.read_row_group(index, use_threads=False)
-            labels = _labels(statistic, groups, len(values), len(table))
-            for name, expected in zip(table.column_names, labels, strict=False):
-                if not table[name].equals(pa.chunked_array([expected])):
-                    raise _corrupt(statistic, f"its column {name!r} is not the plan's")
-            stored = _stored(statistic, table["value"])
-            if not np.array_equal(table["estimate"].to_numpy(), _estimates(statistic, stored)):
-                raise _corrupt(statistic, "its estimates do not follow from its values")
-            values += stored.tolist()
-    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        if isinstance(error, ReleaseCorruptError):
-            raise
-        raise _corrupt(statistic, "it is no readable Parquet file") from None
-    if len(values) != n_cells * n_components:
-        raise _corrupt(statistic, "its number of rows is not the plan's")
-    return np.array(values, dtype=object).reshape(n_cells, n_components)
 
 
 def expand_groups(groups: Mapping[str, Domain]) -> dict[str, list[str | int]]:
@@ -253,14 +208,7 @@ def _labels(
     return columns
 
 
-def _stored(statistic: StatisticPlan, column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return the values of a column that was read, as int64 or as Python integers."""
-    if statistic.value_type == INT64:
-        return column.to_numpy()  # type: ignore[no-any-return]
-    return np.array([int(value) for value in column.to_pylist()], dtype=object)
-
-
-def _estimates(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.float64]:
+def estimates_of(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.float64]:
     """Return the quotients, each correctly rounded."""
     unit = statistic.partition_total or 1
     if unit > _EXACT_IN_FLOAT64:
@@ -270,7 +218,3 @@ def _estimates(statistic: StatisticPlan, values: NDArray[Any]) -> NDArray[np.flo
         large = (values > _EXACT_IN_FLOAT64) | (values < -_EXACT_IN_FLOAT64)
         estimates[large] = (values[large].astype(object) / unit).astype(np.float64)
     return estimates
-
-
-def _corrupt(statistic: StatisticPlan, rule: str) -> ReleaseCorruptError:
-    return ReleaseCorruptError(f"the file of {statistic.name} is corrupt: {rule}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -14,9 +15,10 @@ from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.objects.address import read_address
-from suffice.storage.objects.probe import check_create_only, check_writable
+from suffice.storage.objects.probe import check_create_only
 from suffice.storage.releases.location import MANIFEST, Location
-from suffice.storage.releases.manifest import LARGEST_MANIFEST, DataFile, is_tombstone, tombstone
+from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
+from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
 from suffice.storage.releases.release_parquet import expand_groups
 from suffice.storage.releases.store_identity import claim_store, read_identity
 from suffice.storage.signatures.keys import pinned_keys
@@ -31,12 +33,12 @@ if TYPE_CHECKING:
     from suffice.storage.signatures.keys import KeyReference
 
 DEFAULT_STORE = "releases"
-_MOST_WINDOWS = 12
-
-_SMALL = 4096
-"""Bytes that hold any tombstone."""
+_MOST_NAMED = 5
+_MOST_COMPARED = 10_000
 
 _NAME = re.compile(r"([a-z0-9][a-z0-9_.-]{0,62})(?:@([a-z0-9-]{1,32}))?", re.ASCII)
+_WINDOW = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
+_RELEASE_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +72,6 @@ class ReleaseStore:
     def release_uri(self, name: str, window: str, release_id: str) -> str:
         """Return where a release stands, or would stand."""
         return f"{self.uri}/{name}/{window}/{release_id}"
-
-    def probe(self) -> None:
-        """Put an object outside of any release's place, and remove it.
-
-        Raises
-        ------
-        StoreError
-            Where the store cannot be written now.
-        """
-        check_writable(self.objects)
 
     def check_create_only(self) -> None:
         """Ask the store whether it creates objects only once; see :func:`open_store`.
@@ -164,17 +156,28 @@ class ReleaseStore:
     def find(self, name: str, window: str | None = None) -> ListedRelease:
         """Return the release of a name in a window, or in its last window.
 
+        A listing of the name's windows, and one of each window that is tried: no more, whatever else
+        stands in the store.
+
         Raises
         ------
         ReleaseMissingError
-            Where there is none.
+            Where there is none; the text names what is spelt alike.
         StoreError
             Where several stand there, as after copying stores together.
         """
-        manifests = self._manifests(name)
-        windows = sorted({entry.window for entry in manifests}) if window is None else [window]
-        for candidate in reversed(windows):  # a listing may be long, and each manifest is a request
-            entries = [entry for entry in manifests if entry.window == candidate]
+        windows = self._windows(name) if window is None else [window]
+        for candidate in reversed(windows):
+            entries = [
+                ListedRelease(
+                    name=name,
+                    window=candidate,
+                    release_id=release_id,
+                    uri=self.release_uri(name, candidate, release_id),
+                )
+                for release_id in self.objects.names(f"{name}/{candidate}/")
+                if _RELEASE_ID.fullmatch(release_id)
+            ]
             found = [entry for entry in entries if self._is_published(entry)]
             if len(found) > 1:
                 message = (
@@ -184,6 +187,9 @@ class ReleaseStore:
             if found:
                 return found[0]
         raise self._missing(name, window)
+
+    def _windows(self, name: str) -> list[str]:
+        return [window for window in self.objects.names(f"{name}/") if _WINDOW.fullmatch(window)]
 
     def _manifests(self, name: str | None) -> list[ListedRelease]:
         """Return where manifests or tombstones stand, by name and window."""
@@ -197,17 +203,21 @@ class ReleaseStore:
 
     def _is_published(self, entry: ListedRelease) -> bool:
         key = f"{entry.name}/{entry.window}/{entry.release_id}/{MANIFEST}"
-        data = self.objects.get(key, at_most=_SMALL)
-        return data is None or not is_tombstone(data)
+        data = self.objects.get(key, at_most=LARGEST_TOMBSTONE)
+        return data is not None and not is_tombstone(data)
 
     def _missing(self, name: str, window: str | None) -> ReleaseMissingError:
-        windows = self.windows(name)
-        if not windows:
-            known = ", ".join(sorted({release.name for release in self.releases()})) or "none"
-            return ReleaseMissingError(
-                f"the store {self.uri} has no release named {name}; its releases: {known}"
-            )
-        return ReleaseMissingError(f"{name} has no release in window {window}: it has {_some(windows)}")
+        windows = [] if window is None else self._windows(name)
+        if windows:
+            return ReleaseMissingError(f"{name} has no release in window {window}{_alike(window, windows)}")
+        names = [entry for entry in self.objects.names("") if _NAME.fullmatch(entry)]
+        return ReleaseMissingError(f"the store {self.uri} has no release named {name}{_alike(name, names)}")
+
+
+def _alike(wanted: str | None, known: Sequence[str]) -> str:
+    """Name what is spelt much as what was asked for: a store may hold very many names."""
+    near = difflib.get_close_matches(wanted or "", known[-_MOST_COMPARED:], n=_MOST_NAMED)
+    return f"; spelt alike: {', '.join(near)}" if near else ""
 
 
 def open_store(
@@ -247,7 +257,10 @@ def open_store(
     else:
         identity = claim_store(objects, address.uri, ledger_id, create=create, probe=probe)
     if identity is None:
-        message = f"there is no release store at {address.uri}: suffice release makes one"
+        message = (
+            f"there is no release store at {address.uri}: suffice release makes one; where its suffice.json "
+            "was lost, `suffice store adopt` puts it back"
+        )
         raise StoreError(message)
     return _store(objects, address.uri, identity)
 
@@ -260,7 +273,8 @@ def open_release(
 ) -> Release:
     """Open a published release; consumers start here.
 
-    Every file's size and SHA-256 are checked before it is parsed.
+    Nothing that it states is believed: what follows from its plan is computed again and compared, and a
+    file's size, SHA-256 and layout are checked before a value is decoded.
 
     Parameters
     ----------
@@ -292,18 +306,18 @@ def open_release(
     content = json.loads(data)
     if pinned is not None:
         check_signature(content, pinned)
-    domains = manifest.domains()
-    keys = expand_groups(domains)
-    statistics = {}
-    for index, entry in enumerate(manifest.statistics):
-        plan = entry.plan()
-        statistics[entry.name] = NoisyStatistic(
+    values = [location.values(manifest, index) for index in range(len(manifest.files))]
+    keys = expand_groups(manifest.plan.groups)
+    statistics = {
+        plan.name: NoisyStatistic(
             plan=plan,
-            values=location.values(manifest, index),
+            values=read,
             groups=keys,
             public_n=manifest.n if plan.design is Design.MINIMAL else None,
-            max_total_rows=manifest.max_total_rows,
+            max_total_rows=manifest.plan.max_total_rows,
         )
+        for plan, read in zip(manifest.plan.statistics, values, strict=True)
+    }
     return Release(
         name=manifest.name,
         dataset=manifest.dataset,
@@ -311,18 +325,12 @@ def open_release(
         release_id=manifest.release_id,
         uri=location.uri,
         epsilon=manifest.epsilon,
-        neighboring=manifest.neighboring,
-        unit=manifest.unit,
+        neighboring=manifest.plan.neighboring,
+        unit=manifest.plan.unit,
         public_n=manifest.n,
         statistics=statistics,
         manifest=content,
     )
-
-
-def _some(windows: Sequence[str]) -> str:
-    """Name a few windows, the last ones, and say how many there are."""
-    shown = ", ".join(windows[-_MOST_WINDOWS:])
-    return shown if len(windows) <= _MOST_WINDOWS else f"{len(windows)} others, the last {shown}"
 
 
 def locate(reference: str, store: str | None = None) -> Location:

@@ -40,6 +40,7 @@ _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _ENTRY = re.compile(r"([0-9a-f]{32})\.([0-9]{1,9})", re.ASCII)
 _SQLITE = "sqlite:///"
 _VARIABLE = "SUFFICE_SPOOL"
+"""What names a spool where no deployment profile does; for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,15 @@ from suffice.cli import app
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.releases.release_store import open_store
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import ReleaseStore, open_store
 from support.making import Workspace, make_workspace
+from support.releases import compose, some_values
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from suffice.pipeline.spec.plan import Plan
     from suffice.storage.ledger.charge import Charge
 
 WINDOW = {"column": "day", "every": "month"}
@@ -68,7 +71,24 @@ def leave(workspace: Workspace, name: str, state: str, window: str = "all", epsi
         if state == "reserved":
             return charge
         charge = ledger.enter_drawing(charge)
-        return charge if state == "drawing" else ledger.stage(charge, b"bytes")
+        return charge if state == "drawing" else ledger.stage(charge, written(store, plan, charge))
+
+
+def written(store: ReleaseStore, plan: Plan, charge: Charge) -> bytes:
+    """Put a charge's data files into the store, and return their manifest."""
+    values = some_values(plan)
+    files = [
+        store.write_data(
+            charge.name,
+            charge.window,
+            charge.release_id,
+            statistic.name,
+            encode_statistic(statistic, plan.groups, values[statistic.name]),
+            rows=values[statistic.name].size,
+        )
+        for statistic in plan.statistics
+    ]
+    return compose(plan, files, window=charge.window, release_id=charge.release_id)
 
 
 def test_every_number_follows_from_the_charges(
@@ -102,6 +122,20 @@ def test_every_number_follows_from_the_charges(
     text = run(capsys, "ledger", "show")
     assert "spent 1, reserved 0.5, remaining 2.5 (returned 0.25)" in text
     assert "window 2013-01: spent 0.125, reserved 0.125, remaining 3.25 (returned 0.125)" in text
+    assert "earlier" not in text
+
+
+def test_text_shows_the_last_charges_and_json_all(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b", "c"):
+        leave(workspace, name, "reserved", epsilon="0.5")
+    text = run(capsys, "ledger", "show", "--last", "2")
+    assert "1 earlier charges: --last 3 shows them, and --json" in text
+    assert [line.split()[1] for line in text.splitlines()[-2:]] == ["b", "c"]
+    for arguments, names in (((), ["a", "b", "c"]), (("--last", "1"), ["c"]), (("--last", "0"), [])):
+        (account,) = run(capsys, "ledger", "show", "--json", *arguments)["accounts"]
+        assert [charge["name"] for charge in account["charges"]] == names
 
 
 def test_recover_says_what_it_did(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:

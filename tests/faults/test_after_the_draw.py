@@ -416,7 +416,7 @@ def test_a_run_that_died_in_drawing_says_first_what_is_spent(sqlite_scene: Scene
 def test_an_incomplete_spool_is_deleted(sqlite_scene: Scene) -> None:
     scene = sqlite_scene
     scene.run("r", point="between draws", number=signal.SIGKILL)
-    spool = find_spool(spool_path(scene.ledger, None))
+    spool = find_spool(scene.spool)
     assert spool is not None
     assert len(spool.charge_ids()) == 1
     assert [found.action for found in scene.recover().charges] == ["abandoned"]

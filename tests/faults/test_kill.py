@@ -98,5 +98,3 @@ def test_the_rules_find_noise_that_is_drawn_again(scene: Scene) -> None:
             assert found == []
         else:
             assert any("noise was drawn 2 times" in problem for problem in found)
-        if "file" in point or "staged" in point:
-            assert any("two noisy versions of cancelled" in problem for problem in found)

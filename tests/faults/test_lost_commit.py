@@ -103,7 +103,7 @@ def problems(url: str, name: str, trial: Trial, cut_at: str, *, refusing: bool) 
     """Name what a trial did that it must never do."""
     found = []
     with open_ledger(url) as ledger:
-        charges = [charge for charge in ledger.account("flights").charges if charge.name == name]
+        charges = [charge for charge in ledger.charges("flights") if charge.name == name]
         if len(charges) > 1:
             found.append("charged twice")
         if trial.n_draws and not (charges and charges[0].drew):
@@ -204,6 +204,6 @@ def test_a_whole_release_survives_a_lost_answer(
     assert (outcome.status, outcome.remaining_epsilon, len(draws)) == ("published", "9", 1)
     assert proxy.n_cuts == 1
     with open_ledger(postgres_url) as ledger:
-        (charge,) = ledger.account("passengers").charges
+        (charge,) = ledger.charges("passengers")
         assert charge.state == "published"
         assert ledger.verify() == ()

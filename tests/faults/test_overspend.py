@@ -45,7 +45,7 @@ def assert_exact(ledger: Ledger, race: Race, timeout: float) -> None:
     }
     assert race.run(timeout) == expected
     for dataset, total in granted.items():
-        assert ledger.account(dataset).remaining_in("2013-01") == max(0, total - asked)
+        assert ledger.remaining(dataset, "2013-01") == max(0, total - asked)
     assert ledger.verify() == ()
 
 

@@ -23,6 +23,7 @@ from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.replay import replay
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.releases.layout import MARKERS, marker_sequence
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import open_release, open_store
@@ -215,6 +216,11 @@ def changed_entries(entries: list[Entry], rng: random.Random) -> list[Entry]:
     return changed
 
 
+def problems_but_triggers(books: Books) -> list[str]:
+    """Return what else is wrong with a ledger whose triggers are out of the way."""
+    return [problem for problem in books.ledger.verify() if "trigger" not in problem]
+
+
 def test_every_edit_deletion_and_reordering_of_entries_is_found(tmp_path: Path) -> None:
     rng = random.Random(2013)  # noqa: S311 - chooses what to damage
     books = filled(tmp_path)
@@ -232,14 +238,14 @@ def test_every_edit_deletion_and_reordering_of_entries_is_found(tmp_path: Path) 
                 continue
             tried += 1
             write_entries(connection, changed)
-            found += books.ledger.verify() != ()
+            found += problems_but_triggers(books) != []
             whole = [entry.sequence for entry in changed] == [entry.sequence for entry in entries]
             naive += not whole or replay(changed)[1] != ()
         assert found == N_EDITS
         # The control: gaps and the ledger's own rules alone, without hashes, miss some of the very same.
         assert naive < N_EDITS
         write_entries(connection, entries)
-        assert books.ledger.verify() == ()
+        assert problems_but_triggers(books) == []
 
 
 def reseal(entries: list[Entry]) -> list[Entry]:
@@ -270,6 +276,7 @@ def test_a_chain_that_was_rewritten_whole_or_cut_off_is_found_by_the_releases(tm
         entries = list(books.ledger.entries())
         assert compare_with_store(books.ledger, books.store).problems == ()
         assert compare_with_store(Rewritten(entries), books.store).problems == ()
+        marked = {marker_sequence(key) for key in books.store.objects.keys_after(MARKERS, "")}
         for length in range(1, len(entries)):
             chain = Rewritten(entries[:length])
             lost = [entry for entry in entries[length:] if entry.kind == "drawing"]
@@ -281,7 +288,9 @@ def test_a_chain_that_was_rewritten_whole_or_cut_off_is_found_by_the_releases(tm
             payload = canonical_json.encode({**json.loads(entry.payload), "salt": "0" * 32}).decode()
             chain = Rewritten([*entries[:index], replace(entry, payload=payload), *entries[index + 1 :]])
             problems = compare_with_store(chain, books.store).problems
-            assert bool(problems) == any(_is_released(other, entries) for other in later), index
+            told = any(_is_released(other, entries) for other in later)
+            told = told or any(other.sequence in marked for other in entries[index:])
+            assert bool(problems) == told, index
             if problems:
                 assert "rewritten" in problems[0]
 

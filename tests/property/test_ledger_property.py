@@ -258,7 +258,9 @@ class LedgerMachine(RuleBasedStateMachine):
             assert account.remaining == account.granted - self.most_taken(dataset)
             assert account.remaining >= 0
             for window in WINDOWS[1:]:
-                assert account.remaining_in(window) == account.granted - self.taken(dataset, window)
+                assert self.runs[1].remaining(dataset, window) == account.granted - self.taken(
+                    dataset, window
+                )
 
     def teardown(self) -> None:
         problems = self.runs[0].verify()

@@ -7,6 +7,7 @@ replace anything; a listing is one XML document. What differs is kept apart belo
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import re
 import threading
@@ -31,6 +32,10 @@ class BucketServer(ThreadingHTTPServer):
         Whether conditions of puts are looked at.
     readable : bool
         Whether gets are answered.
+    listings : list of str
+        Of each listing, its prefix.
+    starts : list of str
+        Of each listing, the key after which it began.
     """
 
     daemon_threads = True
@@ -40,6 +45,8 @@ class BucketServer(ThreadingHTTPServer):
         self.objects: dict[str, bytes] = {}
         self.faults: list[Fault] = []
         self.conditions: list[str] = []
+        self.listings: list[str] = []
+        self.starts: list[str] = []
         self.honest = True
         self.readable = True
         self._outage: tuple[int, bytes] | None = None
@@ -67,13 +74,22 @@ class BucketServer(ThreadingHTTPServer):
                     return self._outage
             return None
 
-    def create(self, path: str, data: bytes, *, conditional: bool) -> bool:
-        """Put an object; tell whether it was put."""
+    def create(self, path: str, data: bytes, *, conditional: bool, standing: str = "") -> bool:
+        """Put an object, if it is new or is of the version that `standing` names; tell whether."""
         with self.lock:
-            if conditional and self.honest and path in self.objects:
+            if standing:
+                if path not in self.objects or standing not in versions(self.objects[path]):
+                    return False
+            elif conditional and self.honest and path in self.objects:
                 return False
             self.objects[path] = data
             return True
+
+
+def versions(data: bytes) -> tuple[str, str]:
+    """Return an object's entity tag, and its generation."""
+    digest = hashlib.sha256(data).hexdigest()
+    return f'"{digest[:32]}"', str(int(digest[:12], 16) + 1)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -92,6 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             if name in self.headers
         ]
         self.server.conditions += named
+        named_version = self.headers.get("If-Match") or self.headers.get("x-goog-if-generation-match")
+        standing = "" if named_version in {None, "0"} else str(named_version)
         fault = self.server.faults.pop(0) if self.server.faults else None
         if fault in {"lost request", "late"}:
             if fault == "late":
@@ -104,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "conflict":
             self._answer(409, b"<Error><Code>ConditionalRequestConflict</Code></Error>")
         else:
-            put = self.server.create(path, data, conditional=bool(named))
+            put = self.server.create(path, data, conditional=bool(named), standing=standing)
             if fault == "lost answer":
                 self._hang_up()
             elif fault == "error after":
@@ -112,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif put:
                 self._answer(201 if "x-ms-version" in self.headers else 200)
             else:
-                self._answer(409 if "x-ms-version" in self.headers else 412)
+                self._answer(409 if "x-ms-version" in self.headers and not standing else 412)
 
     def do_GET(self) -> None:
         if self._is_out():
@@ -122,10 +140,13 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.readable:
             self._answer(403, b"secret")
         elif "list-type" in query or query.get("comp") == "list":
-            self._list(unquote(parts.path), query.get("prefix", ""))
+            after = query.get("start-after", query.get("startOffset", ""))
+            self.server.listings.append(query.get("prefix", ""))
+            self.server.starts.append(after)
+            self._list(unquote(parts.path), query.get("prefix", ""), after, query.get("delimiter"))
         else:
             data = self.server.objects.get(unquote(parts.path))
-            self._answer(404 if data is None else 200, data or b"")
+            self._answer(404 if data is None else 200, data or b"", tags=versions(data or b""))
 
     def do_DELETE(self) -> None:
         self._answer(204 if self._remove(self.path) else 404)
@@ -153,9 +174,12 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             return self.server.objects.pop(unquote(urlsplit(path).path), None) is not None
 
-    def _list(self, bucket: str, prefix: str) -> None:
+    def _list(self, bucket: str, prefix: str, after: str, delimiter: str | None) -> None:
         start = bucket.rstrip("/") + "/"
-        keys = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
+        found = sorted(path[len(start) :] for path in self.server.objects if path.startswith(start + prefix))
+        below = [key[len(prefix) :].partition(delimiter or "\0") for key in found if key > after]
+        keys = [prefix + name for name, more, _ in below if not more]
+        folders = dict.fromkeys(prefix + name + more for name, more, _ in below if more)
         time, tag = "2026-01-31T08:00:00.000Z", '"tag"'
         if "x-ms-version" in self.headers:
             entries = "".join(
@@ -165,6 +189,9 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<Etag>{tag}</Etag></Properties></Blob>"
                 for key in keys
             )
+            entries += "".join(
+                f"<BlobPrefix><Name>{escape(folder)}</Name></BlobPrefix>" for folder in folders
+            )
             text = f"<EnumerationResults><Blobs>{entries}</Blobs><NextMarker/></EnumerationResults>"
         else:
             entries = "".join(
@@ -172,14 +199,25 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<ETag>{tag}</ETag><Size>1</Size></Contents>"
                 for key in keys
             )
+            entries += "".join(
+                f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in folders
+            )
             text = f"<ListBucketResult>{entries}</ListBucketResult>"
         self._answer(200, text.encode())
 
-    def _answer(self, status: int, body: bytes = b"", *, kind: str = "application/xml") -> None:
+    def _answer(
+        self,
+        status: int,
+        body: bytes = b"",
+        *,
+        kind: str = "application/xml",
+        tags: tuple[str, str] = ('"tag"', "1"),
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("ETag", '"tag"')
+        self.send_header("ETag", tags[0])
+        self.send_header("x-goog-generation", tags[1])
         self.send_header("Last-Modified", "Sat, 31 Jan 2026 08:00:00 GMT")
         self.end_headers()
         self.wfile.write(body)

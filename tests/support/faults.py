@@ -107,6 +107,7 @@ def perform(
     spec: dict[str, Any],
     store: str,
     ledger: str,
+    spool: str,
     draws: str,
     new_attempt: bool = False,
     point: str = "",
@@ -119,7 +120,7 @@ def perform(
 
     Parameters
     ----------
-    spec, store, ledger, new_attempt
+    spec, store, ledger, spool, new_attempt
         Of the release.
     draws : str
         A file that gets the release's name once for every draw of noise that begins.
@@ -140,6 +141,7 @@ def perform(
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from support.small_disk import SmallDisk
 
+    os.environ["SUFFICE_SPOOL"] = spool
     if expired:
         replace_function(releasing, "open_ledger", partial(open_ledger, lease=timedelta(0)))
     if mutant:
@@ -164,17 +166,17 @@ def perform(
     return {"status": outcome.status, "release_id": outcome.release.release_id}
 
 
-def perform_recovery(*, ledger: str, point: str) -> dict[str, Any]:
+def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
     """Recover in this process; it is killed if it comes to a point of `RECOVERY_POINTS`."""
     from suffice.storage.ledger.opening import open_ledger
     from suffice.storage.operations.recovery import recover
     from suffice.storage.releases.release_store import open_store
-    from suffice.storage.releases.spool import find_spool, spool_path
+    from suffice.storage.releases.spool import find_spool
 
     if point:
         install(RECOVERY_POINTS[point], signal.SIGKILL)
     with open_ledger(ledger, lease=timedelta(0)) as opened:
-        return recover(opened, open_store, spool=find_spool(spool_path(ledger, None))).to_dict()
+        return recover(opened, open_store, spool=find_spool(Path(spool))).to_dict()
 
 
 def install(where: Where, number: int) -> None:
@@ -276,8 +278,8 @@ def redraw_on_rerun() -> None:
             charge = replace(charge, state=ChargeState.RESERVED)
         return charge
 
-    def enter_drawing(ledger: sql_ledger.SqlLedger, charge: Charge) -> Charge:
-        return drawn[0] if drawn else enter(ledger, charge)
+    def enter_drawing(ledger: sql_ledger.SqlLedger, charge: Charge, **options: Any) -> Charge:
+        return drawn[0] if drawn else enter(ledger, charge, **options)
 
     def overwrite(hidden: Path, path: Path) -> None:
         if path.suffix == ".parquet":

@@ -12,7 +12,7 @@ from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.recovery import Report, recover
 from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.release_store import open_store
-from suffice.storage.releases.spool import find_spool, spool_path
+from suffice.storage.releases.spool import find_spool
 from support.faults import STATISTICS
 from support.making import flights, mapping, write_parts
 
@@ -43,6 +43,11 @@ class Scene:
         return self.directory / "releases"
 
     @property
+    def spool(self) -> Path:
+        """The spool, wherever the ledger is."""
+        return self.directory / "spool"
+
+    @property
     def draws(self) -> Path:
         """The file that counts draws."""
         return self.directory / "draws"
@@ -58,6 +63,7 @@ class Scene:
             ),
             "store": str(self.store),
             "ledger": self.ledger,
+            "spool": str(self.spool),
             "draws": str(self.draws),
             **changes,
         }
@@ -74,7 +80,7 @@ class Scene:
             report = recover(
                 ledger,
                 lambda uri: open_store(uri, ledger_id=ledger.ledger_id),
-                spool=find_spool(spool_path(self.ledger, None)),
+                spool=find_spool(self.spool),
             )
         self.observe()
         return report
@@ -99,9 +105,10 @@ def problems(scene: Scene, name: str) -> list[str]:
     """Name every broken rule about a name; its runs have ended, and a recovery or a rerun after them."""
     with open_ledger(scene.ledger) as ledger:
         account = ledger.account("passengers")
-        charges = [charge for charge in account.charges if charge.name == name]
+        everything = list(ledger.charges("passengers"))
+        charges = [charge for charge in everything if charge.name == name]
         found = list(ledger.verify())
-        if account.spent != sum((charge.epsilon for charge in account.charges if charge.drew), Fraction(0)):
+        if account.spent != sum((charge.epsilon for charge in everything if charge.drew), Fraction(0)):
             found.append("what is spent is not what drew")
         if scene.store.exists():
             store = open_store(str(scene.store))

@@ -22,6 +22,7 @@ _TABLES = (
     "names",
     "plans",
     "entries",
+    "checkpoints",
     "stores",
     "charges",
     "staged_manifests",

@@ -11,6 +11,7 @@ import numpy as np
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.releases.manifest import DataFile, compose_manifest
+from suffice.storage.releases.parquet_layout import Sizes
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import ReleaseStore, open_store
 from support.making import mapping
@@ -62,6 +63,21 @@ def data_files(plan: Plan, values: Values, store: ReleaseStore, window: str = "a
             statistic.name,
             encode_statistic(statistic, plan.groups, values[statistic.name]),
             rows=values[statistic.name].size,
+        )
+        for statistic in plan.statistics
+    ]
+
+
+def smallest_files(plan: Plan) -> list[DataFile]:
+    """Return entries of files that are not there, of sizes that they could have."""
+    sizes = Sizes.of(plan.groups)
+    return [
+        DataFile(
+            statistic=statistic.name,
+            path=f"{statistic.name}.parquet",
+            size=sizes.of_file(statistic)[0],
+            sha256=HASH,
+            rows=plan.n_cells * len(statistic.components),
         )
         for statistic in plan.statistics
     ]

@@ -30,6 +30,8 @@ class SourceMaker:
         Take away what was written there.
     absent : callable
         Return an entry that names nothing.
+    files : callable
+        Return the files that make up what was written there, which an owner lists with their SHA-256.
     environment : mapping of str to str
         Credentials that the reader finds in its environment; no split, pin or message may hold their values.
     """
@@ -38,6 +40,7 @@ class SourceMaker:
     change: Callable[[Path], None]
     lose: Callable[[Path], None]
     absent: Callable[[Path], dict[str, str]]
+    files: Callable[[Path], list[Path]]
     environment: Mapping[str, str]
 
 
@@ -64,6 +67,7 @@ MAKERS: dict[str, SourceMaker] = {
         change=_change_parquet,
         lose=_lose_parquet,
         absent=lambda directory: {"parquet": str(directory / "nothing.parquet")},
+        files=lambda directory: [directory / "a.parquet", directory / "b.parquet"],
         environment={},
     ),
 }

@@ -24,6 +24,7 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.terminal import say
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:
     titles = {"comparison": "difference", "probability": "probability"}
     for question, title in titles.items():
         if question in answers:
-            print(f"\n{title}\n")
+            say(f"\n{title}\n")
             output.print_rows(answers[question])
 
 
@@ -207,18 +208,18 @@ def compare(
         }
         output.print_json(document)
         return
-    print(f"{statistic}: from {found.first} to {found.second}\n")
+    say(f"{statistic}: from {found.first} to {found.second}\n")
     output.print_rows(rows)
-    print(
+    say(
         "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
         "noise_probability: how often noise alone moves them as far"
     )
     for name, posterior in ((found.first, found.before), (found.second, found.after)):
         for line in output.clipping_lines(posterior):
-            print(f"\n{name}: {line}")
+            say(f"\n{name}: {line}")
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
-    print(f"\nmethod: {found.before.method}")
-    print(f"prior: {found.before.prior}")
-    print(f"prior of N: {', '.join(n_priors)}")
-    print(f"intervals: central, {100 * mass:g} % posterior probability each")
+    say(f"\nmethod: {found.before.method}")
+    say(f"prior: {found.before.prior}")
+    say(f"prior of N: {', '.join(n_priors)}")
+    say(f"intervals: central, {100 * mass:g} % posterior probability each")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 import suffice
 from suffice.cli import (
@@ -43,13 +44,14 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
-from suffice.cli.strict import make_strict
+from suffice.cli.strict import make_strict, own_words
+from suffice.cli.terminal import say, say_json
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
 from suffice.profile.finding import CHOSEN
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from suffice.pipeline.pooling.release import Release
 
@@ -69,7 +71,7 @@ app.add_typer(store.app, name="store")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"suffice {suffice.__version__}")
+        say(f"suffice {suffice.__version__}")
         raise typer.Exit
 
 
@@ -129,9 +131,9 @@ def init(
     if as_json:
         output.print_json({"spec": text, "out": str(out) if out else None})
     elif out is None:
-        print(text, end="")
+        say(text, end="")
     else:
-        print(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
+        say(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
 
 
 app.command()(calibration.plan)
@@ -187,9 +189,9 @@ def release(
         output.print_json(document)
         return
     if outcome.status == "already_published":
-        print("already published: the data were not read again, nothing was charged")
+        say("already published: the data were not read again, nothing was charged")
     _print_release(document)
-    print(f"remaining epsilon  {outcome.remaining_epsilon}")
+    say(f"remaining epsilon  {outcome.remaining_epsilon}")
 
 
 @app.command()
@@ -260,6 +262,12 @@ app.command()(calibration.calibrate)
 make_strict(app)
 
 
+@cache
+def command() -> Callable[..., object]:
+    """Return the whole command line; it is put together once."""
+    return get_command(app)
+
+
 _UNIT_BOUND = ("max_rows", "unit_nulls")
 
 
@@ -286,19 +294,19 @@ def _print_release(document: dict[str, Any]) -> None:
     fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in document:
-            print(f"{field:<18} {document[field]}")
+            say(f"{field:<18} {document[field]}")
     if document["signed_by"] is None:
-        print(f"{'signed by':<18} nobody")
+        say(f"{'signed by':<18} nobody")
     else:
-        print(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
+        say(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
     for file in document["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
-        print(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
+        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
 
 
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
     if as_json:
-        print(json.dumps({"error": {"type": name, "message": message, "exit_status": status}}))
+        say_json({"error": {"type": name, "message": message, "exit_status": status}}, indent=None)
     else:
         messages.show_error(name, message, status)
     sys.exit(status)
@@ -316,12 +324,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     messages.show_warnings()
     try:
-        status = app(words, standalone_mode=False, prog_name="suffice")
+        status = command()(words, standalone_mode=False, prog_name="suffice")
     except SufficeError as error:
         _fail(type(error).__name__, str(error), error.exit_status, as_json=as_json)
     except TyperException as error:
-        text = bounded_message(getattr(error, "format_message", error.__str__)() or "see --help")
-        _fail("UsageError", text, UsageError.exit_status, as_json=as_json)
+        _fail("UsageError", bounded_message(own_words(error)), UsageError.exit_status, as_json=as_json)
     except KeyboardInterrupt:
         status = ReleaseInterruptedError.exit_status
     except MemoryError:

@@ -21,10 +21,13 @@ from suffice.cli.options import (
     WhereOption,
     parse_pairs,
 )
+from suffice.cli.terminal import say
 from suffice.errors import SufficeWarning, UsageError
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
+
+_MOST_SIMULATIONS = 1_000_000
 
 
 def plan(
@@ -51,9 +54,11 @@ def plan(
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
     from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.storage.releases.manifest import require_manifest  # noqa: PLC0415
 
     read = load_spec(spec)
     compiled = compile_plan(read)
+    require_manifest(compiled)
     _warn_of_units(read)
     if target is None:
         if {n, prior, n_prior, simulations, seed} != {None}:
@@ -62,7 +67,7 @@ def plan(
         if as_json:
             output.print_json(compiled.to_dict())
         else:
-            print(compiled)
+            say(compiled)
         return
     if n is None:
         message = "--target needs --n: the records that a cell is expected to have"
@@ -83,7 +88,7 @@ def plan(
     if as_json:
         output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
     else:
-        print(f"{compiled}\n\n{needed}")
+        say(f"{compiled}\n\n{needed}")
 
 
 def _warn_of_units(spec: Spec) -> None:
@@ -162,13 +167,13 @@ def calibrate(
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
     else:
-        print(found)
+        say(found)
         output.print_written(plot)
 
 
 def _check_simulation(simulations: int | None, seed: int | None) -> None:
-    if simulations is not None and simulations < 1:
-        message = f"--simulations {simulations}: a number above 0"
+    if simulations is not None and not 1 <= simulations <= _MOST_SIMULATIONS:
+        message = f"--simulations {simulations}: a number in 1..{_MOST_SIMULATIONS}"
         raise UsageError(message)
     if seed is not None and seed < 0:
         message = f"--seed {seed}: a seed is an integer of at least 0"

@@ -9,6 +9,7 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
+from suffice.cli.terminal import say
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import redacted
 from suffice.profile.finding import CONFIG, Found, find_profile
@@ -115,10 +116,10 @@ def _ignored(found: Found | None) -> list[str]:
 
 def _print(document: dict[str, Any]) -> None:
     profile = document["profile"]
-    print("profile: none" if profile is None else f"profile: {profile['path']} ({profile['origin']})")
+    say("profile: none" if profile is None else f"profile: {profile['path']} ({profile['origin']})")
     for variable in document["ignored"]:
-        print(f"{variable} is set and ignored: it names another profile")
-    print()
+        say(f"{variable} is set and ignored: it names another profile")
+    say("")
     rows = [
         {
             "setting": row["name"],

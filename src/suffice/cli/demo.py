@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from suffice.cli import output
+from suffice.cli import output, terminal
 from suffice.cli.plotting import plot_posterior
 from suffice.errors import MissingExtraError, UsageError
 from suffice.flows.embedded import run_embedded
@@ -89,7 +89,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
 
     def say(*lines: str) -> None:
         if not quiet:
-            print(*lines, sep="\n", flush=True)
+            terminal.say(*lines, sep="\n", flush=True)
 
     ledger_url = f"sqlite:///{(directory / 'ledger.db').resolve()}"
     store = str((directory / "releases").resolve())

@@ -10,6 +10,7 @@ import typer
 from suffice.cli import output
 from suffice.cli.files import check_file
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
+from suffice.cli.terminal import say
 
 app = typer.Typer(
     help="Keys that sign releases, and keys that readers pin.", rich_markup_mode=None, no_args_is_help=True
@@ -40,9 +41,9 @@ def new(
             }
         )
         return
-    print(f"key id       {files.key_id}")
-    print(f"private key  {files.private_key}  (only for the publisher: SUFFICE_SIGNING_KEY={out})")
-    print(f"public key   {files.public_key}  (for readers: --public-key {files.public_key})")
+    say(f"key id       {files.key_id}")
+    say(f"private key  {files.private_key}  (only for the publisher: SUFFICE_SIGNING_KEY={out})")
+    say(f"public key   {files.public_key}  (for readers: --public-key {files.public_key})")
 
 
 @app.command()
@@ -59,4 +60,4 @@ def show(
         output.print_json({"keys": [{"key_id": key.key_id, "public_key": key.raw.hex()} for key in keys]})
         return
     for key in keys:
-        print(f"{key.key_id}  {key.raw.hex()}")
+        say(f"{key.key_id}  {key.raw.hex()}")

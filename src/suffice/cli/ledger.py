@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
-from fractions import Fraction
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from suffice.cli import output, trust
+from suffice.cli import messages, output, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption
+from suffice.cli.terminal import say
 from suffice.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
-    from suffice.storage.ledger.account import Account
-    from suffice.storage.ledger.charge import Charge, ChargeSummary
+    from fractions import Fraction
+
+    from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
+
+SHOWN = 20
+"""How many charges of an account ``ledger show`` prints as text, unless it is told."""
 
 app = typer.Typer(help="Grants, charges, and what remains.", rich_markup_mode=None, no_args_is_help=True)
 
@@ -43,7 +46,7 @@ def grant(
             "--source", metavar="PREFIX", help="Allowed sources; may repeat; default: any, or as before."
         ),
     ] = None,
-    store: Annotated[
+    stores: Annotated[
         list[str] | None,
         typer.Option("--store", metavar="URI", help="Where releases may go, and below; may repeat."),
     ] = None,
@@ -75,6 +78,7 @@ def grant(
     as_json: JsonOption = False,
 ) -> None:
     """Set an account's total budget; repeating a grant changes nothing."""
+    from suffice.cli.ledger_show import account_document, print_account  # noqa: PLC0415
     from suffice.storage.ledger.account import overlapping  # noqa: PLC0415
     from suffice.storage.ledger.opening import create_ledger, open_ledger  # noqa: PLC0415
     from suffice.storage.objects.address import read_address  # noqa: PLC0415
@@ -88,7 +92,7 @@ def grant(
             neighboring=neighboring,
             unit=unit,
             sources=[source_prefix(prefix) for prefix in source] if source else None,
-            stores=[read_address(uri).uri for uri in store] if store else None,
+            stores=[read_address(uri).uri for uri in stores] if stores else None,
             per_window=per_window,
             units_disjoint=units_disjoint,
             checksums=listed,
@@ -97,32 +101,33 @@ def grant(
         warnings = overlapping(opened.allowed_sources(), dataset)
     document = {**account_document(account), "warnings": list(warnings)}
     for warning in warnings:
-        print(f"suffice: warning: {warning}", file=sys.stderr)
+        messages.show_warning(warning)
     if as_json:
         output.print_json(document)
     else:
-        _print_account(document)
+        print_account(document)
 
 
 @app.command()
 def show(
     dataset: Annotated[str | None, typer.Argument(help="One account; all where left out.")] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
+    last: Annotated[
+        int | None,
+        typer.Option("--last", min=0, metavar="N", help=f"The last N charges; {SHOWN} as text, all as JSON."),
+    ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was granted, what is spent, what remains, charge by charge."""
+    """Show what was granted, what is spent, what remains, and the charges of it."""
+    from suffice.cli.ledger_show import show_json, show_text  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-    with open_ledger(ledger) as opened:
-        documents = [account_document(account) for account in opened.accounts(dataset)]
-    if as_json:
-        output.print_json({"accounts": documents})
-        return
-    if not documents:
-        print("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
-    for document in documents:
-        _print_account(document)
+    with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
+        if as_json:
+            show_json(opened, dataset, last)
+        else:
+            show_text(opened, dataset, SHOWN if last is None else last)
 
 
 app.command("verify")(trust.verify_ledger)
@@ -156,7 +161,7 @@ def recover_command(
     if as_json:
         output.print_json(report.to_dict())
     else:
-        print(report)
+        say(report)
     if not report.ok:
         raise typer.Exit(LedgerError.exit_status)
 
@@ -208,7 +213,7 @@ def abandon_command(
     if as_json:
         output.print_json(document)
     else:
-        print(
+        say(
             f"{ended.dataset}: {ended.label}: {found.state}, now {ended.state}; "
             f"epsilon {document['spent']} is spent"
         )
@@ -217,20 +222,12 @@ def abandon_command(
 def _find_charge(ledger: Ledger, text: str) -> Charge:
     """Find a charge by its id, or the newest of a key."""
     dataset, slash, key = text.partition("/")
-    if slash:
-        name, _, window = key.partition("@")
-        found = ledger.find(dataset, name, window or "all")
-        if found is not None:
-            return found
-    else:
-        for account in ledger.accounts():
-            for summary in account.charges:
-                if summary.charge_id == text:
-                    newest = ledger.find(account.dataset, summary.name, summary.window)
-                    if newest is not None and newest.charge_id == text:
-                        return newest
-    message = "the ledger has no such charge that has not ended: `suffice ledger show --json` lists them"
-    raise UsageError(message)
+    name, _, window = key.partition("@")
+    found = ledger.find(dataset, name, window or "all") if slash else ledger.charge(text)
+    if found is None:
+        message = "the ledger has no such charge: `suffice ledger show --json` lists them"
+        raise UsageError(message)
+    return found
 
 
 def source_prefix(text: str) -> str:
@@ -255,68 +252,6 @@ def _checksums(path: Path | None, *, none: bool) -> str | None:
     return os.path.realpath(path)
 
 
-def account_document(account: Account) -> dict[str, Any]:
-    """Return an account as ``ledger show --json`` prints it.
-
-    Every number follows from its charges: what is spent, reserved or returned is the sum of the epsilon of
-    those whose `counts_as` says so, over the charges whose `counts_on` is ``account`` for the account's own
-    numbers, or the window for a window's; `held` is what a charge takes now.
-    """
-    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
-
-    charges = [(charge, _counts_on(account, charge)) for charge in account.charges]
-
-    def returned(location: str) -> str:
-        sums = (charge.epsilon - charge.held for charge, counts_on in charges if counts_on == location)
-        return format_epsilon(sum(sums, Fraction(0)))
-
-    return {
-        "dataset": account.dataset,
-        "neighboring": account.neighboring,
-        "unit": account.unit,
-        "granted": format_epsilon(account.granted),
-        "spent": format_epsilon(account.spent),
-        "reserved": format_epsilon(account.reserved),
-        "returned": returned("account"),
-        "remaining": format_epsilon(account.remaining),
-        "sources": list(account.sources),
-        "checksums": account.checksums,
-        "stores": list(account.stores),
-        "per_window": account.per_window,
-        "windows": [
-            {
-                "window": window.window,
-                "spent": format_epsilon(window.spent),
-                "reserved": format_epsilon(window.reserved),
-                "returned": returned(window.window),
-                "remaining": format_epsilon(window.remaining),
-            }
-            for window in account.windows
-        ],
-        "charges": [
-            {
-                "charge_id": charge.charge_id,
-                "name": charge.name,
-                "window": charge.window,
-                "attempt": charge.attempt,
-                "epsilon": format_epsilon(charge.epsilon),
-                "state": str(charge.state),
-                "held": format_epsilon(charge.held),
-                "counts_as": charge.counts_as,
-                "counts_on": counts_on,
-                "release_id": charge.release_id,
-            }
-            for charge, counts_on in charges
-        ],
-    }
-
-
-def _counts_on(account: Account, charge: ChargeSummary) -> str:
-    from suffice.storage.ledger.account import counts_by_window  # noqa: PLC0415
-
-    return charge.window if counts_by_window(account.per_window, charge.window) else "account"
-
-
 def _epsilon(text: str) -> Fraction:
     from suffice.pipeline.declaration.exact_numbers import parse_epsilon  # noqa: PLC0415
 
@@ -325,23 +260,3 @@ def _epsilon(text: str) -> Fraction:
     except ValueError as error:
         message = f"--epsilon: {error}"
         raise UsageError(message) from None
-
-
-def _print_account(document: dict[str, Any]) -> None:
-    print(
-        f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
-        + (f", per window of {document['per_window']})" if document["per_window"] else ")")
-    )
-    print(
-        f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
-        f"remaining {document['remaining']} (returned {document['returned']})"
-    )
-    if document["checksums"] is not None:
-        print(f"  input checked against {document['checksums']}")
-    for window in document["windows"]:
-        print(
-            f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
-            f"remaining {window['remaining']} (returned {window['returned']})"
-        )
-    if document["charges"]:
-        output.print_rows(document["charges"])

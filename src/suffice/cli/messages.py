@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from suffice.cli.output import Progress
+from suffice.cli.terminal import say
 from suffice.errors import SufficeError, SufficeWarning, bounded_message
 from suffice.profile.settings import log_format
 
@@ -28,7 +29,7 @@ def notice(text: str) -> None:
     if _is_json():
         _write("notice", message=bounded_message(text))
     elif sys.stderr.isatty():
-        print(f"\n{bounded_message(text)}", file=sys.stderr, flush=True)
+        say(f"\n{bounded_message(text)}", error=True, flush=True)
 
 
 def show_warnings() -> None:
@@ -42,22 +43,21 @@ def show_error(name: str, message: str, status: int) -> None:
     if _is_json():
         _write("error", type=name, message=message, exit_status=status)
     else:
-        print(f"suffice: {message}", file=sys.stderr)
+        say(f"suffice: {message}", error=True)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],  # noqa: ARG001 - as above
-    filename: str,  # noqa: ARG001
-    lineno: int,  # noqa: ARG001
-    file: TextIO | None = None,  # noqa: ARG001
-    line: str | None = None,  # noqa: ARG001
-) -> None:
-    text = bounded_message(str(message))
+def show_warning(text: str) -> None:
+    """Write what a person should know, though nothing is refused for it."""
     if _is_json():
-        _write("warning", message=text)
+        _write("warning", message=bounded_message(text))
     else:
-        print(f"suffice: warning: {text}", file=sys.stderr)
+        say(f"suffice: warning: {bounded_message(text)}", error=True)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Show our own warnings; those of libraries are not for whoever runs a command."""
+    if issubclass(category, SufficeWarning):
+        show_warning(str(message))
 
 
 def _is_json() -> bool:
@@ -69,4 +69,4 @@ def _is_json() -> bool:
 
 
 def _write(event: str, **fields: object) -> None:
-    print(json.dumps({"event": event, **fields}), file=sys.stderr, flush=True)
+    say(json.dumps({"event": event, **fields}), error=True, flush=True)

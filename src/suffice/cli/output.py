@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from suffice.cli.files import MARK
+from suffice.cli.terminal import in_line, say, say_json, say_progress
 from suffice.errors import UsageError
 from suffice.pipeline.released.text_table import text_table
 
@@ -17,35 +18,40 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
+_RUN = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+"""How a cell begins that spreadsheets take for a formula; the last four are the signs in full width."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
 
 def print_json(document: object) -> None:
     """Print one JSON document on standard output."""
-    print(json.dumps(document, indent=2, ensure_ascii=False))
+    say_json(document)
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200) -> None:
     """Print rows as a text table; past `limit` rows, say how many are left out."""
-    print(rows_text(rows[:limit]))
+    say(rows_text(rows[:limit]))
     if len(rows) > limit:
-        print(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
+        say(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
 
 
 def print_written(*files: Path | None) -> None:
     """Say which files there are now."""
     for file in files:
         if file is not None:
-            print(f"wrote {file}")
+            say(f"wrote {file}")
 
 
 def print_saturation(statistic: NoisyStatistic) -> None:
     """Say that values stand at an end of their type, and so are no unbiased estimates."""
     if statistic.n_saturated:
-        print(
+        say(
             f"\n{statistic.n_saturated} values are saturated: there were more records than max_total_rows "
             f"({statistic.max_total_rows}), and what rests on them is too small"
         )
@@ -54,7 +60,7 @@ def print_saturation(statistic: NoisyStatistic) -> None:
 def print_clipping(posterior: Posterior) -> None:
     """Say in how many cells clipping is modelled, in how many it matters and is not, or cannot be judged."""
     for line in clipping_lines(posterior):
-        print(f"\n{line}")
+        say(f"\n{line}")
 
 
 def clipping_lines(posterior: Posterior) -> list[str]:
@@ -66,7 +72,7 @@ def print_diagnostics(posterior: Posterior, name: str = "") -> None:
     """Say what a sampled posterior rests on, after the name of its release if one is given."""
     told = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())
     if told:
-        print(f"\n{name}: {told}" if name else f"\n{told}")
+        say(f"\n{name}: {told}" if name else f"\n{told}")
 
 
 def diagnostics_text(posterior: Posterior) -> dict[str, str]:
@@ -142,11 +148,12 @@ def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
 def rows_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as a text table."""
     columns = list(rows[0])
-    return text_table(columns, [[_cell(row[column]) for column in columns] for row in rows])
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    return text_table([in_line(column) for column in columns], cells)
 
 
 def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else in_line(value)
 
 
 def check_out(path: Path) -> None:
@@ -181,12 +188,33 @@ def write_table(columns: Mapping[str, Any], path: Path) -> None:
     table = pa.table(dict(columns)).replace_schema_metadata({MARK: "written by suffice"})
     try:
         if path.suffix == ".csv":
-            pa.csv.write_csv(table, path)
+            pa.csv.write_csv(_inert(table), path)
         else:
             pa.parquet.write_table(table, path)
     except OSError:
         message = f"--out {path}: the file cannot be written"
         raise UsageError(message) from None
+
+
+def _inert(table: pa.Table) -> pa.Table:
+    """Put a ``'`` before texts that a spreadsheet would run as a formula; numbers, also as text, stay."""
+    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
+
+    names = [inert_text(name) for name in table.column_names]
+    columns = []
+    for column in table.columns:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            distinct = column.dictionary_encode().combine_chunks()
+            texts = [None if text is None else inert_text(text) for text in distinct.dictionary.to_pylist()]
+            columns.append(pa.array(texts, type=column.type).take(distinct.indices))
+        else:
+            columns.append(column)
+    return pa.table(columns, names=names)
+
+
+def inert_text(text: str) -> str:
+    """Return a text as a spreadsheet shows it, and does not run it."""
+    return f"'{text}" if _RUN.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -231,8 +259,7 @@ class Progress:
     def __call__(self, done: int, total: int) -> None:
         """Show that `done` of `total` have ended."""
         if self._shown:
-            end = "\n" if done == total else ""
             seconds = (time.monotonic() - self._started) / max(done, 1) * (total - done)
             left = f", about {seconds:.0f} s left" if seconds >= _WORTH_SAYING else ""
             text = f"{self._doing}: {done} of {total} {self._unit}{left}"
-            print(f"\r{text:<{_WIDTH}}", end=end, file=sys.stderr, flush=True)
+            say_progress(f"{text:<{_WIDTH}}", done=done == total)

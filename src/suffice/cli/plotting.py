@@ -9,6 +9,7 @@ import numpy as np
 from suffice.cli.files import MARK
 from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.calibration.result import BINS
+from suffice.pipeline.declaration.safe_text import escaped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,7 +148,12 @@ def check_plot(path: Path, kind: str | None = None) -> type[Figure]:
 
 
 def _save(figure: Figure, path: Path) -> None:
+    from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
+
     try:
+        for text in figure.findobj(Text):  # keys are shown as they are, neither as formulas nor as commands
+            text.set_parse_math(False)
+            text.set_text(escaped(text.get_text(), keep_newlines=True))
         mark = {"Software" if path.suffix == ".png" else "Creator": f"written by {MARK}"}
         figure.savefig(path, dpi=150, metadata=mark)
     except OSError:

@@ -26,6 +26,7 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.terminal import say
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -119,9 +120,9 @@ def pool(
     output.print_rows(rows)
     output.print_clipping(posterior)
     output.print_diagnostics(posterior)
-    print(f"\nmethod: {posterior.method}")
+    say(f"\nmethod: {posterior.method}")
     for relation, names in pooled.items():
-        print(f"{relation.replace('_', ' ')}: {', '.join(names)}")
-    print(f"prior: {posterior.prior}")
-    print(f"prior of N: {posterior.n_prior}")
+        say(f"{relation.replace('_', ' ')}: {', '.join(names)}")
+    say(f"prior: {posterior.prior}")
+    say(f"prior of N: {posterior.n_prior}")
     output.print_written(out)

@@ -28,6 +28,7 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.terminal import say
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -142,11 +143,11 @@ def posterior(
     output.print_saturation(opened.statistic(statistic))
     output.print_clipping(drawn_from)
     output.print_diagnostics(drawn_from)
-    print(f"\nrelease: {opened.name}@{opened.window}")
-    print(f"prior: {drawn_from.prior}")
+    say(f"\nrelease: {opened.name}@{opened.window}")
+    say(f"prior: {drawn_from.prior}")
     if drawn_from.n_prior is not None:
-        print(f"prior of N: {drawn_from.n_prior}")
-    print(f"quantities computed from draws use {draws} draws")
+        say(f"prior of N: {drawn_from.n_prior}")
+    say(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)
 
 
@@ -170,8 +171,8 @@ def _check_files(
 
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
     if drawn_from.method == "plug-in":
-        print("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
+        say("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
     output.print_rows(rows)
     if any(row["mean"] is None or row["sd"] is None for row in rows):
-        print("\nmeans and standard deviations that are left out do not exist")
+        say("\nmeans and standard deviations that are left out do not exist")
     analysis.print_answers(answers)

@@ -9,6 +9,7 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, PublicKeyOption
+from suffice.cli.terminal import say
 from suffice.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help="A path or U
 
 @app.command()
 def verify(
-    store: StoreArgument,
+    place: StoreArgument,
     ledger: Annotated[
         str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too, both ways.")
     ] = None,
@@ -37,7 +38,7 @@ def verify(
     from suffice.storage.operations.verify_store import verify_store  # noqa: PLC0415 - each command imports its own
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
 
-    opened_store = open_store(store)
+    opened_store = open_store(place)
     if ledger is None:
         found = verify_store(opened_store, public_keys=public_keys)
     else:
@@ -60,8 +61,8 @@ def verify(
         )
     else:
         for problem in found.problems:
-            print(problem)
-        print(
+            say(problem)
+        say(
             f"{'ok' if found.ok else 'not ok'} - {found.releases} releases with {found.files} files, "
             f"{found.tombstones} tombstones, {found.markers} markers; ledger {compared.replace('_', ' ')}"
         )
@@ -71,7 +72,7 @@ def verify(
 
 @app.command()
 def adopt(
-    store: StoreArgument,
+    place: StoreArgument,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
     as_json: JsonOption = False,
@@ -81,21 +82,21 @@ def adopt(
     from suffice.storage.operations.adoption import adopt_store  # noqa: PLC0415
 
     with open_ledger(ledger) as opened:
-        adoption = adopt_store(opened, store)
+        adoption = adopt_store(opened, place)
     if as_json:
         output.print_json(asdict(adoption))
         return
-    print(f"the store {adoption.store_id} is at {adoption.uri}")
+    say(f"the store {adoption.store_id} is at {adoption.uri}")
     if adoption.moved_from:
-        print(f"  it was at {adoption.moved_from}")
+        say(f"  it was at {adoption.moved_from}")
     if adoption.restored:
-        print("  its suffice.json was put back")
-    print(f"  {adoption.markers} markers and {adoption.releases} releases there agree with the ledger")
+        say("  its suffice.json was put back")
+    say(f"  {adoption.markers} markers and {adoption.releases} releases there agree with the ledger")
 
 
 @app.command()
 def retire(
-    store: Annotated[
+    named: Annotated[
         str, typer.Argument(metavar="STORE", help="Its id, the first digits of it, or its URI.")
     ],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
@@ -107,13 +108,13 @@ def retire(
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
     with open_ledger(ledger) as opened:
-        chosen = _choose(opened.stores(), store)
+        chosen = _choose(opened.stores(), named)
         opened.retire_store(chosen.store_id, reason=reason)
         document = _document(next(known for known in opened.stores() if known.store_id == chosen.store_id))
     if as_json:
         output.print_json(document)
     else:
-        print(f"the store {chosen.store_id} at {chosen.uri} is retired")
+        say(f"the store {chosen.store_id} at {chosen.uri} is retired")
 
 
 @app.command("list")
@@ -128,7 +129,7 @@ def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = 
     elif documents:
         output.print_rows(documents)
     else:
-        print("no stores: nothing was ever charged")
+        say("no stores: nothing was ever charged")
 
 
 def _choose(stores: Sequence[KnownStore], named: str) -> KnownStore:

@@ -8,13 +8,17 @@ before a command does anything.
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from suffice.cli.terminal import say
 from suffice.errors import UsageError
-from suffice.profile.settings import VARIABLES, pinned_profile, public_keys, setting
+from suffice.profile.settings import VARIABLES, check_text, pinned_profile, public_keys, setting
+
+if TYPE_CHECKING:
+    from typer.exceptions import TyperException
 
 _WIDTH = 110
 
@@ -36,7 +40,7 @@ class StrictGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words before the command's name; where there are none, show what there is, and succeed."""
         if not args and self.no_args_is_help:
-            print(ctx.get_help())
+            say(ctx.get_help())
             raise typer.Exit
         _check_words(self, ctx, args)
         return super().parse_args(ctx, args)
@@ -56,6 +60,13 @@ def make_strict(app: typer.Typer) -> None:
             make_strict(group.typer_instance)
 
 
+def own_words(error: TyperException) -> str:
+    """Return what is wrong with a command's words, without the words of the library that found it."""
+    text = str(getattr(error, "format_message", error.__str__)()) or "see --help"
+    place, found, rest = text.partition(": Input should be a valid ")
+    return f"{place}: this is no valid {rest.partition(',')[0]}" if found else text
+
+
 def _check_words(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) -> None:
     values, _, order = command.make_parser(ctx).parse_args(args=list(args))
     for param in {id(param): param for param in order}.values():
@@ -66,9 +77,9 @@ def _check_words(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) 
             message = f"{place} is given more than once: give it once"
             raise UsageError(message)
         value = values.get(str(param.name))
-        if any(isinstance(one, str) and not one.strip() for one in _each(value)):
-            message = f"{place}: the value is empty: state one, or leave {place} out"
-            raise UsageError(message)
+        for one in _each(value):
+            if isinstance(one, str):
+                check_text(place, one)
 
 
 def _each(value: Any) -> list[Any]:

@@ -20,11 +20,13 @@ from suffice.cli.options import (
     StoreOption,
     WitnessOption,
 )
+from suffice.cli.terminal import say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.storage.ledger.chain import Head
     from suffice.storage.ledger.export import Export
     from suffice.storage.ledger.ledger import Ledger
 
@@ -47,7 +49,7 @@ def verify(
     else:
         from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-        with open_ledger(ledger) as opened:
+        with open_ledger(ledger, reading_only=True) as opened:
             verification = verify_release(release, store=store, ledger=opened, public_keys=public_keys)
     if as_json:
         output.print_json(
@@ -60,9 +62,9 @@ def verify(
         )
     else:
         for problem in verification.problems:
-            print(problem)
+            say(problem)
         looked = f"ledger {verification.ledger}, signature {verification.signature}".replace("_", " ")
-        print("ok" if verification.ok else "not ok", "-", looked)
+        say("ok" if verification.ok else "not ok", "-", looked)
     if not verification.ok:
         raise typer.Exit(StorageError.exit_status)
 
@@ -82,7 +84,7 @@ def disclose(
     if as_json:
         output.print_json(document)
     else:
-        print(to_yaml(document), end="")
+        say(to_yaml(document), end="")
 
 
 def verify_ledger(
@@ -96,27 +98,37 @@ def verify_ledger(
     ] = None,
     witness: WitnessOption = None,
     *,
+    full: Annotated[
+        bool, typer.Option("--full", help="Recompute everything, not only what follows the last checkpoint.")
+    ] = False,
+    checkpoint: Annotated[
+        bool, typer.Option("--checkpoint", help="Where all is well, let later checks go on from here.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check the chain of entries, that accounts and charges follow from it, and that the store agrees."""
     if export is not None:
-        document = verification_document(_read_export(export), store)
+        if checkpoint:
+            message = "--checkpoint goes into a ledger, and --export names none"
+            raise UsageError(message)
+        document = export_document(_read_export(export), store)
     else:
         from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-        with open_ledger(ledger) as opened:
-            document = verification_document(opened, store, witness)
+        with open_ledger(ledger, reading_only=not checkpoint) as opened:
+            document = ledger_document(opened, store, witness, full=full, checkpoint=checkpoint)
     if as_json:
         output.print_json(document)
     else:
         for problem in document["problems"]:
-            print(problem)
-        print(
-            f"{'ok' if document['ok'] else 'not ok'} - entries up to {document['sequence']}, "
+            say(problem)
+        since = f" since the checkpoint at entry {document['since']}" if document["since"] else ""
+        say(
+            f"{'ok' if document['ok'] else 'not ok'} - entries up to {document['sequence']}{since}, "
             f"sealed by {document['hash']}; store {document['store'].replace('_', ' ')}"
         )
         if document["charges_elsewhere"]:
-            print(f"{document['charges_elsewhere']} charges are for other stores, and were not compared")
+            say(f"{document['charges_elsewhere']} charges are for other stores, and were not compared")
     if not document["ok"]:
         raise typer.Exit(LedgerError.exit_status)
 
@@ -134,7 +146,7 @@ def export_ledger(
     from suffice.storage.ledger.export import export_lines  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
-    with open_ledger(ledger) as opened:
+    with open_ledger(ledger, reading_only=True) as opened:
         lines = list(export_lines(opened.entries()))
     if out is not None:
         try:
@@ -150,10 +162,10 @@ def export_ledger(
         entries = [json.loads(line) for line in lines]
         output.print_json({"out": str(out), "entries": len(lines)} if out else {"entries": entries})
     elif out is not None:
-        print(f"wrote {len(lines)} entries to {out}")
+        say(f"wrote {len(lines)} entries to {out}")
     else:
         for line in lines:
-            print(line)
+            say_line(line)
 
 
 def witness_ledger(
@@ -171,31 +183,47 @@ def witness_ledger(
     if as_json:
         output.print_json({"uri": made.uri, "sequence": made.head.sequence, "hash": made.head.hash})
     else:
-        print(f"{made.uri} holds entry {made.head.sequence}, {made.head.hash}")
+        say(f"{made.uri} holds entry {made.head.sequence}, {made.head.hash}")
 
 
-def verification_document(
-    chain: Ledger | Export, store: str | None, witness: str | None = None
+def ledger_document(
+    ledger: Ledger,
+    store: str | None,
+    witness: str | None = None,
+    *,
+    full: bool = False,
+    checkpoint: bool = False,
 ) -> dict[str, Any]:
-    """Return what ``ledger verify --json`` prints of a ledger, or of its export."""
-    from suffice.storage.ledger.ledger import Ledger  # noqa: PLC0415
+    """Return what ``ledger verify --json`` prints of a ledger."""
+    found = ledger.add_checkpoint(full=full) if checkpoint else ledger.examine(full=full)
+    document = _verification_document(ledger, found.problems, found.head, found.since, store)
+    if not witness:
+        return document
+    problems = [*document["problems"], *_witness_problems(ledger, witness)]
+    return {**document, "ok": not problems, "problems": problems, "witness": "checked"}
+
+
+def export_document(export: Export, store: str | None) -> dict[str, Any]:
+    """Return what ``ledger verify --export --json`` prints."""
+    return _verification_document(export, export.verify(), export.head, 0, store)
+
+
+def _verification_document(
+    chain: Ledger | Export, problems: tuple[str, ...], head: Head, since: int, store: str | None
+) -> dict[str, Any]:
     from suffice.storage.operations.verify_ledger import compare_with_store  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
 
-    problems = chain.verify()
     comparison = compare_with_store(chain, open_store(store)) if store and not problems else None
-    entries = chain.entries()
-    witnessed = isinstance(chain, Ledger) and bool(witness)
     found = [*problems, *(comparison.problems if comparison else ())]
-    if isinstance(chain, Ledger) and witness:
-        found += _witness_problems(chain, witness)
     return {
         "ok": not found,
         "problems": found,
-        "sequence": entries[-1].sequence if entries else 0,
-        "hash": entries[-1].hash if entries else None,
+        "sequence": head.sequence,
+        "hash": head.hash if head.sequence else None,
+        "since": since,
         "store": "checked" if comparison else "not_checked",
-        "witness": "checked" if witnessed else "not_checked",
+        "witness": "not_checked",
         "charges_elsewhere": comparison.elsewhere if comparison else None,
     }
 

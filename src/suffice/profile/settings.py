@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import is_inside, same_ledger, store_uri
 from suffice.profile.finding import find_profile
-from suffice.profile.model import LOG_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +30,8 @@ DEFAULTS = {"ledger": "sqlite:///ledger.db", "store": "releases", "cluster": "th
 """Values that hold where no one states another; a spool and a witness have none."""
 
 PUBLIC_KEYS = "SUFFICE_PUBLIC_KEYS"
+_LONGEST_TEXT = 2**16
+"""Characters of a parameter; priors with thousands of numbers fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +130,7 @@ def setting(name: str, given: str | None, *, profile: DeploymentProfile | None, 
         if not isinstance(given, str):
             message = f"{place}: a {type(given).__name__} is given, and a text is needed"
             raise UsageError(message)
-        if not given.strip():
-            message = f"{place}: the value is empty: state one, or leave it out"
-            raise UsageError(message)
+        check_text(place, given)
         origin = "parameter"
     else:
         place, origin = VARIABLES[name], "environment"
@@ -142,6 +141,25 @@ def setting(name: str, given: str | None, *, profile: DeploymentProfile | None, 
     if pinned is not None and not any(_is_allowed(name, given, allowed) for allowed in pinned):
         raise _outside(place)
     return Setting(value=given, origin=origin)
+
+
+def check_text(place: str, text: str) -> None:
+    """Refuse what no value of a parameter is: an empty text, one that no system takes, or one without end.
+
+    Raises
+    ------
+    UsageError
+        Naming the place.
+    """
+    if not text.strip():
+        message = f"{place}: the value is empty: state one, or leave it out"
+        raise UsageError(message)
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        message = f"{place}: the value holds NUL or bytes that are no UTF-8: write it as text"
+        raise UsageError(message)
+    if len(text) > _LONGEST_TEXT:
+        message = f"{place}: the value is longer than {_LONGEST_TEXT} characters: shorten it"
+        raise UsageError(message)
 
 
 def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | None) -> list[str] | None:
@@ -167,7 +185,7 @@ def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | Non
 def log_format() -> str:
     """Return how progress, warnings and errors are written: ``text``, or what the profile states."""
     profile = pinned_profile()
-    return LOG_FORMATS[0] if profile is None else profile.log_format
+    return "text" if profile is None else profile.log_format
 
 
 def _pinned(profile: DeploymentProfile | None, name: str) -> tuple[str, ...] | None:

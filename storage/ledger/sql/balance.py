@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import insert, select, update
 
 from suffice.errors import BudgetExceededError, GuaranteeError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
@@ -19,8 +19,10 @@ from suffice.storage.ledger.sql.rows import (
     checksums_of,
     epsilon_of,
     insert_unless_there,
+    most_taken_by_a_window,
     read_account,
     read_account_row,
+    remaining_in,
     sources_of,
     stores_of,
     terms_of,
@@ -29,7 +31,7 @@ from suffice.storage.ledger.sql.rows import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Connection, Row, ScalarSelect
+    from sqlalchemy import Connection, Row
 
     from suffice.storage.ledger.charge import ChargeRequest
 
@@ -125,7 +127,7 @@ def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool
     """Reserve epsilon if that much remains: the UPDATE that decides."""
     accounts, windows = tables.accounts.c, tables.windows.c
     if not counts_by_window(row.per_window, window):
-        taken = accounts.micro_spent + accounts.micro_reserved + _most_taken_by_a_window(row.dataset)
+        taken = accounts.micro_spent + accounts.micro_reserved + most_taken_by_a_window(row.dataset)
         done = connection.execute(
             update(tables.accounts)
             .where(accounts.dataset == row.dataset, taken + micro <= accounts.micro_granted)
@@ -163,7 +165,7 @@ def shift(connection: Connection, row: Row[Any], window: str, *, reserved: int, 
 
 def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest) -> BudgetExceededError:
     """Return the error for a request that its account cannot cover."""
-    remaining = read_account(connection, row, with_charges=False).remaining_in(request.window)
+    remaining = remaining_in(connection, row, request.window)
     where = f" in window {request.window}" if counts_by_window(row.per_window, request.window) else ""
     message = (
         f"the account {row.dataset} has epsilon {format_epsilon(remaining)} left{where} of "
@@ -175,28 +177,20 @@ def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest
 
 def _set_total(connection: Connection, dataset: str, micro: int, allowed: Allowed) -> None:
     columns = tables.accounts.c
-    taken = columns.micro_spent + columns.micro_reserved + _most_taken_by_a_window(dataset)
+    taken = columns.micro_spent + columns.micro_reserved + most_taken_by_a_window(dataset)
     done = connection.execute(
         update(tables.accounts)
         .where(columns.dataset == dataset, taken <= micro)
         .values(micro_granted=micro, **_texts(allowed))
     )
     if done.rowcount != 1:
-        account = read_account(connection, read_account_row(connection, dataset), with_charges=False)
+        account = read_account(connection, read_account_row(connection, dataset))
         used = account.granted - account.remaining
         message = (
             f"the account {dataset} cannot be lowered to {format_epsilon(epsilon_of(micro))}: "
             f"{format_epsilon(used)} is spent or reserved"
         )
         raise BudgetExceededError(message, requested=used, remaining=epsilon_of(micro))
-
-
-def _most_taken_by_a_window(dataset: str) -> ScalarSelect[int]:
-    """Return the subquery for the most that any one window takes: 0 unless the grant is per window."""
-    columns = tables.windows.c
-    taken = columns.micro_spent + columns.micro_reserved
-    most = select(taken).where(columns.dataset == dataset).order_by(taken.desc()).limit(1)  # by its index
-    return select(func.coalesce(most.scalar_subquery(), 0)).scalar_subquery()
 
 
 def _check_same_terms(dataset: str, fixed: Terms, asked: TermsAsked) -> None:

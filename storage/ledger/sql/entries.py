@@ -8,9 +8,10 @@ from sqlalchemy import insert, select, update
 
 from suffice.storage.ledger.chain import Entry, Head, next_entry
 from suffice.storage.ledger.sql import tables
+from suffice.storage.ledger.sql.rows import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -27,10 +28,14 @@ def read_head(connection: Connection, *, lock: bool = False) -> Head:
     return Head(sequence=row.head_sequence, hash=row.head_hash)
 
 
-def read_entries(connection: Connection) -> Sequence[Entry]:
-    """Return the whole chain."""
-    query = select(tables.entries).order_by(tables.entries.c.sequence)
-    return [Entry(**row) for row in connection.execute(query).mappings()]
+def read_entries(connection: Connection, *, after: int = 0) -> Iterator[Entry]:
+    """Give the chain, or what follows one of its entries, while the database reads it."""
+    columns = tables.entries.c
+    query = select(tables.entries).order_by(columns.sequence)
+    if after:
+        query = query.where(columns.sequence > after)
+    for row in stream(connection, query):
+        yield Entry(**row._mapping)  # noqa: SLF001 - its public name
 
 
 def append_entry(

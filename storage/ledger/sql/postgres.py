@@ -9,6 +9,7 @@ its locks back after half a minute.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,10 @@ from sqlalchemy import create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 
 from suffice.errors import LedgerError, LedgerMissingError, UsageError
+from suffice.storage.ledger.sql.failures import database_errors
 from suffice.storage.ledger.sql.schema import has_ledger, make_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
-from suffice.storage.ledger.sql.transactions import database_errors
+from suffice.storage.ledger.sql.transactions import no_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +51,9 @@ _SESSION = (
 _NEEDED = (("fsync", "on"), ("full_page_writes", "on"), ("server_encoding", "UTF8"))
 
 
-def open_postgres_ledger(url: str, *, clock: Callable[[], datetime] | None, lease: timedelta) -> SqlLedger:
+def open_postgres_ledger(
+    url: str, *, clock: Callable[[], datetime] | None, lease: timedelta, reading_only: bool
+) -> SqlLedger:
     """Open the ledger at a URL; as :func:`suffice.storage.ledger.opening.open_ledger` does."""
     address = parse_address(url)
     engine = make_engine(address)
@@ -58,7 +62,8 @@ def open_postgres_ledger(url: str, *, clock: Callable[[], datetime] | None, leas
         with database_errors(), reading.connect() as connection, connection.begin():
             _require_ledger(connection, _place(address))
             clock = clock or server_clock(connection)
-        return SqlLedger(engine, reading=reading, clock=clock, lease=lease)
+        turn = no_turn if reading_only else nullcontext
+        return SqlLedger(engine, reading=reading, clock=clock, lease=lease, turn=turn)
     except BaseException:
         engine.dispose()
         raise

@@ -8,25 +8,28 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select, text
 
 from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError
 from suffice.pipeline.declaration.exact_numbers import MICRO
-from suffice.storage.ledger.account import Account, Terms, WindowBalance
+from suffice.storage.ledger.account import Account, Terms, WindowBalance, counts_by_window
 from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
+from suffice.storage.ledger.sql.tables import UNPUBLISHED
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row, Select, Table
+    from collections.abc import Iterator
 
-    from suffice.storage.ledger.replay import Rows
+    from sqlalchemy import Connection, Row, ScalarSelect, Select, Table
+
 
 _SUMMARY = tuple(
     tables.charges.c[name]
     for name in (
         "charge_id",
         "release_id",
+        "dataset",
         "name",
         "window",
         "attempt",
@@ -37,6 +40,10 @@ _SUMMARY = tuple(
         "created_at",
     )
 )
+
+
+_AT_ONCE = 1000
+"""Rows that a stream reads at a time."""
 
 
 def epsilon_of(micro: int) -> Fraction:
@@ -93,12 +100,9 @@ def stores_of(row: Row[Any]) -> tuple[str, ...]:
     return tuple(json.loads(row.stores))
 
 
-def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = True) -> Account:
-    """Return an account with its windows and, unless only its balance counts, its charges."""
+def read_account(connection: Connection, row: Row[Any]) -> Account:
+    """Return the account in a row."""
     left = row.micro_granted - row.micro_spent - row.micro_reserved
-    windows = connection.execute(select(tables.windows).where(tables.windows.c.dataset == row.dataset)).all()
-    charges = summary_query().where(tables.charges.c.dataset == row.dataset)
-    charges = charges.order_by(tables.charges.c.reserved_sequence)
     terms = terms_of(row)
     return Account(
         dataset=row.dataset,
@@ -112,17 +116,80 @@ def read_account(connection: Connection, row: Row[Any], *, with_charges: bool = 
         granted=epsilon_of(row.micro_granted),
         spent=epsilon_of(row.micro_spent),
         reserved=epsilon_of(row.micro_reserved),
-        windows=tuple(
-            WindowBalance(
-                window=window.window,
-                spent=epsilon_of(window.micro_spent),
-                reserved=epsilon_of(window.micro_reserved),
-                remaining=epsilon_of(left - window.micro_spent - window.micro_reserved),
-            )
-            for window in sorted(windows, key=lambda row: row.window)
+        remaining=epsilon_of(
+            left - connection.execute(select(most_taken_by_a_window(row.dataset))).scalar_one()
         ),
-        charges=tuple(map(summary_of, connection.execute(charges))) if with_charges else (),
     )
+
+
+def remaining_in(connection: Connection, row: Row[Any], window: str) -> Fraction:
+    """Return what a release of one window, or of ``all``, could still take of an account."""
+    taken = most_taken_by_a_window(row.dataset)
+    if counts_by_window(row.per_window, window):
+        columns = tables.windows.c
+        own = select(columns.micro_spent + columns.micro_reserved)
+        own = own.where(columns.dataset == row.dataset, columns.window == window)
+        taken = select(func.coalesce(own.scalar_subquery(), 0)).scalar_subquery()
+    left = row.micro_granted - row.micro_spent - row.micro_reserved
+    return epsilon_of(left - connection.execute(select(taken)).scalar_one())
+
+
+def most_taken_by_a_window(dataset: str) -> ScalarSelect[int]:
+    """Return the subquery for the most that any one window takes: 0 unless the grant is per window."""
+    columns = tables.windows.c
+    taken = columns.micro_spent + columns.micro_reserved
+    most = select(taken).where(columns.dataset == dataset).order_by(taken.desc()).limit(1)  # by its index
+    return select(func.coalesce(most.scalar_subquery(), 0)).scalar_subquery()
+
+
+def read_windows(connection: Connection, row: Row[Any]) -> Iterator[WindowBalance]:
+    """Give the windows of an account that were ever charged, in order."""
+    left = row.micro_granted - row.micro_spent - row.micro_reserved
+    windows = connection.execute(select(tables.windows).where(tables.windows.c.dataset == row.dataset)).all()
+    # sorted here: a database may order text by the rules of a language
+    for window in sorted(windows, key=lambda row: row.window):
+        yield WindowBalance(
+            window=window.window,
+            spent=epsilon_of(window.micro_spent),
+            reserved=epsilon_of(window.micro_reserved),
+            remaining=epsilon_of(left - window.micro_spent - window.micro_reserved),
+        )
+
+
+def read_returned(connection: Connection, dataset: str) -> dict[str, Fraction]:
+    """Return the epsilon that charges of each window gave back."""
+    columns = tables.charges.c
+    query = select(columns.window, func.sum(columns.micro_epsilon)).where(
+        columns.dataset == dataset, columns.state == ChargeState.ABANDONED, columns.drew.is_(False)
+    )
+    return {
+        window: epsilon_of(int(micro)) for window, micro in connection.execute(query.group_by(columns.window))
+    }
+
+
+def read_charges(connection: Connection, dataset: str, last: int | None) -> Iterator[ChargeSummary]:
+    """Give an account's charges in the order of their reservation, or the last of them."""
+    columns = tables.charges.c
+    query = summary_query().where(columns.dataset == dataset)
+    if last is not None:
+        newest = select(columns.reserved_sequence).where(columns.dataset == dataset)
+        newest = newest.order_by(columns.reserved_sequence.desc()).limit(last)
+        query = query.where(columns.reserved_sequence.in_(newest))
+    yield from map(summary_of, stream(connection, query.order_by(columns.reserved_sequence)))
+
+
+def read_unsettled(connection: Connection) -> tuple[ChargeSummary, ...]:
+    """Return the charges that have not ended, and those that were abandoned after a draw."""
+    columns = tables.charges.c
+    ended_well = text(UNPUBLISHED)  # as the index states it
+    query = summary_query().where(ended_well, (columns.state != ChargeState.ABANDONED) | columns.drew)
+    found = map(summary_of, connection.execute(query.order_by(columns.reserved_sequence)))
+    return tuple(sorted(found, key=lambda charge: charge.dataset))
+
+
+def stream(connection: Connection, query: Select[Any]) -> Iterator[Row[Any]]:
+    """Give rows while the database finds them, so that no table has to fit into memory."""
+    return iter(connection.execution_options(yield_per=_AT_ONCE).execute(query))
 
 
 def summary_of(row: Row[Any]) -> ChargeSummary:
@@ -130,6 +197,7 @@ def summary_of(row: Row[Any]) -> ChargeSummary:
     return ChargeSummary(
         charge_id=row.charge_id,
         release_id=row.release_id,
+        dataset=row.dataset,
         name=row.name,
         window=row.window,
         attempt=row.attempt,
@@ -193,10 +261,17 @@ def insert_unless_there(connection: Connection, table: Table, **values: object) 
 
 
 def read_charge(connection: Connection, ledger_id: str, charge_id: str, *, lock: bool = False) -> Charge:
-    """Return a charge by its id."""
+    """Return a charge by its id, which the ledger has given out."""
     query = select(tables.charges).where(tables.charges.c.charge_id == charge_id)
     row = connection.execute(query.with_for_update() if lock else query).one()
     return _charge_of(connection, row, ledger_id)
+
+
+def find_charge(connection: Connection, ledger_id: str, charge_id: str) -> Charge | None:
+    """Return a charge by its id, if there is one."""
+    query = select(tables.charges).where(tables.charges.c.charge_id == charge_id)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _charge_of(connection, row, ledger_id)
 
 
 def read_plan(connection: Connection, plan_hash: str) -> str:
@@ -250,20 +325,3 @@ def _spool_of(row: Row[Any]) -> SpoolName | None:
     if row.spool_id is None:
         return None
     return SpoolName(spool_id=row.spool_id, host=row.spool_host or "an unknown host")
-
-
-def read_tables(connection: Connection) -> dict[str, Rows]:
-    """Return the rows of every table that the entries imply, in the form of :class:`Books`."""
-    found: dict[str, Rows] = {}
-    for table in (tables.accounts, tables.windows, tables.names, tables.charges, tables.stores):
-        keys = [column.name for column in table.primary_key]
-        rows = (dict(row) for row in connection.execute(select(table)).mappings())
-        found[table.name] = {tuple(row[key] for key in keys): row for row in rows}
-    for row in found["accounts"].values():
-        row["sources"] = json.loads(row["sources"])
-        row["stores"] = json.loads(row["stores"])
-    plans = connection.execute(select(tables.plans.c.sha256, tables.plans.c.content))
-    found["plans"] = {(row.sha256,): {"sha256": sha256(row.content.encode())} for row in plans}
-    staged = connection.execute(select(tables.staged_manifests))
-    found["staged_manifests"] = {(row.charge_id,): {"sha256": sha256(row.content)} for row in staged}
-    return found

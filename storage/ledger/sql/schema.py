@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, inspect, select, text
+from sqlalchemy import create_engine, insert, inspect, select, text
 
 from suffice.errors import LedgerError
 from suffice.storage.ledger.chain import START_HASH, EntryKind, coarse, format_time
@@ -62,3 +63,33 @@ def make_ledger(connection: Connection, now: datetime) -> None:
         )
     )
     append_entry(connection, EntryKind.CREATED, now, {"ledger_id": ledger_id, "format_version": 1})
+
+
+def altered_rules(connection: Connection) -> list[str]:
+    """Name the tables, indexes and triggers of an SQLite ledger that are not as the migrations made them.
+
+    On a server only the role that made the ledger can change them.
+    """
+    if connection.dialect.name != "sqlite":
+        return []
+    found = _objects(connection)
+    return [
+        f"the ledger's {kind} {name} is missing or altered: it keeps a rule, or rows"
+        for kind, name, _table, _statement in sorted(_made_by_the_migrations() - found, key=str)
+    ]
+
+
+@cache
+def _made_by_the_migrations() -> frozenset[tuple[str, str, str, str]]:
+    engine = create_engine("sqlite://")
+    try:
+        with engine.begin() as connection:
+            migrations.upgrade(connection)
+            return _objects(connection)
+    finally:
+        engine.dispose()
+
+
+def _objects(connection: Connection) -> frozenset[tuple[str, str, str, str]]:
+    query = text("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
+    return frozenset((row[0], row[1], row[2], row[3]) for row in connection.execute(query))

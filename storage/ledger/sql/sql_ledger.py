@@ -8,14 +8,17 @@ can wait for another in a circle. What differs by database is in the engine that
 from __future__ import annotations
 
 import secrets
+import threading
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
-from suffice.errors import ChargeInProgressError, UsageError
+from suffice.errors import ChargeInProgressError, LedgerError, UsageError
 from suffice.storage.ledger.account import check_guarantee
-from suffice.storage.ledger.chain import EntryKind, check_chain
+from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import (
     LIVE,
     Charge,
@@ -27,11 +30,13 @@ from suffice.storage.ledger.charge import (
 )
 from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
-from suffice.storage.ledger.replay import compare, replay, sha256
+from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, shift, write_grant
+from suffice.storage.ledger.sql.checkpoints import write_checkpoint
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
+from suffice.storage.ledger.sql.examining import Examiner
 from suffice.storage.ledger.sql.reservation import (
     Holder,
     claim,
@@ -44,12 +49,17 @@ from suffice.storage.ledger.sql.reservation import (
 )
 from suffice.storage.ledger.sql.rows import (
     checksums_of,
+    find_charge,
     read_account,
     read_account_row,
     read_charge,
+    read_charges,
     read_newest,
     read_plan,
-    read_tables,
+    read_returned,
+    read_unsettled,
+    read_windows,
+    remaining_in,
     sources_of,
     stores_of,
     terms_of,
@@ -66,19 +76,24 @@ from suffice.storage.ledger.sql.stores import (
 from suffice.storage.ledger.sql.transactions import PATIENCE, Patience, change, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime, timedelta
     from fractions import Fraction
 
     from sqlalchemy import Connection, Engine
 
-    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.account import Account, WindowBalance
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary
+    from suffice.storage.ledger.examination import Examination
+    from suffice.storage.ledger.sql.transactions import Turn
     from suffice.storage.ledger.stores import KnownStore
 
 Result = TypeVar("Result")
+
+_MOST_EXAMINATIONS = 20
+"""How often an examination is repeated because of entries that others append meanwhile."""
 
 
 class SqlLedger(Ledger):
@@ -94,6 +109,8 @@ class SqlLedger(Ledger):
         As for :func:`suffice.storage.ledger.opening.open_ledger`.
     patience : Patience
         How long to go on where the database ends transactions or cannot be reached.
+    turn : callable
+        Gives the context in which a transaction that writes has its turn, where the database has no order.
     """
 
     def __init__(
@@ -104,11 +121,14 @@ class SqlLedger(Ledger):
         clock: Callable[[], datetime] = utc_now,
         lease: timedelta = LEASE,
         patience: Patience = PATIENCE,
+        turn: Turn = nullcontext,
     ) -> None:
         self._engine = engine
         self._reading = reading
         self._clock = clock
         self._patience = patience
+        self._turn = turn
+        self._moment = threading.local()
         with self._read() as connection:
             self.ledger_id = str(connection.scalar(select(tables.ledger.c.ledger_id)))
         self._holder = Holder(
@@ -190,6 +210,35 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_account(connection, read_account_row(connection, dataset))
 
+    def remaining(self, dataset: str, window: str) -> Fraction:
+        with self._read() as connection:
+            return remaining_in(connection, read_account_row(connection, dataset), window)
+
+    def windows(self, dataset: str) -> Iterator[WindowBalance]:
+        with self._read() as connection:
+            yield from read_windows(connection, read_account_row(connection, dataset))
+
+    def charges(self, dataset: str, *, last: int | None = None) -> Iterator[ChargeSummary]:
+        with self._read() as connection:
+            yield from read_charges(connection, dataset, last)
+
+    def charge(self, charge_id: str) -> Charge | None:
+        with self._read() as connection:
+            return find_charge(connection, self.ledger_id, charge_id)
+
+    def returned(self, dataset: str) -> dict[str, Fraction]:
+        with self._read() as connection:
+            return read_returned(connection, dataset)
+
+    def count_charges(self, dataset: str) -> int:
+        query = select(func.count()).select_from(tables.charges).where(tables.charges.c.dataset == dataset)
+        with self._read() as connection:
+            return connection.execute(query).scalar_one()
+
+    def unsettled(self) -> tuple[ChargeSummary, ...]:
+        with self._read() as connection:
+            return read_unsettled(connection)
+
     def accounts(self, dataset: str | None = None) -> tuple[Account, ...]:
         if dataset is not None:
             return (self.account(dataset),)
@@ -246,28 +295,30 @@ class SqlLedger(Ledger):
             charge = read_newest(connection, self.ledger_id, _key(request))
             if charge is not None and charge.state is ChargeState.RESERVED:
                 return
-            account = read_account(connection, row, with_charges=False)
-            if account.remaining_in(request.window) < request.epsilon:
+            if remaining_in(connection, row, request.window) < request.epsilon:
                 raise exceeded_error(connection, row, request)
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self, *, after: int = 0) -> Iterator[Entry]:
         with self._read() as connection:
-            return read_entries(connection)
+            yield from read_entries(connection, after=after)
 
-    def verify(self) -> tuple[str, ...]:
+    def examine(self, *, full: bool = False) -> Examination:
         with self._read() as connection:
-            ledger_id = connection.scalar(select(tables.ledger.c.ledger_id))
-            entries, head, found = read_entries(connection), read_head(connection), read_tables(connection)
-        problems = check_chain(entries, head)
-        if problems:
-            return problems
-        books, problems = replay(entries)
-        if problems:
-            return problems
-        differing = [] if ledger_id == books.ledger_id else ["the ledger's id differs from its first entry"]
-        for table, expected in books.tables().items():
-            differing += compare(table, expected, found[table])
-        return tuple(differing)
+            return Examiner(connection, full=full).examine()
+
+    def add_checkpoint(self, *, full: bool = False) -> Examination:
+        for _ in range(_MOST_EXAMINATIONS):
+            with self._read() as connection:
+                examiner = Examiner(connection, full=full)
+                found = examiner.examine()
+            if found.problems:
+                return found
+            seal = partial(write_checkpoint, examined=found.head, books=examiner.books, now=self.now())
+            sealed = self._change(seal)
+            if sealed is not None:
+                return replace(found, head=sealed)
+        message = "others wrote to the ledger during every examination: try again when fewer runs are on"
+        raise LedgerError(message)
 
     # Runs
 
@@ -317,7 +368,7 @@ class SqlLedger(Ledger):
             before = (ChargeState.RESERVED,)
             move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
             shift(connection, row, charge.window, reserved=-micro, spent=micro)
-            entry = append_entry(connection, EntryKind.DRAWING, self.now(), step(charge))
+            entry = append_entry(connection, EntryKind.DRAWING, self.now(), {**step(charge), **kept})
             follow_marker(connection, charge)
             named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
             move(connection, self._holder, charge, (ChargeState.DRAWING,), **named)
@@ -367,10 +418,20 @@ class SqlLedger(Ledger):
     # Transactions
 
     def _change(self, work: Callable[[Connection], Result]) -> Result:
-        return change(self._engine, work, patience=self._patience)
+        return change(self._engine, work, patience=self._patience, turn=self._turn)
+
+    @contextmanager
+    def at_one_moment(self) -> Iterator[None]:
+        with snapshot(self._reading) as connection:
+            self._moment.connection = connection
+            try:
+                yield
+            finally:
+                del self._moment.connection
 
     def _read(self) -> AbstractContextManager[Connection]:
-        return snapshot(self._reading)
+        connection: Connection | None = getattr(self._moment, "connection", None)
+        return snapshot(self._reading) if connection is None else nullcontext(connection)
 
 
 def _key(request: ChargeRequest) -> tuple[str, str, str]:

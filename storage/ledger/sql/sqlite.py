@@ -10,14 +10,19 @@ import contextlib
 import os
 import secrets
 import sqlite3
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlalchemy import QueuePool, create_engine, event
 
 from suffice.errors import LedgerError, LedgerMissingError
+from suffice.storage.ledger.sql.failures import database_errors
 from suffice.storage.ledger.sql.schema import has_ledger, make_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
-from suffice.storage.ledger.sql.transactions import database_errors
+from suffice.storage.ledger.sql.sqlite_reading import make_reading_engine, unusable
+from suffice.storage.ledger.sql.transactions import no_turn
+from suffice.storage.ledger.sql.turns import turn
 from suffice.storage.objects.mounts import network_file_system
 
 if TYPE_CHECKING:
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
+
+    from suffice.storage.ledger.sql.transactions import Turn
 
 _BUSY_SECONDS = 60
 _READS_ONLY = "ledger_reads_only"
@@ -38,7 +45,9 @@ _SETTINGS = (
 )
 
 
-def open_sqlite_ledger(path: Path, *, clock: Callable[[], datetime], lease: timedelta) -> SqlLedger:
+def open_sqlite_ledger(
+    path: Path, *, clock: Callable[[], datetime], lease: timedelta, reading_only: bool = False
+) -> SqlLedger:
     """Open the ledger in a file; as :func:`suffice.storage.ledger.opening.open_ledger` does."""
     _refuse_network(path)
     if not path.exists():
@@ -47,12 +56,13 @@ def open_sqlite_ledger(path: Path, *, clock: Callable[[], datetime], lease: time
             "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one"
         )
         raise LedgerMissingError(message)
-    engine = make_engine(path)
+    engine = make_reading_engine(path) if reading_only else make_engine(path)
     try:
         reading = engine.execution_options(**{_READS_ONLY: True})
         with database_errors(), reading.connect() as connection:
             _require_ledger(connection, path)
-        return SqlLedger(engine, reading=reading, clock=clock, lease=lease)
+        turn = no_turn if reading_only else _turns(path)
+        return SqlLedger(engine, reading=reading, clock=clock, lease=lease, turn=turn)
     except BaseException:
         engine.dispose()
         raise
@@ -91,18 +101,20 @@ def create_sqlite_ledger(path: Path, *, clock: Callable[[], datetime]) -> None:
 
 def make_engine(path: Path) -> Engine:
     """Return an engine on an existing file: durable, exclusive transactions; 60 s of waiting."""
-    uri = f"{path.absolute().as_uri()}?mode=rw"
+    uri = _uri(path)
 
     def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        try:
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise unusable(path, error) from None
         try:
             _configure(connection)
         except sqlite3.Error as error:
             connection.close()
-            message = f"{path} cannot be used as a ledger: {error}"
-            raise LedgerError(message) from error
+            raise unusable(path, error) from None
         except BaseException:
             connection.close()
             raise
@@ -116,6 +128,24 @@ def make_engine(path: Path) -> Engine:
         connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _turns(path: Path) -> Turn:
+    """Return how writers of a ledger wait for one another: in a queue beside it."""
+
+    def is_free() -> bool:
+        try:
+            with closing(sqlite3.connect(_uri(path), uri=True, timeout=0, isolation_level=None)) as probe:
+                probe.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            return False
+        return True
+
+    return partial(turn, path.absolute().with_name(f"{path.name}-queue"), is_free=is_free)
+
+
+def _uri(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=rw"
 
 
 def _configure(connection: sqlite3.Connection) -> None:

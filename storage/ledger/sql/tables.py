@@ -10,6 +10,9 @@ from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, MetaDa
 REVISION = "0001"
 """The Alembic revision that this version of the package reads and writes."""
 
+UNPUBLISHED = "state <> 'published'"
+"""Which charges the index `charges_to_settle` has: few, whatever the history."""
+
 metadata = MetaData()
 
 ledger = Table(
@@ -32,6 +35,15 @@ entries = Table(
     Column("payload", Text, nullable=False),
     Column("hash", Text, nullable=False),
 )
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("sequence", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+)
+"""One row: the last checkpoint; the hashes of all are in the entries."""
 
 accounts = Table(
     "accounts",

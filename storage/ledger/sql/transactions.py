@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,13 +19,17 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from suffice.errors import CommitUnknownError, LedgerError
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.entries import appended_entry, forget_entry, read_head
+from suffice.storage.ledger.sql.failures import database_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
 
     from suffice.storage.ledger.chain import Entry
+
+    Turn = Callable[[], AbstractContextManager[None]]
 
 Result = TypeVar("Result")
 
@@ -57,7 +61,9 @@ class _WithoutEffectError(Exception):
     """A commit that certainly did not land; caught by :func:`change`."""
 
 
-def change(engine: Engine, work: Callable[[Connection], Result], *, patience: Patience) -> Result:
+def change(
+    engine: Engine, work: Callable[[Connection], Result], *, patience: Patience, turn: Turn = nullcontext
+) -> Result:
     """Run `work` in one transaction that writes.
 
     Parameters
@@ -67,6 +73,8 @@ def change(engine: Engine, work: Callable[[Connection], Result], *, patience: Pa
     work : callable
         Has no effect but through the connection, so that it may run again.
     patience : Patience
+    turn : callable
+        Gives a context that each try waits for and keeps.
 
     Returns
     -------
@@ -84,7 +92,8 @@ def change(engine: Engine, work: Callable[[Connection], Result], *, patience: Pa
     with database_errors():
         for pause in _pauses():
             try:
-                return _once(engine, work, patience)
+                with turn():
+                    return _once(engine, work, patience)
             except _WithoutEffectError as error:
                 if time.monotonic() > deadline:
                     message = "the ledger's connection breaks at every commit; nothing was changed"
@@ -97,23 +106,23 @@ def change(engine: Engine, work: Callable[[Connection], Result], *, patience: Pa
 
 
 @contextmanager
+def no_turn() -> Iterator[None]:
+    """Refuse every change: the turn of a ledger that was opened for reading.
+
+    Raises
+    ------
+    LedgerError
+    """
+    message = "this ledger was opened for reading: open it for writing first"
+    raise LedgerError(message)
+    yield
+
+
+@contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """Run one transaction that only reads, on one snapshot."""
     with database_errors(), engine.connect() as connection, connection.begin():
         yield connection
-
-
-@contextmanager
-def database_errors() -> Iterator[None]:
-    """Turn the database's errors into ours, without what a server quotes of rows and keys."""
-    try:
-        yield
-    except SQLAlchemyError as error:
-        origin = getattr(error, "orig", None)
-        primary = getattr(getattr(origin, "diag", None), "message_primary", None)
-        reason = str(primary or origin or type(error).__name__)
-        message = f"the ledger's database failed: {' '.join(reason.split())}"
-        raise LedgerError(message) from None
 
 
 def _once(engine: Engine, work: Callable[[Connection], Result], patience: Patience) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ UNSIGNED = st.integers(0, 2**64 - 1) | POWERS.filter(lambda number: 0 <= number 
 FLOATS = st.floats(allow_nan=False) | NEAR.map(float) | SIGNED.map(float)
 
 
-def places(values: Sequence[float | None], kind: pa.DataType) -> list[Place]:
+def places(values: Sequence[Any], kind: pa.DataType) -> list[Place]:
     # Between others and away from the buffer's beginning, as batches are slices of row groups.
     array = pa.array([None, *values, None], kind).slice(1, len(values))
     found = OrderReader("when").read(pa.record_batch({"when": array}))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import dask
@@ -13,24 +15,28 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from distributed.utils import get_ip
 
 from suffice.errors import ClusterError, StageFailedError, UsageError
 from suffice.pipeline.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.reduce import cluster as clusters
+from suffice.pipeline.reduce.admission import Admission
 from suffice.pipeline.reduce.cluster import DistributedCluster, open_cluster
+from suffice.pipeline.reduce.fitness import is_loopback
 from suffice.pipeline.reduce.tree import exact_sums
 from support.hostile import categorical, make_spec, normal
 from support.splits import splits_of
 from support.workers import FragileJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from suffice.pipeline.sources.contract import Split
 
 CANARY = "CANARY-33ff"
+ADDRESS: str = get_ip()  # type: ignore[no-untyped-call]
 NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
 
 
@@ -274,16 +280,82 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     )
 
 
-def test_a_worker_that_joins_later_and_may_spill_reads_nothing(
-    rows: tuple[ChunkJob, list[Split], Sums],
+@asynccontextmanager
+async def joining(scheduler: str, log: list[str], **options: Any) -> AsyncIterator[distributed.Worker]:
+    """Start a worker in this process, and note the keys of tasks that it hears of."""
+
+    class Noting(distributed.Worker):
+        def handle_stimulus(self, *stims: Any) -> None:
+            log.extend(str(stim.key) for stim in stims if type(stim).__name__ == "ComputeTaskEvent")
+            super().handle_stimulus(*stims)
+
+    worker = Noting(scheduler, nthreads=1, dashboard=False, **options)
+    try:
+        await worker
+        yield worker
+    finally:
+        await worker.close()
+
+
+UNFIT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "spills": ({}, {"host": "127.0.0.1"}),
+    "open link": (NO_SPILLING, {"host": ADDRESS}),
+}
+
+
+@pytest.mark.parametrize("unfit", [*UNFIT, "fit"])
+def test_a_worker_that_joins_later_is_checked_like_the_first(
+    rows: tuple[ChunkJob, list[Split], Sums], unfit: str
 ) -> None:
-    job, partitions, _ = rows
+    job, partitions, expected = rows
+    if unfit == "open link" and is_loopback(ADDRESS):
+        pytest.skip("this machine has no address but the loopback's")
+    settings, options = UNFIT.get(unfit, (NO_SPILLING, {"host": "127.0.0.1"}))
+    heard: list[str] = []
+
+    async def run(address: str) -> tuple[Sums, bool]:
+        with dask.config.set(settings):
+            async with joining(address, heard, **options) as worker:
+                sums = await asyncio.to_thread(exact_sums, job, partitions, cluster)
+                return sums.open_totals(), worker.status is distributed.Status.running
+
     with dask.config.set(NO_SPILLING):
         processes = by_address()
     with processes, open_cluster(processes.scheduler_address) as cluster:
-        processes.scale(2)
-        assert isinstance(cluster, DistributedCluster)
-        cluster.client.wait_for_workers(2, timeout=30)
-        with pytest.raises(ClusterError) as caught:
-            exact_sums(job, partitions, cluster)
-    assert str(caught.value) == clusters.MAY_SPILL
+        sums, is_running = asyncio.run(run(processes.scheduler_address))
+    assert_same(sums, expected)
+    assert is_running == (unfit == "fit")
+    assert bool(heard) == (unfit == "fit"), "a control: whoever is fit takes part"
+
+
+def test_without_admission_an_unfit_worker_would_hear_of_tasks(
+    rows: tuple[ChunkJob, list[Split], Sums], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mutant: the plugin lets everybody in, and only the tasks themselves see that a worker may spill."""
+    job, partitions, _ = rows
+
+    async def setup(_self: Admission, _worker: distributed.Worker) -> None: ...
+
+    monkeypatch.setattr(Admission, "setup", setup)
+    heard: list[str] = []
+
+    async def run(address: str) -> None:
+        async with joining(address, heard, host="127.0.0.1"):
+            await asyncio.to_thread(exact_sums, job, partitions, cluster)
+
+    with dask.config.set(NO_SPILLING):
+        processes = by_address()
+    with (
+        processes,
+        open_cluster(processes.scheduler_address) as cluster,
+        pytest.raises(ClusterError, match="write its memory to disk"),
+    ):
+        asyncio.run(run(processes.scheduler_address))
+    assert heard
+
+
+def test_a_cluster_keeps_nothing_of_a_run_that_is_over() -> None:
+    with dask.config.set(NO_SPILLING), by_address() as processes:
+        with open_cluster(processes.scheduler_address):
+            assert any(name.startswith("suffice-") for name in processes.scheduler.worker_plugins)
+        assert not any(name.startswith("suffice-") for name in processes.scheduler.worker_plugins)

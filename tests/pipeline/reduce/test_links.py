@@ -6,9 +6,10 @@ import copy
 import pickle
 from typing import TYPE_CHECKING, Any
 
-import distributed.protocol as untyped
+import distributed.protocol
 import numpy as np
 import pytest
+from distributed.protocol.serialize import deserialize, serialize
 
 from suffice.pipeline.chunk.exact_sums import Table
 from suffice.pipeline.contribution.clustered_units import Seen
@@ -20,7 +21,6 @@ from suffice.pipeline.sources.contract import Split
 if TYPE_CHECKING:
     from suffice.pipeline.reduce.cluster import Cluster
 
-protocol: Any = untyped
 SECRET = 987_654_321_987
 
 
@@ -38,7 +38,7 @@ def partials() -> list[Partial[Any]]:
 def test_results_of_tasks_say_nothing_and_are_not_pickled(number: int) -> None:
     partial = partials()[number]
     assert str(SECRET) not in f"{partial} {partial!r} {[partial]}"
-    for take in (pickle.dumps, copy.copy, copy.deepcopy, protocol.pickle.dumps):
+    for take in (pickle.dumps, copy.copy, copy.deepcopy, distributed.protocol.pickle.dumps):
         with pytest.raises(TypeError, match="holds exact data"):
             take(partial)
     with pytest.raises(TypeError):
@@ -49,9 +49,9 @@ def test_results_of_tasks_say_nothing_and_are_not_pickled(number: int) -> None:
 def test_links_of_dask_move_them(number: int) -> None:
     links.move_partial_results()
     partial = partials()[number]
-    header, frames = protocol.serialize(partial)
+    header, frames = serialize(partial)
     assert header["serializer"] == "dask"
-    moved = protocol.deserialize(header, [bytes(frame) for frame in frames])
+    moved: Any = deserialize(header, [bytes(frame) for frame in frames])  # type: ignore[no-untyped-call]
     assert type(moved) is type(partial)
     assert type(moved.content) is type(partial.content)
     if isinstance(partial, PartialSums) and isinstance(moved, PartialSums):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import datetime as dt
+import hashlib
 import json
 import os
 import pickle
@@ -12,12 +13,13 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from suffice.errors import SchemaError, StageFailedError, UsageError
+from suffice.errors import InputNotVerifiedError, SchemaError, StageFailedError, UsageError
 from suffice.pipeline import sources
 from suffice.pipeline.declaration.source_specs import SOURCE_SPECS
 from suffice.pipeline.sources import SOURCES
@@ -31,7 +33,6 @@ from support.splits import row_count, splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from support.source_makers import SourceMaker
 
@@ -239,6 +240,42 @@ def test_what_is_no_longer_the_pinned_source_is_noticed(
         read_rows(splits, COLUMNS, 16)
     assert caught.value.stage == "reading"
     assert_says_no_value(caught.value, maker)
+
+
+def write_list(directory: Path, files: list[Path]) -> str:
+    """Write what ``sha256sum`` does, and return its path."""
+    path = directory.parent / f"{directory.name}.sha256"
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file}\n" for file in files]
+    path.write_text("".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize("event", ["change", "lose", "add", "forget"])
+def test_what_an_owner_listed_is_what_is_there(maker: SourceMaker, tmp_path: Path, event: str) -> None:
+    entry = maker.write(tmp_path, rows(50))
+    files = maker.files(tmp_path)
+    checksums = write_list(tmp_path, files)
+    sources.verify(sources.pin(spec_of(entry)), checksums)
+    if event in {"change", "lose"}:
+        getattr(maker, event)(tmp_path)
+    else:
+        write_list(tmp_path, files[:-1] if event == "forget" else [*files, Path(__file__)])
+    pin = sources.pin(spec_of(entry))
+    if event == "add":  # other data may be listed too
+        sources.verify(pin, checksums)
+        return
+    with pytest.raises(InputNotVerifiedError) as caught:
+        sources.verify(pin, checksums)
+    assert_says_no_value(caught.value, maker)
+    for file in files:
+        assert str(file) not in str(caught.value)
+
+
+def test_what_changed_since_it_was_pinned_is_not_verified(maker: SourceMaker, tmp_path: Path) -> None:
+    pin = sources.pin(spec_of(maker.write(tmp_path, rows(50))))
+    maker.change(tmp_path)
+    with pytest.raises(InputNotVerifiedError):
+        sources.verify(pin, write_list(tmp_path, maker.files(tmp_path)))
 
 
 def test_what_a_pin_shows_follows_from_the_spec_alone(maker: SourceMaker, tmp_path: Path, kind: str) -> None:

@@ -21,7 +21,7 @@ SECRET = 987_654_321_987
 @exact_data(travels=True)
 class Travelling:
     numbers: tuple[int, ...]
-    inner: object = None
+    inner: Any = None
 
 
 @exact_data(travels=False)
@@ -33,12 +33,11 @@ class Staying:
         return "Staying(here)"
 
 
-SHOWING: tuple[Any, ...] = (dataclasses.asdict, dataclasses.astuple, dataclasses.fields, vars)
 REFUSED: tuple[Callable[[Any], Any], ...] = (pickle.dumps, copy.copy, copy.deepcopy)
 
 
 @pytest.mark.parametrize("value", [Travelling(numbers=(SECRET,)), Staying(number=SECRET)])
-def test_it_is_not_printed_pickled_copied_or_listed(value: object) -> None:
+def test_it_is_not_printed_pickled_copied_or_listed(value: Any) -> None:
     assert f"{value} {value!r}" in {"Travelling(...) Travelling(...)", "Staying(here) Staying(here)"}
     for take in REFUSED:
         with pytest.raises(TypeError, match="holds exact data and is neither pickled nor copied"):
@@ -48,7 +47,7 @@ def test_it_is_not_printed_pickled_copied_or_listed(value: object) -> None:
     for protocol in range(6):
         with pytest.raises(TypeError):
             pickle.dumps([value], protocol=protocol)
-    for show in SHOWING:
+    for show in (dataclasses.asdict, dataclasses.astuple, dataclasses.fields, vars):
         with pytest.raises(TypeError):
             show(value)
 
@@ -65,8 +64,8 @@ def test_it_is_compared_hashed_and_fixed_like_a_dataclass() -> None:
 def test_what_travels_is_packed_as_deep_as_it_lies() -> None:
     inner = Travelling(numbers=(1, 2), inner=np.arange(3))
     value = Travelling(numbers=(SECRET,), inner=[inner])
-    made: Any = unpack(pack(value))
-    assert type(made) is Travelling
+    made = unpack(pack(value))
+    assert isinstance(made, Travelling)
     assert made.numbers == (SECRET,)
     (again,) = made.inner
     assert again.numbers == (1, 2)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from suffice.errors import SpecError, StageFailedError, UsageError
+from suffice.errors import InputNotVerifiedError, SpecError, StageFailedError, UsageError
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.declaration.source_specs import SOURCE_SPECS, SourceSpec
@@ -78,6 +78,11 @@ class TableSource:
         for piece in split.pieces:
             rows = TABLES[piece.name].select(list(columns)).slice(piece.start, piece.n_rows)
             yield from rows.combine_chunks().to_batches(max_chunksize=block_rows)
+
+    def verify(self, pin: Pin, checksums: str) -> None:
+        del checksums
+        message = f"source.table: {pin.private[0]} has no files, and the account demands checksums of them"
+        raise InputNotVerifiedError(message)
 
     def check(self, pin: Pin) -> None:
         name, table = pin.private

@@ -12,10 +12,11 @@ import pytest
 
 from suffice.errors import SchemaError
 from suffice.pipeline import sources
-from suffice.pipeline.sources.schema_check import TypeFamily, check_schema, type_family
+from suffice.pipeline.sources.schema_check import TypeFamily, check_schema, type_family, unit_warnings
 from support.hostile import bernoulli, categorical, make_spec, normal, poisson
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from suffice.pipeline.spec.spec import Spec
@@ -156,18 +157,23 @@ def test_families(kind: pa.DataType, family: TypeFamily | None) -> None:
     assert type_family(kind) is family
 
 
-def unit_refusal(tmp_path: Path, *arrays: pa.Array) -> str:
-    """Return what is said of files whose unit columns are these; nothing where they serve."""
+def unit_spec(tmp_path: Path, arrays: Sequence[pa.Array], **declared: str) -> Spec:
+    """Write files whose unit columns are these, and return a spec over them."""
     for number, array in enumerate(arrays):
         directory = tmp_path / "units"
         directory.mkdir(exist_ok=True)
         pq.write_table(pa.table({"u": array, "flag": [True] * len(array)}), directory / f"{number}.parquet")
-    unit = {"column": "u", "max_rows": "2"}
-    spec = make_spec(
+    unit = {"column": "u", "max_rows": "2", **declared}
+    return make_spec(
         tmp_path / "units",
         {"s": bernoulli("flag")},
         privacy={"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit},
     )
+
+
+def unit_refusal(tmp_path: Path, *arrays: pa.Array, **declared: str) -> str:
+    """Return what is said of files whose unit columns are these; nothing where they serve."""
+    spec = unit_spec(tmp_path, arrays, **declared)
     try:
         check_schema(spec, sources.schema(sources.pin(spec)))
     except SchemaError as error:
@@ -216,3 +222,63 @@ def test_a_unit_column_that_is_not_there(tmp_path: Path) -> None:
     spec = make_spec(tmp_path, {"s": bernoulli("flag")}, privacy=privacy)
     with pytest.raises(SchemaError, match=r"^privacy.unit.column: .*no column 'u'"):
         check_schema(spec, sources.schema(sources.pin(spec)))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize(
+    ("declared", "serving"),
+    [("integer", {"integer", "half", "nothing"}), ("text", {"text", "view", "dictionary", "nothing"})],
+)
+def test_a_declared_type_refuses_other_families(
+    tmp_path: Path, name: str, declared: str, serving: set[str]
+) -> None:
+    said = unit_refusal(tmp_path, COLUMNS[name], type=declared)
+    assert bool(said) == (name not in serving)
+    assert not said or said.startswith("privacy.unit.column: ")
+    assert CANARY not in said
+
+
+def test_integers_may_be_decimals_without_a_fraction(tmp_path: Path) -> None:
+    assert not unit_refusal(tmp_path, pa.array([FIVE], pa.decimal128(38, 0)), type="integer")
+    assert "declared type integer" in unit_refusal(
+        tmp_path, pa.array([FIVE], pa.decimal128(9, 1)), type="integer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arrays", "is_warned"),
+    [
+        ([pa.array([5]), pa.array([5.0])], True),
+        ([pa.array([5.0]), pa.nulls(1), pa.array([5], pa.uint8())], True),
+        ([pa.array([5], pa.int32()), pa.array([5.0]).dictionary_encode()], True),
+        ([pa.array([5]), pa.array([5], pa.uint64()), pa.nulls(1)], False),
+        ([pa.array([5.0]), pa.array([5.0], pa.float32())], False),
+        ([pa.array(["5"]), pa.array(["5"], pa.large_string())], False),
+        ([pa.array([], pa.int64()), pa.array([], pa.float64())], True),
+    ],
+)
+def test_units_of_two_types_are_warned_of_from_the_schema(
+    tmp_path: Path, arrays: list[pa.Array], is_warned: bool
+) -> None:
+    spec = unit_spec(tmp_path, arrays)
+    said = unit_warnings(spec, sources.schema(sources.pin(spec)))
+    assert bool(said) == is_warned
+    for text in said:
+        assert len(text) <= 500
+        assert "follow nulls: drop" in text
+
+
+def test_a_warning_stays_short(tmp_path: Path) -> None:
+    column, directory = "u" * 255, tmp_path / ("d" * 200) / ("e" * 200)
+    directory.mkdir(parents=True)
+    for name, kind in (("a", pa.int64()), ("b", pa.float64())):
+        table = pa.table({column: pa.array([5], kind), "flag": [True]})
+        pq.write_table(table, directory / f"{name}.parquet")
+    unit = {"column": column, "max_rows": "2", "nulls": "own_unit"}
+    privacy = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit}
+    spec = make_spec(directory, {"s": bernoulli("flag")}, privacy=privacy)
+    (text,) = unit_warnings(spec, sources.schema(sources.pin(spec)))
+    assert len(text) <= 500
+    assert "a.parquet, but" in text
+    plain = make_spec(directory, {"s": bernoulli("flag")})
+    assert unit_warnings(plain, sources.schema(sources.pin(plain))) == ()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import GuaranteeError, UsageError
-from suffice.storage.ledger.account import Terms, check_guarantee
+from suffice.storage.ledger.account import Terms, check_guarantee, overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,3 +95,34 @@ def test_sources_are_compared_by_path_components(
     else:
         with pytest.raises(GuaranteeError, match="does not allow this source"):
             check_guarantee(request, terms(), ("/nowhere", prefix), ())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "overlaps"),
+    [
+        ("/data/flights", "/data/flights", True),
+        ("/data", "/data/flights", True),
+        ("/data/flights/2013", "/data/flights", True),
+        ("/data/flights", "/data/flights2", False),
+        ("/data/*/2013", "/data/flights", True),
+        ("/data/flights/*.parquet", "/data/taxis/*.parquet", False),
+        ("s3://bucket/a", "s3://bucket/a/b", True),
+        ("s3://bucket/a", "/data", False),
+        ("/", "/data", True),
+    ],
+)
+def test_accounts_over_overlapping_sources_are_told(first: str, second: str, overlaps: bool) -> None:
+    for one, other in ((first, second), (second, first)):
+        found = overlapping({"a": ("/nowhere", one), "b": (other,), "c": ("s3://elsewhere/x",)}, "a")
+        assert [("allow overlapping sources" in sentence) for sentence in found] == [True] * overlaps
+        assert all(sentence.startswith("the accounts a and b ") for sentence in found)
+
+
+def test_accounts_without_sources_cannot_be_told_apart() -> None:
+    assert overlapping({"a": ()}, "a") == ()
+    (sentence,) = overlapping({"a": (), "b": ("/data",)}, "a")
+    assert sentence.startswith("a may be charged for any source")
+    (sentence,) = overlapping({"a": (), "b": ("/data",)}, "b")
+    assert sentence.startswith("a may be charged for any source")
+    (sentence,) = overlapping({"a": (), "b": ()}, "a")
+    assert sentence.startswith("a and b may be charged for any source")

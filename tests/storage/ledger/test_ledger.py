@@ -14,6 +14,7 @@ from suffice.errors import (
     NameTakenError,
     UsageError,
 )
+from suffice.storage.ledger.chain import public_entry
 from support.charging import drawn, entry_count, published, shown
 
 if TYPE_CHECKING:
@@ -53,6 +54,26 @@ def test_sources_are_replaced_and_kept(ledger: Ledger) -> None:
     assert ledger.grant("flights", epsilon=Fraction(4), sources=["/c"], reason="x").sources == ("/c",)
     assert ledger.grant("flights", epsilon=Fraction(4), sources=[], reason="x").sources == ()
     assert ledger.verify() == ()
+
+
+def test_a_list_of_checksums_is_demanded_kept_and_given_up(ledger: Ledger) -> None:
+    assert ledger.grant("flights", epsilon=Fraction(3), reason="x").checksums is None
+    before = entry_count(ledger)
+    assert ledger.grant("flights", epsilon=Fraction(3), checksums="", reason="x").checksums is None
+    assert entry_count(ledger) == before
+    granted = ledger.grant("flights", epsilon=Fraction(3), checksums="/srv/SHA256SUMS", reason="x")
+    assert granted.checksums == ledger.checksums("flights") == "/srv/SHA256SUMS"
+    assert entry_count(ledger) == before + 1
+    assert ledger.grant("flights", epsilon=Fraction(4), reason="x").checksums == "/srv/SHA256SUMS"
+    assert "/srv/SHA256SUMS" not in repr([public_entry(entry) for entry in ledger.entries()])
+    assert ledger.verify() == ()
+    assert ledger.grant("flights", epsilon=Fraction(4), checksums="", reason="x").checksums is None
+    assert ledger.checksums("flights") is None
+    assert ledger.verify() == ()
+    first = ledger.grant("trains", epsilon=Fraction(1), checksums="/srv/trains", reason="x")
+    assert first.checksums == "/srv/trains"
+    with pytest.raises(AccountMissingError):
+        ledger.checksums("ships")
 
 
 @pytest.mark.parametrize(
@@ -136,12 +157,12 @@ def test_each_window_has_the_whole_grant(monthly: Ledger, make_request: MakeRequ
     monthly.reserve(make_request(name="more", window="2013-03", epsilon=Fraction(1)))
     account = monthly.account("flights")
     assert shown(account.spent, account.remaining) == "0 0"
-    assert [(w.window, shown(w.spent, w.reserved, w.remaining)) for w in account.windows] == [
+    assert [(w.window, shown(w.spent, w.reserved, w.remaining)) for w in monthly.windows("flights")] == [
         ("2013-01", "3 0 0"),
         ("2013-02", "3 0 0"),
         ("2013-03", "0 1 2"),
     ]
-    assert shown(account.remaining_in("2013-03"), account.remaining_in("2013-04")) == "2 3"
+    assert shown(*(monthly.remaining("flights", month) for month in ("2013-03", "2013-04"))) == "2 3"
     assert monthly.verify() == ()
 
 
@@ -151,7 +172,7 @@ def test_charges_of_all_count_against_every_window(monthly: Ledger, make_request
         with pytest.raises(BudgetExceededError, match="has epsilon 1 left of 3"):
             call(make_request(name="whole", epsilon=Fraction(1_000_001, 10**6)))
     whole = monthly.reserve(make_request(name="whole", epsilon=Fraction(1)))
-    assert monthly.account("flights").remaining_in("2013-02") == 2
+    assert monthly.remaining("flights", "2013-02") == 2
     with pytest.raises(BudgetExceededError):
         monthly.reserve(make_request(window="2013-02", epsilon=Fraction(2_000_001, 10**6)))
     with pytest.raises(BudgetExceededError):
@@ -168,7 +189,7 @@ def test_a_window_gets_back_what_was_never_drawn(monthly: Ledger, make_request: 
     request = make_request(window="2013-01", epsilon=Fraction(3))
     monthly.abandon(monthly.reserve(request), reason="x")
     monthly.abandon(drawn(monthly, request), reason="x")
-    (window,) = monthly.account("flights").windows
+    (window,) = monthly.windows("flights")
     assert shown(window.spent, window.reserved, window.remaining) == "3 0 0"
 
 
@@ -191,7 +212,7 @@ def test_without_a_grant_per_window_all_windows_add_up(ledger: Ledger, make_requ
         ledger.reserve(make_request(window=month))
     with pytest.raises(BudgetExceededError):
         ledger.reserve(make_request(window="2013-04"))
-    assert ledger.account("flights").windows == ()
+    assert list(ledger.windows("flights")) == []
 
 
 # Refusals
@@ -260,8 +281,8 @@ def test_accounts_are_shown_in_order_with_their_charges(ledger: Ledger, make_req
     published(ledger, make_request(name="z"))
     ledger.reserve(make_request(name="a", epsilon=Fraction(1, 4)))
     airports, flights = ledger.accounts()
-    assert (airports.dataset, airports.charges) == ("airports", ())
-    assert [(c.name, c.window, c.epsilon, c.state) for c in flights.charges] == [
+    assert (airports.dataset, list(ledger.charges("airports"))) == ("airports", [])
+    assert [(c.name, c.window, c.epsilon, c.state) for c in ledger.charges("flights")] == [
         ("z", "all", 1, "published"),
         ("a", "all", Fraction(1, 4), "reserved"),
     ]

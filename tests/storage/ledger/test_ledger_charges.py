@@ -52,7 +52,8 @@ def test_a_charge_moves_to_published_and_is_spent_from_drawing_on(
     assert (charge.state, charge.manifest) == ("staged", MANIFEST)
     charge = ledger.publish(charge)
     assert charge.state is ChargeState.PUBLISHED
-    assert ledger.find("flights", "delays", "all") == charge
+    assert ledger.find("flights", "delays", "all") == ledger.charge(charge.charge_id) == charge
+    assert ledger.charge("0" * 32) is None
     assert ledger.account("flights").spent == 1
     assert ledger.verify() == ()
 
@@ -82,7 +83,7 @@ def test_abandoning_returns_epsilon_if_and_only_if_nothing_was_drawn(
     ledger.abandon(ledger.stage(drawn(ledger, make_request(name="c")), MANIFEST), reason="lost files")
     account = ledger.account("flights")
     assert shown(account.spent, account.reserved, account.remaining) == "2 0 1"
-    assert [(charge.name, charge.state, charge.drew) for charge in account.charges] == [
+    assert [(charge.name, charge.state, charge.drew) for charge in ledger.charges("flights")] == [
         ("a", "abandoned", False),
         ("b", "abandoned", True),
         ("c", "abandoned", True),

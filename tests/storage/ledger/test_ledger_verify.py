@@ -100,6 +100,10 @@ IMPOSSIBLE_ROWS = [
     "UPDATE ledger SET id = 2",
     "DELETE FROM accounts",
     "DELETE FROM windows",
+    "UPDATE stores SET store_id = 'x'",
+    "UPDATE stores SET first_sequence = first_sequence + 1",
+    "UPDATE stores SET last_marker = 0",
+    "DELETE FROM stores",
     "DELETE FROM names",
     "DELETE FROM charges WHERE name = 'd'",
 ]
@@ -186,6 +190,7 @@ ALTERED_ROWS = [
         "accounts flights: micro_granted differ",
     ),
     ("UPDATE accounts SET sources = '[]'", "accounts taxis: sources differ"),
+    ("UPDATE accounts SET checksums = '/mine'", "accounts taxis: checksums differ"),
     ("UPDATE accounts SET neighboring = 'replace_one'", "accounts flights: neighboring differ"),
     ("UPDATE accounts SET per_window = 'day:year' WHERE dataset = 'taxis'", "accounts taxis: per_window"),
     ("UPDATE windows SET micro_spent = 0", "windows taxis 2013-01: micro_spent differ"),
@@ -228,6 +233,6 @@ def test_a_row_that_no_entry_explains_is_named(busy: Ledger, ledger_url: str) ->
     tamper(
         ledger_url,
         "INSERT INTO accounts SELECT 'extra', neighboring, unit, per_window, units_disjoint, sources, "
-        "micro_granted, 0, 0 FROM accounts LIMIT 1",
+        "checksums, stores, micro_granted, 0, 0 FROM accounts LIMIT 1",
     )
     assert busy.verify() == ("accounts extra: the table has it, the entries do not",)

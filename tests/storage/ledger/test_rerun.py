@@ -117,7 +117,10 @@ def test_another_plan_or_store_is_refused_in_every_state(make_request: MakeReque
     elsewhere = make_request(
         plan={"privacy": {"epsilon": "1"}, "statistics": {"a": {"upper": "2"}}}, store_id="2"
     )
-    with pytest.raises(WrongStoreError, match="the store releases"):
+    with pytest.raises(
+        WrongStoreError,
+        match=r"first charged for the store store-1 at releases; releases is the store 2: .*store adopt",
+    ):
         decide_rerun(charge, elsewhere, now=NOW, new_attempt=True, plan_of=NO_PLANS.__getitem__)
 
 

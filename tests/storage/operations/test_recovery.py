@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,11 @@ from suffice.storage.ledger.charge import Charge, ChargeState
 from suffice.storage.operations.publishing import publish
 from suffice.storage.operations.recovery import Action, Report, recover
 from suffice.storage.operations.settling import abandon, settle
-from suffice.storage.releases.manifest import DataFile
 from suffice.storage.releases.release_store import ReleaseStore, open_store
+from suffice.storage.releases.spool import open_spool
 from support.bucket_server import bucket_server
 from support.buckets import variables
-from support.releases import compose, data_files, make_plan, some_values
+from support.releases import compose, data_files, make_plan, smallest_files, some_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,20 +24,13 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.ledger import Ledger
 
-NOISY = b"noisy"
-_TWO = {name: {"family": "bernoulli", "column": name} for name in ("a", "b")}
+_TWO = make_plan(statistics={name: {"family": "bernoulli", "column": name} for name in ("a", "b")})
+_FILES = smallest_files(_TWO)
+NOISY = b"n" * max(file.size for file in _FILES)
+"""As long as a file of either statistic can be: what is in it, nobody here reads."""
 MANIFEST = compose(
-    make_plan(statistics=_TWO),
-    [
-        DataFile(
-            statistic=name,
-            path=f"{name}.parquet",
-            size=len(NOISY),
-            sha256=hashlib.sha256(NOISY).hexdigest(),
-            rows=6,
-        )
-        for name in _TWO
-    ],
+    _TWO,
+    [replace(file, size=len(NOISY), sha256=hashlib.sha256(NOISY).hexdigest()) for file in _FILES],
 )
 """The exact bytes that are staged: of a release of two files, which stand in the store already."""
 STATES = ("reserved", "drawing", "staged")
@@ -193,7 +187,7 @@ def test_a_store_that_is_missing_or_another_leaves_the_charge(
     assert "there is no release store at" in report.charges[0].problem
     other = open_store(str(tmp_path / "other"), ledger_id=generative_model.ledger.ledger_id, create=True)
     report = recover(generative_model.ledger, lambda _: other)
-    assert "the store at" in report.charges[0].problem
+    assert "suffice store adopt" in report.charges[0].problem
     strange = open_store(str(tmp_path / "strange"), ledger_id="0" * 32, create=True)
     report = recover(
         generative_model.ledger,
@@ -210,7 +204,7 @@ def test_a_store_that_is_missing_or_another_leaves_the_charge(
 def test_each_store_is_opened_once(generative_model: GenerativeModel, tmp_path: Path) -> None:
     for name in ("x", "y"):
         generative_model.run("drawing", name)
-    generative_model.run("staged", "z", store_uri=str(tmp_path / "gone"))
+    generative_model.run("staged", "z", store_id="f" * 32, store_uri=str(tmp_path / "gone"))
     generative_model.clock.advance(minutes=3)
     opened: list[str] = []
 
@@ -359,7 +353,8 @@ def test_a_report_can_be_printed_and_read_by_programs(
     ]
     assert [len(entry["removed"]) for entry in document["charges"]] == [0, 2, 0]
     assert str(generative_model.recover()) == "nothing to recover: every charge is final"
-    generative_model.run("drawing", "late", epsilon=Fraction(1, 2), store_uri=str(tmp_path / "gone"))
+    gone: dict[str, Any] = {"store_id": "f" * 32, "store_uri": str(tmp_path / "gone")}
+    generative_model.run("drawing", "late", epsilon=Fraction(1, 2), **gone)
     assert "late, attempt 1: drawing; left: there is no release store" in str(generative_model.recover())
 
 
@@ -385,3 +380,15 @@ def test_a_store_in_a_bucket_is_recovered_alike(
         f"{drawing}/manifest.json",
         *(f"{staged}/{name}" for name in ("manifest.json", "a.parquet", "b.parquet")),
     }
+
+
+def test_a_spool_forgets_charges_that_ended_and_no_others(
+    generative_model: GenerativeModel, tmp_path: Path
+) -> None:
+    spool = open_spool(tmp_path / "spool")
+    ended = generative_model.run("published")
+    unknown = replace(ended, charge_id="f" * 32)  # another ledger's, or one that this copy lacks
+    for charge in (ended, unknown):
+        spool.reserve(charge, {"a.parquet": 10})
+    recover(generative_model.open_ledger(), generative_model.open_store, spool=spool)
+    assert spool.charge_ids() == (unknown.charge_id,)

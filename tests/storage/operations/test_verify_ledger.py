@@ -117,7 +117,11 @@ def test_charges_of_another_store_are_counted_and_not_compared(books: Books, tmp
     assert (comparison.problems, comparison.compared, comparison.elsewhere) == ((), 1, 1)
     shutil.copytree(books.directory_of(moved), elsewhere.directory_of(moved))
     (sentence,) = compare_with_store(books.ledger, second).problems
-    assert sentence == f"a/all/{moved.release_id}: it was charged for another store"
+    assert sentence.startswith(
+        f"a/all/{moved.release_id}: it was charged for the store {books.store.store_id} "
+        f"at {books.store.uri}, and this is {second.store_id} at {second.uri}: "
+    )
+    assert f"`suffice store adopt {second.uri}`" in sentence
 
 
 def test_another_ledgers_store_is_named(books: Books, tmp_path: Path) -> None:
@@ -185,9 +189,13 @@ def test_a_ledger_that_went_on_from_an_older_copy_is_named(tmp_path: Path) -> No
     restore_database(tmp_path / "copy.db", books.database)
     with create_ledger(f"sqlite:///{books.database}") as forked:
         again = Books(directory=tmp_path, ledger=forked, store=books.store)
-        pay(again, "b")
-        (sentence,) = problems(again)
-        assert "its entry 4 is not the one that the ledger has" in sentence
+        with pytest.raises(LedgerCorruptError, match="two copies of it go on"):
+            pay(again, "b")
+        assert forked.account("passengers").spent == 0
+        forked.grant("passengers", epsilon=Fraction(200), reason="more")
+        release, marker = problems(again)
+        assert "its entry 4 is not the one that the ledger has" in release
+        assert "charges/000/000/000/003: its entry is not the one that the ledger has" in marker
         with pytest.raises(LedgerCorruptError):
             refuse_older_ledger(forked, books.store)
 
@@ -199,8 +207,9 @@ def test_a_tombstone_that_the_ledger_does_not_know_is_named_and_refused(tmp_path
     books.ledger.close()
     restore_database(tmp_path / "copy.db", books.database)
     with create_ledger(f"sqlite:///{books.database}") as older:
-        (sentence,) = problems(Books(directory=tmp_path, ledger=older, store=books.store))
-        assert "a tombstone stands there" in sentence
+        tombstone, marker = problems(Books(directory=tmp_path, ledger=older, store=books.store))
+        assert "a tombstone stands there" in tombstone
+        assert "it names entry 3, the ledger ends at 2" in marker
         with pytest.raises(LedgerCorruptError):
             refuse_older_ledger(older, books.store)
 
@@ -211,6 +220,33 @@ def test_a_chain_that_breaks_its_rules_is_not_compared(books: Books) -> None:
     comparison = compare_with_store(export, books.store)
     assert comparison.compared == 0
     assert "breaks a rule" in comparison.problems[0]
+
+
+def test_a_data_file_or_a_marker_that_is_gone_is_named(books: Books) -> None:
+    charge = pay(books, "a")
+    statistic = next(books.directory_of(charge).glob("*.parquet"))
+    statistic.unlink()
+    marker = books.directory / "releases" / "charges/000/000/000/003"
+    marker.unlink()
+    file, drawn = problems(books)
+    assert file == f"a/all/{charge.release_id}: its data file {statistic.name} is not there"
+    assert drawn == "charges/000/000/000/003: a was drawn, and its marker is not there"
+    marker.write_bytes(b"{}x")
+    assert "what stands there is no marker" in problems(books)[1]
+
+
+def test_markers_of_other_ledgers_and_of_no_charge_are_named(books: Books, tmp_path: Path) -> None:
+    other = open_books(_new(tmp_path / "other"))
+    with other.ledger:
+        pay(other, "foreign")
+        source = tmp_path / "other/releases/charges"
+        shutil.copytree(source, books.directory / "releases/charges")
+        (sentence,) = problems(books)
+        assert sentence == f"charges/000/000/000/003: the marker belongs to ledger {other.ledger.ledger_id}"
+        refuse_older_ledger(books.ledger, books.store)  # it says nothing about this ledger
+        with pytest.raises(LedgerCorruptError):  # but nothing can be drawn in its place
+            pay(books, "a")
+    assert books.ledger.account("passengers").spent == 0
 
 
 def test_the_grant_can_be_raised_without_a_trace_in_the_store(books: Books) -> None:

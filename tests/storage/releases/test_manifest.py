@@ -7,13 +7,21 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import ValidationError
 
-from suffice.errors import ReleaseCorruptError
-from suffice.storage.releases.manifest import DataFile, checksum, is_tombstone, parse_manifest, tombstone
-from suffice.storage.releases.manifest_model import Manifest
+from suffice.errors import ReleaseCorruptError, StoreError
+from suffice.storage.releases.manifest import checksum, is_tombstone, tombstone
+from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.signatures import canonical_json
-from support.releases import HASH, LEDGER_ID, RELEASE_ID, compose, flip_bit, make_plan, public_n_plan
+from support.releases import (
+    HASH,
+    LEDGER_ID,
+    RELEASE_ID,
+    compose,
+    flip_bit,
+    make_plan,
+    public_n_plan,
+    smallest_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +37,7 @@ EXTREME = {
     "a": {"family": "normal", "column": "a", "lower": "-1e150", "upper": "1e-30", "share": "0.0001"},
     "b": {"family": "normal", "column": "b", "lower": "-0.1", "upper": "0.3", "lattice_bits": "24"},
     "c": {"family": "bernoulli", "column": "c", "share": "3"},
-    "d": {"family": "categorical", "column": "d", "categories": ["x", "y", '"\\\n'], "share": "7"},
+    "d": {"family": "categorical", "column": "d", "categories": ["x", "y", '"\\'], "share": "7"},
 }
 
 CONSTANTS = {
@@ -47,7 +55,7 @@ BY_CUSTOMER = {
 }
 
 
-VARIABLE = {"categories": ["x", "y", '"\\\n', "a=b,c"], "other": "true"}
+VARIABLE = {"categories": ["x", "y", '"\\', "a=b,c"], "other": "true"}
 TABLES = {
     "a": {"family": "contingency", "columns": {"z": VARIABLE, "b": ["1", "2"]}},
     "b": {"family": "naive_bayes", "outcome": {"z": VARIABLE}, "features": {"b": ["1", "2"], "a": ["3"]}},
@@ -58,21 +66,8 @@ TABLES = {
 }
 
 
-def some_files(plan: Plan) -> list[DataFile]:
-    return [
-        DataFile(
-            statistic=statistic.name,
-            path=f"{statistic.name}.parquet",
-            size=1000,
-            sha256=HASH,
-            rows=plan.n_cells * len(statistic.components),
-        )
-        for statistic in plan.statistics
-    ]
-
-
 def composed(plan: Plan) -> bytes:
-    return compose(plan, some_files(plan))
+    return compose(plan, smallest_files(plan))
 
 
 def sealed(content: dict[str, Any]) -> bytes:
@@ -97,15 +92,8 @@ def sealed(content: dict[str, Any]) -> bytes:
 )
 def test_a_reader_rebuilds_the_plan_from_the_manifest_alone(plan: Plan) -> None:
     manifest = parse_manifest(composed(plan))
-    assert tuple(statistic.plan() for statistic in manifest.statistics) == plan.statistics
-    assert manifest.domains() == plan.groups
-    assert list(manifest.domains()) == list(plan.groups)
-    assert manifest.epsilon == plan.epsilon
-    assert manifest.neighboring is plan.neighboring
-    assert manifest.unit == plan.unit
-    assert manifest.max_total_rows == plan.max_total_rows
-    assert canonical_json.encode(manifest.plan).decode() == plan.canonical
-    assert manifest.plan_hash == plan.plan_hash
+    assert manifest.plan == plan
+    assert list(manifest.plan.groups) == list(plan.groups)
 
 
 def test_the_manifest_says_who_paid_and_when_to_the_hour() -> None:
@@ -136,11 +124,11 @@ def test_a_column_unit_is_stated_with_its_bound() -> None:
     }
     assert not {"max_rows", "unit_nulls"} & json.loads(composed(make_plan())).keys()
     for change in ({"max_rows": 19}, {"unit_nulls": "drop"}, {"unit": "row"}, {"unit": "column:other"}):
-        with pytest.raises(ReleaseCorruptError, match="contradicts the plan"):
+        with pytest.raises(ReleaseCorruptError, match=next(iter(change))):
             parse_manifest(sealed({**content, **change}))
     for field in ("max_rows", "unit_nulls"):
         rest = {name: value for name, value in content.items() if name != field}
-        with pytest.raises(ReleaseCorruptError, match="contradicts the plan"):
+        with pytest.raises(ReleaseCorruptError, match=f"{field}: it contradicts the plan"):
             parse_manifest(sealed(rest))
 
 
@@ -149,7 +137,7 @@ def test_n_is_stated_exactly_where_it_is_public() -> None:
     assert parse_manifest(composed(make_plan())).n is None
     for plan, n in [(make_plan(), 1000), (public_n_plan(), None)]:
         with pytest.raises(ValueError, match="number of records"):
-            compose(plan, some_files(plan), public_n=n)
+            compose(plan, smallest_files(plan), public_n=n)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +156,7 @@ def test_n_is_stated_exactly_where_it_is_public() -> None:
 def test_parts_that_make_no_manifest_are_not_composed(changes: dict[str, Any]) -> None:
     plan = make_plan()
     with pytest.raises(ReleaseCorruptError):
-        compose(plan, **{"files": some_files(plan), **changes})
+        compose(plan, **{"files": smallest_files(plan), **changes})
 
 
 def test_no_flipped_bit_goes_unnoticed() -> None:
@@ -181,9 +169,8 @@ def test_no_flipped_bit_goes_unnoticed() -> None:
         with pytest.raises(ReleaseCorruptError):
             parse_manifest(flipped)
         try:
-            canonical_json.decode(flipped)
-            Manifest.model_validate_json(flipped)
-        except (ValueError, ValidationError):
+            parse_manifest(sealed(json.loads(flipped)))
+        except (ValueError, StoreError):
             continue
         missed_without_checksum += 1
     assert missed_without_checksum > 10

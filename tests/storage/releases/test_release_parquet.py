@@ -13,8 +13,9 @@ import pytest
 
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, StatisticPlan
-from suffice.storage.releases import release_parquet
-from suffice.storage.releases.release_parquet import decode_statistic, encode_statistic, expand_groups
+from suffice.storage.releases import parquet_layout, release_parquet
+from suffice.storage.releases.release_decoder import decode_statistic
+from suffice.storage.releases.release_parquet import encode_statistic, expand_groups
 from support.releases import make_plan, public_n_plan, some_values
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ def test_values_saturate_at_the_ends_of_their_type(value_type: str, largest: int
 
 
 def test_releases_of_many_row_groups_come_back_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_parquet, "_ROW_GROUP", 7)
+    for module in (release_parquet, parquet_layout):
+        monkeypatch.setattr(module, "ROW_GROUP", 7)
+    monkeypatch.setattr(parquet_layout, "_SMALLEST_PAGE", 1)
     plan = make_plan(groups=GROUPS)
     statistic = statistics(plan)["arr_delay"]
     values = some_values(plan)["arr_delay"]
@@ -160,7 +163,7 @@ def test_cells_are_the_product_of_the_groups_the_last_running_fastest() -> None:
 
 def rewritten(data: bytes, change: Callable[[pa.Table], pa.Table]) -> bytes:
     sink = io.BytesIO()
-    pq.write_table(change(pq.read_table(io.BytesIO(data))), sink)
+    pq.write_table(change(pq.read_table(io.BytesIO(data))), sink, **release_parquet._WRITER)
     return sink.getvalue()
 
 
@@ -192,16 +195,16 @@ TAMPERED: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
     "no number": (with_column("estimate", lambda numbers: [float("nan"), *numbers[1:]]), "estimates"),
     "another value": (with_column("value", lambda numbers: [numbers[0] + 1, *numbers[1:]]), "estimates"),
     "rows in another order": (lambda table: table.take(list(range(table.num_rows))[::-1]), "'origin'"),
-    "a row less": (lambda table: table.slice(1), "number of rows"),
-    "a row more": (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "number of rows"),
-    "a column less": (lambda table: table.drop_columns(["estimate"]), "columns"),
-    "a column more": (lambda table: table.append_column("more", table["value"]), "columns"),
-    "metadata": (lambda table: table.replace_schema_metadata({"note": "x"}), "columns"),
-    "a null": (nullable, "columns"),
+    "a row less": (lambda table: table.slice(1), "size|rows"),
+    "a row more": (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "size|rows"),
+    "a column less": (lambda table: table.drop_columns(["estimate"]), "size|columns"),
+    "a column more": (lambda table: table.append_column("more", table["value"]), "size|columns"),
+    "a null": (nullable, "columns|each value"),
 }
 
 
-def test_a_file_written_by_other_means_is_read_if_its_content_is_right() -> None:
+def test_what_the_same_writer_writes_again_is_read() -> None:
+    """So the files below are refused for what was changed, not for how they were written."""
     plan = make_plan()
     statistic = statistics(plan)["cancelled"]
     values = some_values(plan)["cancelled"]

@@ -20,7 +20,7 @@ from suffice.errors import (
     UsageError,
     WrongStoreError,
 )
-from suffice.storage.releases.release_parquet import decode_statistic
+from suffice.storage.releases.release_decoder import decode_statistic
 from suffice.storage.releases.release_store import open_release, open_store
 from support.releases import (
     HASH,
@@ -206,8 +206,9 @@ def test_what_can_be_no_release_is_a_usage_error(root: Path, reference: str) -> 
 def test_missing_releases_are_named_with_what_there_is(root: Path) -> None:
     directory = publish(root, monthly_plan(), window="2013-01")
     for reference, text in [
-        ("delays", "no release named delays; its releases: flights"),
-        ("flights@2013-02", "no release in window 2013-02: it has 2013-01$"),
+        ("delays", "no release named delays$"),
+        ("fligths", "no release named fligths; spelt alike: flights$"),
+        ("flights@2013-02", "no release in window 2013-02; spelt alike: 2013-01$"),
         (str(root / "nowhere"), "no release at"),
         (str(root), "no release at"),
         (str(directory / "carrier.parquet"), "no release at"),

@@ -63,6 +63,13 @@ _ROWS = (
         "the head of the chain moves by one entry",
     ),
     (
+        "checkpoints",
+        "UPDATE",
+        "checkpoints_move_on",
+        f"{_changed('id')} OR NEW.sequence <= OLD.sequence",
+        "a checkpoint moves on, never back",
+    ),
+    (
         "accounts",
         "INSERT",
         "accounts_begin_unspent",
@@ -141,7 +148,7 @@ _ROWS = (
         "the bytes and the draw of a charge are fixed once",
     ),
 )
-_TABLES = ("entries", "ledger", "accounts", "windows", "names", "stores", "plans", "charges")
+_TABLES = ("entries", "ledger", "checkpoints", "accounts", "windows", "names", "stores", "plans", "charges")
 
 _SQLITE_ACROSS = (
     """

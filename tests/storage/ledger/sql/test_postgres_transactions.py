@@ -67,7 +67,7 @@ def test_a_serialization_failure_is_tried_again(
     assert injected.left == 0
     ledger.publish(ledger.stage(charge, b"{}"))
     account = ledger.account("flights")
-    assert (len(account.charges), account.spent, account.reserved) == (1, Fraction(1), Fraction(0))
+    assert (ledger.count_charges("flights"), account.spent, account.reserved) == (1, Fraction(1), Fraction(0))
     assert ledger.verify() == ()
 
 
@@ -76,14 +76,14 @@ def test_serialization_failures_without_end_are_an_error(
 ) -> None:
     Injected(ledger, "40001", times=1000)
     ledger._patience = Patience(repeating=0.2)
-    with pytest.raises(LedgerError, match="injected"):
+    with pytest.raises(LedgerError, match="its code is 40001"):
         ledger.reserve(make_request())
-    assert ledger.account("flights").charges == ()
+    assert list(ledger.charges("flights")) == []
 
 
 def test_other_failures_are_not_tried_again(ledger: SqlLedger, make_request: MakeRequest) -> None:
     injected = Injected(ledger, "53100", times=2)
-    with pytest.raises(LedgerError, match="injected"):
+    with pytest.raises(LedgerError, match="no space is left on the disk of the ledger's server"):
         ledger.reserve(make_request())
     assert injected.left == 1
 
@@ -97,7 +97,7 @@ def test_a_refusal_at_the_commit_is_no_unknown_outcome(ledger: SqlLedger, make_r
         ledger.reserve(make_request())
     assert type(caught.value) is LedgerError
     event.remove(ledger._engine, "commit", spoil)
-    assert ledger.account("flights").charges == ()
+    assert list(ledger.charges("flights")) == []
     assert ledger.reserve(make_request()).state == "reserved"
 
 

@@ -39,9 +39,13 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE windows SET micro_spent = 0 WHERE micro_spent > 0", RULE),
         ("UPDATE windows SET micro_reserved = 0 WHERE micro_reserved > 0", RULE),
         (
-            "INSERT INTO accounts SELECT 'mine', neighboring, unit, NULL, false, '[]', 9, 0, 0 FROM accounts",
+            (
+                "INSERT INTO accounts SELECT 'mine', neighboring, unit, NULL, false, '[]', NULL, 9, 0, 0 "
+                "FROM accounts"
+            ),
             PRIVILEGE,
         ),
+        ("UPDATE accounts SET checksums = NULL", PRIVILEGE),
         ("DELETE FROM accounts", PRIVILEGE),
         ("DELETE FROM windows", PRIVILEGE),
         ("UPDATE entries SET payload = '{}'", PRIVILEGE),
@@ -65,6 +69,11 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("DELETE FROM movements", PRIVILEGE),
         ("SELECT * FROM movements", PRIVILEGE),
         ("DELETE FROM charges", PRIVILEGE),
+        ("UPDATE stores SET retired = true", PRIVILEGE),
+        ("UPDATE stores SET uri = '/elsewhere'", PRIVILEGE),
+        ("UPDATE stores SET last_marker = 0 WHERE last_marker > 0", RULE),
+        ("DELETE FROM stores", PRIVILEGE),
+        ("UPDATE accounts SET stores = '[]'", PRIVILEGE),
         ("UPDATE alembic_version SET version_num = '0'", PRIVILEGE),
         ("ALTER TABLE accounts DISABLE TRIGGER ALL", PRIVILEGE),
         ("DROP TRIGGER accounts_stay_spent ON accounts", PRIVILEGE),
@@ -85,6 +94,9 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE windows SET micro_reserved = 0", PRIVILEGE),
         ("UPDATE charges SET state = 'abandoned'", PRIVILEGE),
         ("INSERT INTO names VALUES ('mine', 'flights')", PRIVILEGE),
+        ("UPDATE stores SET last_marker = 99", PRIVILEGE),
+        ("INSERT INTO stores VALUES ('s', '/s', 1, 0, false)", PRIVILEGE),
+        ("DELETE FROM stores", PRIVILEGE),
         ("DELETE FROM entries", PRIVILEGE),
         ("UPDATE entries SET payload = '{}'", PRIVILEGE),
         ("ALTER TABLE accounts DISABLE TRIGGER ALL", PRIVILEGE),
@@ -146,6 +158,10 @@ def test_each_role_does_its_work(urls: dict[str, str], make_request: MakeRequest
         auditor.check(make_request(name="e"))
         assert [account.remaining for account in auditor.accounts()] == [1, 1, 2]
         assert auditor.find("flights", "a", "all") is not None
+        owner.grant("flights", epsilon=Fraction(3), stores=["/srv"], reason="pin")
+        owner.retire_store("store-1", reason="gone")
+        owner.adopt_store("store-1", uri="/srv/moved")
+        assert [(store.uri, store.retired) for store in publisher.stores()] == [("/srv/moved", False)]
         assert auditor.verify() == owner.verify() == publisher.verify() == ()
 
 
@@ -159,6 +175,10 @@ def test_no_role_does_anothers_work(urls: dict[str, str], make_request: MakeRequ
         for dataset in ("flights", "taxis"):
             with pytest.raises(LedgerError, match="permission denied"):
                 publisher.grant(dataset, epsilon=Fraction(9), reason="x")
+        with pytest.raises(LedgerError, match="permission denied"):
+            publisher.retire_store("store-1", reason="x")
+        with pytest.raises(LedgerError, match="permission denied"):
+            publisher.adopt_store("store-1", uri="/elsewhere")
     with open_ledger(urls["auditor"]) as auditor:
         with pytest.raises(LedgerError, match="permission denied"):
             auditor.reserve(make_request(name="b"))

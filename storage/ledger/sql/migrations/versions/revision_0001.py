@@ -34,6 +34,13 @@ def upgrade() -> None:
         sa.Column("hash", sa.Text, nullable=False, unique=True),
     )
     op.create_table(
+        "checkpoints",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("sequence", sa.BigInteger, sa.ForeignKey("entries.sequence"), nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.CheckConstraint("id = 1", name="one_checkpoint"),
+    )
+    op.create_table(
         "accounts",
         sa.Column("dataset", sa.Text, primary_key=True),
         sa.Column("neighboring", sa.Text, nullable=False),
@@ -136,6 +143,13 @@ def upgrade() -> None:
     )
     # No query on the way of a release may cost more because of the charges before it.
     op.create_index("charges_of_an_account", "charges", ["dataset", "reserved_sequence"])
+    op.create_index(
+        "charges_to_settle",
+        "charges",
+        ["reserved_sequence"],
+        sqlite_where=sa.text("state <> 'published'"),
+        postgresql_where=sa.text("state <> 'published'"),
+    )
     op.create_index("windows_by_taken", "windows", ["dataset", sa.text("(micro_spent + micro_reserved)")])
     for statement in rules(op.get_context().dialect.name):
         op.execute(statement)

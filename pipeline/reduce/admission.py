@@ -1,0 +1,34 @@
+"""What keeps an unfit worker out that joins while a run lasts; imported where Dask's scheduler runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from distributed import WorkerPlugin
+
+from suffice.pipeline.reduce.fitness import objection
+
+if TYPE_CHECKING:
+    from distributed import Worker
+
+
+class Admission(WorkerPlugin):
+    """Closes a worker that could not have been there when the run began.
+
+    Dask sets plugins up before a worker hears of its first task, so it gets no data. A worker that lacks
+    suffice cannot read this plugin, and does not start either.
+
+    Parameters
+    ----------
+    caller : str
+        The version of suffice that the run has.
+    """
+
+    def __init__(self, caller: str) -> None:
+        self._caller = caller
+
+    async def setup(self, worker: Worker) -> None:
+        """Close the worker unless it is fit; its log says why."""
+        reason = objection(worker, self._caller)
+        if reason is not None:
+            await worker.close(executor_wait=False, reason=f"refused by a run of suffice: {reason}")

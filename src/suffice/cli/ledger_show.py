@@ -1,0 +1,136 @@
+"""What ``suffice ledger show`` prints: read and written a few charges at a time, however many there are."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from suffice.cli import output
+from suffice.cli.terminal import say
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.storage.ledger.account import counts_by_window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.ledger import Ledger
+
+
+def account_document(account: Account) -> dict[str, Any]:
+    """Return what ``ledger grant --json`` prints, and the head of what ``ledger show`` does."""
+    return {
+        "dataset": account.dataset,
+        "neighboring": account.neighboring,
+        "unit": account.unit,
+        "granted": format_epsilon(account.granted),
+        "spent": format_epsilon(account.spent),
+        "reserved": format_epsilon(account.reserved),
+        "remaining": format_epsilon(account.remaining),
+        "sources": list(account.sources),
+        "checksums": account.checksums,
+        "stores": list(account.stores),
+        "per_window": account.per_window,
+    }
+
+
+def print_account(document: dict[str, Any]) -> None:
+    """Print the head of an account as people read it."""
+    say(
+        f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
+        + (f", per window of {document['per_window']})" if document["per_window"] else ")")
+    )
+    say(
+        f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
+        f"remaining {document['remaining']}"
+        + (f" (returned {document['returned']})" if "returned" in document else "")
+    )
+    if document["checksums"] is not None:
+        say(f"  input checked against {document['checksums']}")
+    if document["stores"]:
+        say(f"  releases go to {', '.join(document['stores'])}")
+
+
+def show_json(ledger: Ledger, dataset: str | None, last: int | None) -> None:
+    """Print one JSON document of all accounts, or one.
+
+    Every number follows from the charges: what is spent, reserved or returned is the sum of the epsilon of
+    those whose `counts_as` says so, over the charges whose `counts_on` is ``account`` for the account's own
+    numbers, or the window for a window's; `held` is what a charge takes now.
+    """
+    say('{"accounts": [', end="")
+    for number, account in enumerate(ledger.accounts(dataset)):
+        head = _one_line(_document(ledger, account))
+        say(f'{"," * (number > 0)}\n{head[:-1]}, "charges": [', end="")
+        for position, charge in enumerate(_charges(ledger, account, last)):
+            say(f"{',' * (position > 0)}\n  {_one_line(charge)}", end="")
+        say("]}", end="")
+    say("]}")
+
+
+def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
+    """Print all accounts, or one, with their last charges and the last windows."""
+    accounts = ledger.accounts(dataset)
+    if not accounts:
+        say("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
+    for account in accounts:
+        document = _document(ledger, account)
+        print_account(document)
+        windows = document["windows"]
+        if len(windows) > last:
+            say(f"  {len(windows) - last} earlier windows: --last {len(windows)} shows them, and --json")
+        for window in windows[max(0, len(windows) - last) :]:
+            say(
+                f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
+                f"remaining {window['remaining']} (returned {window['returned']})"
+            )
+        count = ledger.count_charges(account.dataset)
+        if count > last:
+            say(f"  {count - last} earlier charges: --last {count} shows them, and --json")
+        charges = list(_charges(ledger, account, last))
+        if charges:
+            output.print_rows(charges, limit=len(charges))
+
+
+def _one_line(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False)
+
+
+def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
+    windows = list(ledger.windows(account.dataset))
+    returned = ledger.returned(account.dataset)
+    own = sum(
+        (epsilon for window, epsilon in returned.items() if not counts_by_window(account.per_window, window)),
+        Fraction(0),
+    )
+    return {
+        **account_document(account),
+        "returned": format_epsilon(own),
+        "windows": [
+            {
+                "window": window.window,
+                "spent": format_epsilon(window.spent),
+                "reserved": format_epsilon(window.reserved),
+                "returned": format_epsilon(returned.get(window.window, Fraction(0))),
+                "remaining": format_epsilon(window.remaining),
+            }
+            for window in windows
+        ],
+    }
+
+
+def _charges(ledger: Ledger, account: Account, last: int | None) -> Iterator[dict[str, Any]]:
+    for charge in ledger.charges(account.dataset, last=last):
+        yield {
+            "charge_id": charge.charge_id,
+            "name": charge.name,
+            "window": charge.window,
+            "attempt": charge.attempt,
+            "epsilon": format_epsilon(charge.epsilon),
+            "state": str(charge.state),
+            "held": format_epsilon(charge.held),
+            "counts_as": charge.counts_as,
+            "counts_on": charge.window if counts_by_window(account.per_window, charge.window) else "account",
+            "release_id": charge.release_id,
+        }

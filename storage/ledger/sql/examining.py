@@ -1,0 +1,208 @@
+"""The ledger held against its own chain, a few rows at a time: what `verify` does on an SQL database.
+
+Charges are compared when they end and forgotten then, so that memory does not grow with their number.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, select
+
+from suffice.storage.ledger.chain import MOST_PROBLEMS, ChainCheck, Entry, Head
+from suffice.storage.ledger.examination import Examination
+from suffice.storage.ledger.replay import Books, compare, post, sha256
+from suffice.storage.ledger.sql import tables
+from suffice.storage.ledger.sql.checkpoints import find_checkpoint
+from suffice.storage.ledger.sql.entries import read_entries, read_head
+from suffice.storage.ledger.sql.rows import stream
+from suffice.storage.ledger.sql.schema import altered_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sqlalchemy import Connection, Table
+
+    from suffice.storage.ledger.replay import Row, Rows
+    from suffice.storage.ledger.sql.checkpoints import Checkpoint
+
+_AT_ONCE = 500
+"""Rows that are compared at a time; below the number of parameters that any database takes."""
+
+
+class Examiner:
+    """One examination, on one snapshot of the database.
+
+    Parameters
+    ----------
+    connection : Connection
+    full : bool
+        Whether to recompute everything, rather than to go on from the last checkpoint.
+    """
+
+    def __init__(self, connection: Connection, *, full: bool) -> None:
+        self._connection = connection
+        self._ended: Rows = {}
+        self._plans: set[str] = set()
+        self._differing: list[str] = []
+        self.books = Books(on_end=self._note_end)
+        found, problem = find_checkpoint(connection, Books() if full else self.books)
+        self.checkpoint: Checkpoint | None = None if full else found
+        self._differing += [problem] if problem else []
+
+    def examine(self) -> Examination:
+        """Follow the chain, replay it, and compare every table with what it implies."""
+        problems = [*_file_problems(self._connection), *altered_rules(self._connection), *self._differing]
+        self._differing.clear()
+        after = self.checkpoint.head if self.checkpoint else Head()
+        head = read_head(self._connection)
+        check, broken = ChainCheck(after), ""
+        for entry in read_entries(self._connection, after=after.sequence):
+            content = check.follow(entry)
+            if not broken and not check.problems and content is not None:
+                broken = self._post(entry, content)
+        check.end(head)
+        if check.problems or broken:
+            problems += check.problems or [broken]
+        else:
+            self._compare_tables()
+            problems += sorted(self._differing)
+        since = self.checkpoint.head.sequence if self.checkpoint else 0
+        return Examination(problems=tuple(problems[:MOST_PROBLEMS]), head=check.last, since=since)
+
+    def _post(self, entry: Entry, content: Row) -> str:
+        if "plan_hash" in content:
+            self._plans.add(content["plan_hash"])
+        broken = post(self.books, entry, content)
+        if len(self._ended) >= _AT_ONCE:
+            self._compare_ended()
+        return broken
+
+    def _note_end(self, charge: Row) -> None:
+        key = (charge["charge_id"],)
+        if key in self._ended:  # a chain may state what no table can hold
+            self._differ([f"charges {charge['charge_id']}: the chain reserves it twice"])
+        self._ended[key] = charge
+
+    def _compare_ended(self) -> None:
+        keys = [key for (key,) in self._ended]
+        self._differ(compare("charges", self._ended, _rows_of(self._connection, tables.charges, keys)))
+        self._ended.clear()
+
+    def _compare_tables(self) -> None:
+        connection, books = self._connection, self.books
+        ledger = connection.execute(select(tables.ledger.c.ledger_id, tables.ledger.c.created_at)).one()
+        for what, own, first in (
+            ("id", ledger.ledger_id, books.ledger_id),
+            ("time", ledger.created_at, books.created_at),
+        ):
+            if own != first:
+                self._differ([f"the ledger's {what} differs from its first entry"])
+        self._compare_ended()
+        live = [key for (key,) in books.charges]
+        self._differ(compare("charges", books.charges, _rows_of(connection, tables.charges, live)))
+        count = connection.scalar(select(func.count()).select_from(tables.charges))
+        if count != books.n_charges:
+            self._differ(_without_entry(connection))
+            self._differ([f"charges: the entries reserve {books.n_charges}, the table has {count}"])
+        accounts = _all_rows(connection, tables.accounts)
+        for row in accounts.values():
+            row.update({name: _from_json(row[name]) for name in ("sources", "stores")})
+        self._differ(compare("accounts", books.accounts, accounts))
+        self._differ(compare("windows", books.windows, _all_rows(connection, tables.windows)))
+        self._differ(compare("stores", books.stores, _all_rows(connection, tables.stores)))
+        named = [name for (name,) in books.names]
+        found = (
+            _rows_of(connection, tables.names, named)
+            if self.checkpoint
+            else _all_rows(connection, tables.names)
+        )
+        self._differ(compare("names", books.names, found))
+        self._compare_plans()
+        staged = {
+            key: {"sha256": charge["manifest_sha256"]}
+            for key, charge in books.charges.items()
+            if charge["state"] == "staged"
+        }
+        kept = stream(connection, select(tables.staged_manifests))
+        self._differ(
+            compare("staged_manifests", staged, {(r.charge_id,): {"sha256": sha256(r.content)} for r in kept})
+        )
+
+    def _compare_plans(self) -> None:
+        """Hash every plan; after a checkpoint, those that were charged since."""
+        plans, known = tables.plans.c, set()
+        query = select(plans.sha256, plans.content)
+        queries = [query]
+        if self.checkpoint:
+            queries = [query.where(plans.sha256.in_(batch)) for batch in _batches(sorted(self._plans))]
+        for row in chain.from_iterable(stream(self._connection, part) for part in queries):
+            known.add(row.sha256)
+            if row.sha256 not in self._plans:
+                self._differ([f"plans {ascii(row.sha256)[1:-1]:.80}: the table has it, the entries do not"])
+            elif sha256(row.content.encode()) != row.sha256:
+                self._differ([f"plans {row.sha256}: sha256 differ from the entries"])
+        self._differ(
+            f"plans {lost}: the entries have it, the table does not" for lost in sorted(self._plans - known)
+        )
+
+    def _differ(self, problems: Iterable[str]) -> None:
+        self._differing += islice(problems, max(0, MOST_PROBLEMS - len(self._differing)))
+
+
+def _file_problems(connection: Connection) -> list[str]:
+    """Let SQLite look at its own file: damage in an index changes no row that is read through the table."""
+    if connection.dialect.name != "sqlite":
+        return []
+    found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_PROBLEMS})").scalars().all()
+    if found == ["ok"]:
+        return []
+    return [f"the ledger's file is damaged: SQLite's own check of it fails in {len(found)} places"]
+
+
+def _without_entry(connection: Connection) -> Iterator[str]:
+    """Name the charges that no entry reserved."""
+    charges, entries = tables.charges.c, tables.entries.c
+    query = select(charges.charge_id, entries.payload).outerjoin_from(
+        tables.charges,
+        tables.entries,
+        (entries.sequence == charges.reserved_sequence) & (entries.kind == "reserved"),
+    )
+    for row in stream(connection, query):
+        payload = _from_json(row.payload or "null")
+        if not isinstance(payload, dict) or payload.get("charge_id") != row.charge_id:
+            yield f"charges {ascii(row.charge_id)[1:-1]:.80}: the table has it, the entries do not"
+
+
+def _all_rows(connection: Connection, table: Table) -> Rows:
+    return _keyed(table, stream(connection, select(table)))
+
+
+def _rows_of(connection: Connection, table: Table, keys: list[str]) -> Rows:
+    """Return the rows with these values in the first column of the table's primary key."""
+    (column,) = table.primary_key
+    found: Rows = {}
+    for batch in _batches(keys):
+        found |= _keyed(table, connection.execute(select(table).where(column.in_(batch))))
+    return found
+
+
+def _keyed(table: Table, rows: Iterable[Any]) -> Rows:
+    keys = [column.name for column in table.primary_key]
+    found = (dict(row._mapping) for row in rows)  # noqa: SLF001 - its public name
+    return {tuple(row[key] for key in keys): row for row in found}
+
+
+def _batches(keys: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(keys), _AT_ONCE):
+        yield keys[start : start + _AT_ONCE]
+
+
+def _from_json(text: Any) -> Any:
+    """Read JSON from a row that may be damaged: None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None

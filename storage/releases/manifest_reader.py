@@ -1,0 +1,265 @@
+"""Read a manifest that may be hostile: what follows from its plan is computed again, and compared.
+
+The plan stands in the manifest, and is compiled as a spec's is. With it every byte that follows from it is
+known; it is compared where it stands, part by part, and no part of it is ever parsed. So the work and the
+memory are bounded by what a plan may declare, whatever else the bytes hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from suffice.errors import ReleaseCorruptError, SpecError
+from suffice.pipeline.declaration.safe_text import shown
+from suffice.pipeline.spec.declared_order import DeclaredOrder
+from suffice.pipeline.spec.recompile import read_canonical_plan
+from suffice.pipeline.spec.spec import LARGEST_PLAN, check_window
+from suffice.storage.releases.derived_fields import declared_fields, statistic_fields
+from suffice.storage.releases.manifest_model import FORMAT_VERSION, Manifest, Stated
+from suffice.storage.releases.parquet_layout import Sizes
+from suffice.storage.signatures import canonical_json
+
+if TYPE_CHECKING:
+    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.spec.recompile import CanonicalPlan
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+
+LARGEST_MANIFEST = 24 * 2**20
+"""Readers refuse a manifest of more bytes, and plans whose manifest would have more are not released."""
+
+MOST_NAMES = 100_000
+"""Of groups, statistics and their variables."""
+
+_LARGEST_FILES = 2**20
+_LARGEST_SMALL = 4096
+
+_STATED = frozenset(Stated.model_fields)
+_BEGINNING = re.compile(rb'\{"cells":\d{1,8},"checksum":(?=("[0-9a-f]{64}"),)')
+_VERSION = re.compile(rb',"format_version":([^,]{1,20}),')
+# What follows a release id is no part of the plan: a statistic of that name would be a mapping.
+_SIGNATURE = re.compile(
+    rb',"release_id":"[0-9a-f]{16}","signature":(?=(null|\{[^{}]{1,400}\}),"statistics":\[)'
+)
+_SCALAR = re.compile(rb'"[^"\\\\]{0,100}"|-?\d{1,16}|null|true|false')
+_PLAN = re.compile(rb'"plan":(?=\{)')
+_PLAN_END = re.compile(rb',"plan_hash":"')
+_ORDER = re.compile(rb',"declared_order":(?=\{)')
+_ORDER_END = re.compile(rb',"drawing_hash":"')
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """Read a manifest, and check all that can be checked without its files.
+
+    Raises
+    ------
+    ReleaseCorruptError
+        Where a byte of it was changed, it contradicts its plan, or is of another format. The text names
+        the field.
+    """
+    if len(data) > LARGEST_MANIFEST:
+        raise _corrupt(f"it has more than {LARGEST_MANIFEST} bytes")
+    _check_checksum(data)
+    text = _between(data, _PLAN, _PLAN_END, "plan")
+    order = _declared_order(data, most=len(text))
+    try:
+        return _Walk(data).read(read_canonical_plan(text.decode(), order))
+    except SpecError as error:
+        raise _corrupt(f"{shown(error.location)}: no spec could have this plan") from None
+    except UnicodeDecodeError:
+        raise _corrupt("plan: it is not UTF-8 text") from None
+
+
+def _check_checksum(data: bytes) -> None:
+    """Check what finds accidents first, so that a damaged manifest is not taken for a forged one."""
+    beginning, signature, version = (pattern.search(data) for pattern in (_BEGINNING, _SIGNATURE, _VERSION))
+    if version is None or version[1] != b"%d" % FORMAT_VERSION:
+        raise _corrupt(f"it is damaged, or of another format than {FORMAT_VERSION}, which this suffice reads")
+    if beginning is None or beginning.start() or signature is None:
+        raise _corrupt("it is damaged, or not in canonical form")
+    digest = hashlib.sha256(data[: beginning.end()])
+    digest.update(b"null")
+    digest.update(memoryview(data)[beginning.end(1) : signature.end()])
+    digest.update(b"null")
+    digest.update(memoryview(data)[signature.end(1) :])
+    if beginning[1] != b'"%s"' % digest.hexdigest().encode():
+        raise _corrupt("its checksum does not fit")
+
+
+def _declared_order(data: bytes, *, most: int) -> DeclaredOrder:
+    """Read the order of the plan's names: it repeats names of the plan, and so is no longer."""
+    found = _between(data, _ORDER, _ORDER_END, "declared_order")
+    if found.count(b"[") + found.count(b"{") + found.count(b",") > MOST_NAMES:
+        raise _corrupt(f"declared_order: it has more than {MOST_NAMES} parts")
+    try:
+        return DeclaredOrder.read(_decoded(found, "declared_order", most))
+    except ValueError:
+        raise _corrupt("declared_order: it is not what the format states there") from None
+
+
+def _between(data: bytes, begins: re.Pattern[bytes], ends: re.Pattern[bytes], field: str) -> bytes:
+    """Return the bytes of a field that is needed before its turn, which will show that it stands there."""
+    begin = begins.search(data)
+    end = ends.search(data, begin.end()) if begin else None
+    if begin is None or end is None:
+        raise _corrupt(f"{field}: it is missing, or not in canonical form")
+    return data[begin.end() : end.start()]
+
+
+def _decoded(found: bytes, field: str, most: int) -> Any:
+    if len(found) > most:
+        raise _corrupt(f"{field}: it has more than {most} bytes")
+    try:
+        return canonical_json.decode(found)
+    except ValueError:
+        raise _corrupt(f"{field}: it is not in canonical form") from None
+
+
+class _Walk:
+    """A walk through a manifest from its first byte to its last, each compared or read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def read(self, canonical: CanonicalPlan) -> Manifest:
+        """Compare what follows from the plan, read the rest, and return both."""
+        heading = canonical.heading
+        derived: dict[str, Any] = {
+            **declared_fields(heading),
+            "plan_hash": hashlib.sha256(canonical.text.encode()).hexdigest(),
+        }
+        names = sorted({*derived, *_STATED, "plan", "statistics"})
+        stated: dict[str, Any] = {}
+        plan = heading
+        for name, following in zip(names, (*names[1:], None), strict=True):
+            self._expect(f'{"," if self._position else "{"}"{name}":'.encode(), (name,))
+            if name in _STATED:
+                stated[name] = self._take(name, following)
+            elif name == "plan":
+                self._expect(canonical.text.encode(), (name,))
+            elif name == "statistics":
+                plan = self._statistics(canonical)
+            else:
+                self._compare(derived[name], (name,))
+        self._expect(b"}", ("the end",))
+        if self._position != len(self._data):
+            raise _corrupt("there is more after its end")
+        manifest = Manifest(plan=plan, stated=_validated(stated))
+        _check_stated(manifest, canonical)
+        return manifest
+
+    def _statistics(self, canonical: CanonicalPlan) -> Plan:
+        """Compile one statistic after another, and compare each before the next."""
+        compiled: list[tuple[StatisticSpec, StatisticPlan]] = []
+        for statistic in canonical.statistics():
+            fields = statistic_fields(statistic[1])
+            path = ("statistics", statistic[1].name)
+            opening = b",{" if compiled else b"[{"
+            for field in sorted(fields):
+                self._expect(opening + b'"%s":' % field.encode(), (*path, field))
+                self._compare(fields[field], (*path, field))
+                opening = b","
+            self._expect(b"}", path)
+            compiled.append(statistic)
+        self._expect(b"]", ("statistics",))
+        return canonical.assemble(compiled)
+
+    def _compare(self, value: Any, path: tuple[str, ...]) -> None:
+        """Step over a value that has to stand here; where another does, name the innermost field."""
+        if isinstance(value, Iterator):
+            separator = b"["
+            for position, entry in enumerate(value):
+                self._expect(separator, path)
+                self._compare(entry, (*path, str(position)))
+                separator = b","
+            self._expect(b"]" if separator == b"," else b"[]", path)
+            return
+        expected = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        if self._data.startswith(expected, self._position):
+            self._position += len(expected)
+        elif isinstance(value, dict) and value:
+            separator = b"{"
+            for key in sorted(value):
+                self._expect(separator + json.dumps(key, ensure_ascii=False).encode() + b":", (*path, key))
+                self._compare(value[key], (*path, key))
+                separator = b","
+            self._expect(b"}", path)
+        elif isinstance(value, list) and value:
+            self._compare(iter(value), path)
+        else:
+            raise _differs(path)
+
+    def _expect(self, expected: bytes, path: tuple[str, ...]) -> None:
+        if not self._data.startswith(expected, self._position):
+            raise _differs(path)
+        self._position += len(expected)
+
+    def _take(self, name: str, following: str | None) -> Any:
+        """Read a field that does not follow from the plan, up to where the next begins."""
+        scalar = _SCALAR.match(self._data, self._position)
+        if scalar is not None:
+            self._position = scalar.end()
+            return _decoded(scalar[0], name, _LARGEST_SMALL)
+        most = {"declared_order": LARGEST_PLAN, "files": _LARGEST_FILES}.get(name, _LARGEST_SMALL)
+        marker = f',"{following}":'.encode() if following else b"}"
+        end = self._data.find(marker, self._position, self._position + most + len(marker))
+        if end < 0:
+            raise _differs((name,))
+        found = self._data[self._position : end]
+        self._position = end
+        return _decoded(found, name, most)
+
+
+def _validated(stated: dict[str, Any]) -> Stated:
+    try:
+        return Stated.model_validate(stated)
+    except ValidationError as error:
+        path = tuple(map(str, error.errors(include_url=False, include_input=False)[0]["loc"]))
+        raise _corrupt(f"{_place(path)}: it is not what the format states there") from None
+
+
+def _check_stated(manifest: Manifest, canonical: CanonicalPlan) -> None:
+    """Check what the plan says of fields that do not follow from it alone."""
+    plan = manifest.plan
+    try:
+        check_window(canonical.terms, manifest.window)
+    except SpecError:
+        raise _corrupt("window: the plan has no such window") from None
+    if (manifest.n is not None) != plan.n_is_public:
+        raise _corrupt("n: it is stated exactly where the plan makes it public")
+    if manifest.stated.declared_order != plan.order.document():
+        raise _differs(("declared_order",))
+    if len(manifest.files) != len(plan.statistics):
+        raise _differs(("files",))
+    sizes = Sizes.of(plan.groups)
+    for position, (file, statistic) in enumerate(zip(manifest.files, plan.statistics, strict=True)):
+        expected = {
+            "statistic": statistic.name,
+            "path": f"{statistic.name}.parquet",
+            "rows": plan.n_cells * len(statistic.components),
+        }
+        for field, value in expected.items():
+            if getattr(file, field) != value:
+                raise _differs(("files", str(position), field))
+        least, greatest = sizes.of_file(statistic)
+        if not least <= file.size <= greatest:
+            raise _corrupt(f"files.{position}.size: no file of this plan has that size")
+
+
+def _place(path: tuple[str, ...]) -> str:
+    return ".".join(shown(part) for part in path[:6])
+
+
+def _differs(path: tuple[str, ...]) -> ReleaseCorruptError:
+    return _corrupt(f"{_place(path)}: it contradicts the plan that was charged, or the format")
+
+
+def _corrupt(rule: str) -> ReleaseCorruptError:
+    return ReleaseCorruptError(f"the manifest is corrupt: {rule}")

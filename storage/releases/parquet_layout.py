@@ -1,0 +1,249 @@
+"""What a data file of a plan may look like, checked before any value of it is decoded.
+
+A Parquet file of a few bytes can claim to hold any number of values: compressed, by dictionary, in runs. The
+files of a release hold none of that. Every value stands there as it is, so that their size follows from the
+plan up to a few headers, and every byte of them belongs to a page of a column, or to the footer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from suffice.errors import ReleaseCorruptError
+from suffice.pipeline.declaration.domains import DomainKind
+from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.storage.releases.thrift import ThriftReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.storage.releases.thrift import Value
+
+ROW_GROUP = 2**20
+"""Rows of every row group but the last: a constant, so that the layout is public."""
+
+_MAGIC = b"PAR1"
+_ENDS = 12  # two magic words, and the length of the footer
+_PAGE_HEADER = 64
+"""Bytes that the header of a page has at most."""
+_SMALLEST_PAGE = 2**13
+"""Bytes that a page but the last of its column and row group holds at least."""
+
+_INT64, _DOUBLE, _TEXT, _FIXED = 2, 5, 6, 7
+"""Types of Parquet."""
+_PLAIN, _LEVELS = 0, 3
+"""Encodings: of values as they are; and of levels, which required columns lack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The sizes that files of a plan may have.
+
+    Parameters
+    ----------
+    groups : dict of str to Domain
+    """
+
+    groups: Mapping[str, Domain]
+    _cell_bytes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, groups: Mapping[str, Domain]) -> Self:
+        """Count the bytes of keys once, as there may be many keys and many statistics."""
+        n_cells = _n_cells(groups)
+        return cls(
+            groups=groups,
+            _cell_bytes={
+                name: 8 * n_cells
+                if domain.kind is DomainKind.RANGE
+                else n_cells // len(domain) * _text_bytes(map(str, domain))
+                for name, domain in groups.items()
+            },
+        )
+
+    def columns(self, statistic: StatisticPlan) -> dict[str, int]:
+        """Return the bytes of every column's values: a fixed number each, or a length and a text."""
+        n_cells, n_components = _n_cells(self.groups), len(statistic.components)
+        return {
+            **{name: n_components * size for name, size in self._cell_bytes.items()},
+            "component": n_cells * _text_bytes(statistic.components),
+            "value": (8 if statistic.value_type == INT64 else 16) * n_cells * n_components,
+            "estimate": 8 * n_cells * n_components,
+        }
+
+    def of_file(self, statistic: StatisticPlan) -> tuple[int, int]:
+        """Return the least and the greatest size: of values alone, and with headers and a footer."""
+        columns = self.columns(statistic)
+        values, row_groups = sum(columns.values()), _n_row_groups(statistic, self.groups)
+        headers = _PAGE_HEADER * (row_groups * len(columns) + values // _SMALLEST_PAGE)
+        return _ENDS + values, _ENDS + values + headers + _largest_footer(columns, row_groups)
+
+
+Span = tuple[int, int]
+"""Where the values of a page begin and end."""
+
+
+def row_groups(
+    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]
+) -> Iterator[dict[str, list[Span]]]:
+    """Walk through a file, and return where the values of every column stand, row group by row group.
+
+    Nothing is decoded: headers of pages and the footer are read, and have to say of every byte what it is.
+
+    Raises
+    ------
+    ReleaseCorruptError
+        Where the file does not hold every value of the plan as it is, once, and nothing else.
+    """
+    sizes = Sizes.of(groups)
+    columns = sizes.columns(statistic)
+    least, greatest = sizes.of_file(statistic)
+    if not least <= len(data) <= greatest:
+        raise _refused(statistic, "its size is not the plan's")
+    if data[:4] != _MAGIC or data[-4:] != _MAGIC:
+        raise _refused(statistic, "it is no readable Parquet file")
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    if footer < max(4, len(data) - 8 - _largest_footer(columns, _n_row_groups(statistic, groups))):
+        raise _refused(statistic, "its footer is larger than the plan's")
+    try:
+        found = [*_walk(data, statistic, groups, footer)]
+    except (KeyError, ValueError, TypeError, IndexError):
+        raise _refused(statistic, "it is no readable Parquet file, or not one of this format") from None
+    held = {name: sum(end - start for group in found for start, end in group[name]) for name in columns}
+    if held != columns:
+        raise _refused(statistic, "it does not hold each value once and nothing else")
+    return iter(found)
+
+
+def _walk(
+    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain], footer: int
+) -> Iterator[dict[str, list[Span]]]:
+    reader = ThriftReader(data, footer, len(data) - 8)
+    metadata = reader.struct()
+    n_rows = _n_cells(groups) * len(statistic.components)
+    kinds = _kinds(statistic, groups)
+    # Version, schema, rows, row groups; who wrote it and how columns are ordered may be said besides.
+    if not {1, 2, 3, 4} <= metadata.keys() <= {1, 2, 3, 4, 6, 7} or reader.position != len(data) - 8:
+        raise _refused(statistic, "its footer says more than the plan's")
+    root, *fields = map(_struct, _list(metadata[2]))
+    if root.get(5) != len(kinds) or [_declared(entry) for entry in fields] != [
+        (name.encode(), *kind) for name, kind in kinds.items()
+    ]:
+        raise _refused(statistic, "its columns are not the plan's")
+    declared = [*map(_struct, _list(metadata[4]))]
+    if metadata[3] != n_rows or [group[3] for group in declared] != [
+        min(ROW_GROUP, n_rows - start) for start in range(0, n_rows, ROW_GROUP)
+    ]:
+        raise _refused(statistic, "its rows or row groups are not the plan's")
+    position = len(_MAGIC)
+    for group in declared:
+        if not {1, 2, 3} <= group.keys() <= {1, 2, 3, 5, 6, 7}:
+            raise _refused(statistic, "its row groups say more than the plan's")
+        spans = {}
+        for (name, (kind, *_)), chunk in zip(kinds.items(), _list(group[1]), strict=True):
+            size = _chunk_size(_struct(chunk), name, kind, group[3], position)
+            if size is None or not 0 < size <= footer - position:
+                raise _refused(statistic, f"its column {name!r} is compressed, encoded, or out of place")
+            spans[name] = [*_pages(data, position, position + size, group[3], statistic)]
+            position += size
+        yield spans
+    if position != footer:
+        raise _refused(statistic, "it holds bytes of no column")
+
+
+def _chunk_size(chunk: dict[int, Value], name: str, kind: int, rows: Value, position: int) -> int | None:
+    """Return the bytes of a column of a row group, if it stands where it should, values as they are."""
+    column = _struct(chunk[3])
+    # Neither another file, nor an index, nor anything encrypted; in the column no dictionary, no statistics
+    # but the sizes of texts.
+    if not chunk.keys() <= {2, 3} or not column.keys() <= {1, 2, 3, 4, 5, 6, 7, 9, 13, 16}:
+        return None
+    expected = {1: kind, 3: [name.encode()], 4: 0, 5: rows, 9: position}
+    if any(column[number] != value for number, value in expected.items()) or column[6] != column[7]:
+        return None
+    if not set(_list(column[2])) <= {_PLAIN, _LEVELS} or not isinstance(column[7], int):
+        return None
+    return column[7]
+
+
+def _pages(data: bytes, position: int, end: int, rows: Value, statistic: StatisticPlan) -> Iterator[Span]:
+    """Walk through the pages of a column of a row group."""
+    left = rows
+    while position < end and isinstance(left, int) and left > 0:
+        reader = ThriftReader(data, position, min(end, position + _PAGE_HEADER))
+        page = reader.struct()
+        size, values = page[3], _struct(page[5])
+        # A data page of the first version, without a checksum; its statistics, if any, are empty.
+        plain = page.keys() == {1, 2, 3, 5} and page[1] == 0 and page[2] == size and values[2] == _PLAIN
+        count = values[1]
+        if not plain or not values.keys() <= {1, 2, 3, 4, 5} or values.get(5, {}) != {}:
+            raise _refused(statistic, "a page of it is compressed, encoded, or not of the plan's kind")
+        if not isinstance(size, int) or not isinstance(count, int) or size < 1 or count < 1:
+            raise _refused(statistic, "a page of it is empty")
+        yield reader.position, reader.position + size
+        position = reader.position + size
+        left -= count
+        if left > 0 and size < _SMALLEST_PAGE:
+            raise _refused(statistic, "its pages are too small")
+    if position != end or left != 0:
+        raise _refused(statistic, "its pages are not the plan's")
+
+
+def _kinds(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> dict[str, tuple[int, ...]]:
+    """Return each column's type, the length of its values where it is fixed, scale and precision."""
+    value = (_INT64,) if statistic.value_type == INT64 else (_FIXED, 16, 0, 38)
+    return {
+        **{
+            name: (_INT64,) if domain.kind is DomainKind.RANGE else (_TEXT,)
+            for name, domain in groups.items()
+        },
+        "component": (_TEXT,),
+        "value": value,
+        "estimate": (_DOUBLE,),
+    }
+
+
+def _declared(entry: dict[int, Value]) -> tuple[Value, ...]:
+    """Return what the schema says of a column; None where it is not required, or has columns in it."""
+    required = entry.get(3) == 0 and 5 not in entry
+    length = [entry[number] for number in (2, 7, 8) if number in entry]
+    return (entry[4], entry[1], *length) if required else (entry[4], -1)
+
+
+def _struct(value: Value) -> dict[int, Value]:
+    if not isinstance(value, dict):
+        message = "no structure"
+        raise TypeError(message)
+    return value
+
+
+def _list(value: Value) -> list[Value]:
+    if not isinstance(value, list):
+        message = "no list"
+        raise TypeError(message)
+    return value
+
+
+def _text_bytes(texts: Iterable[str]) -> int:
+    return sum(4 + len(text.encode()) for text in texts)
+
+
+def _largest_footer(columns: Mapping[str, int], n_row_groups: int) -> int:
+    names = sum(len(name.encode()) for name in columns)
+    return 1024 + 64 * len(columns) + names + n_row_groups * (64 + 128 * len(columns) + names)
+
+
+def _n_cells(groups: Mapping[str, Domain]) -> int:
+    return math.prod(len(domain) for domain in groups.values())
+
+
+def _n_row_groups(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
+    return -(-_n_cells(groups) * len(statistic.components) // ROW_GROUP)
+
+
+def _refused(statistic: StatisticPlan, rule: str) -> ReleaseCorruptError:
+    return ReleaseCorruptError(f"the file of {statistic.name} is corrupt: {rule}")

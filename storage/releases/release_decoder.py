@@ -1,0 +1,100 @@
+"""Read a data file that may be hostile: where its values stand is known, and each column is as stated."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from suffice.errors import ReleaseCorruptError
+from suffice.pipeline.declaration.domains import DomainKind
+from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.storage.releases.parquet_layout import row_groups
+from suffice.storage.releases.release_parquet import estimates_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.storage.releases.parquet_layout import Span
+
+
+def decode_statistic(
+    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]
+) -> NDArray[np.object_]:
+    """Read what :func:`encode_statistic` wrote, and check every byte of it against the plan.
+
+    Returns
+    -------
+    ndarray of object, shape (n_cells, n_components)
+        Python integers, in lattice units.
+
+    Raises
+    ------
+    ReleaseCorruptError
+        Where layout, rows, group keys, components or estimates are not the plan's.
+    """
+    n_cells = math.prod(len(domain) for domain in groups.values())
+    n_components = len(statistic.components)
+    found = row_groups(data, statistic, groups)  # before there is room for values that may not be there
+    values = np.empty(n_cells * n_components, dtype=object)
+    done = 0
+    for spans in found:
+        stored = _stored(statistic, _joined(data, spans["value"]))
+        for name, expected in _labels(statistic, groups, done, len(stored)):
+            if _joined(data, spans[name]) != expected:
+                raise _corrupt(statistic, f"its column {name!r} is not the plan's")
+        lowest, highest = statistic.value_limits
+        if stored.min() < lowest or stored.max() > highest:
+            raise _corrupt(statistic, "a value lies beyond the ends of its type")
+        if _joined(data, spans["estimate"]) != estimates_of(statistic, stored).astype("<f8").tobytes():
+            raise _corrupt(statistic, "its estimates do not follow from its values")
+        values[done : done + len(stored)] = stored.tolist()
+        done += len(stored)
+    return values.reshape(n_cells, n_components)
+
+
+def _joined(data: bytes, spans: Sequence[Span]) -> bytes:
+    """Return the values of a column of a row group, from the pages that they stand in."""
+    return b"".join(data[start:end] for start, end in spans)
+
+
+def _stored(statistic: StatisticPlan, found: bytes) -> NDArray[Any]:
+    """Return values as int64 or as Python integers: a decimal is 16 bytes, the highest first."""
+    if statistic.value_type == INT64:
+        return np.frombuffer(found, dtype="<i8").astype(np.int64)
+    numbers = [int.from_bytes(found[at : at + 16], "big", signed=True) for at in range(0, len(found), 16)]
+    return np.array(numbers, dtype=object)
+
+
+def _labels(
+    statistic: StatisticPlan, groups: Mapping[str, Domain], start: int, n_rows: int
+) -> Iterator[tuple[str, bytes]]:
+    """Return the bytes of the group columns and of the component column of some consecutive rows."""
+    cells, components = np.divmod(np.arange(start, start + n_rows), len(statistic.components))
+    inner = math.prod(len(domain) for domain in groups.values())
+    for name, domain in groups.items():
+        inner //= len(domain)
+        positions = cells // inner % len(domain)
+        if domain.kind is DomainKind.RANGE:
+            yield name, (domain[0] + positions).astype("<i8").tobytes()
+        else:
+            yield name, _texts([str(key) for key in domain], positions)
+    yield "component", _texts(statistic.components, components)
+
+
+def _texts(texts: Sequence[str], positions: NDArray[np.int64]) -> bytes:
+    """Return texts one behind the other, each after its length."""
+    written = [text.encode() for text in texts]
+    keys = pa.array([len(text).to_bytes(4, "little") + text for text in written], type=pa.large_binary())
+    taken = keys.take(pa.array(positions))
+    return taken.buffers()[2].to_pybytes()  # type: ignore[no-any-return]
+
+
+def _corrupt(statistic: StatisticPlan, rule: str) -> ReleaseCorruptError:
+    return ReleaseCorruptError(f"the file of {statistic.name} is corrupt: {rule}")

@@ -1,0 +1,114 @@
+"""Bad inputs end in a typed error that says where, in few words, holds no data value and charges nothing."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from suffice import errors, releasing
+from suffice.errors import UsageError
+from suffice.pipeline.spec import spec as specs
+from support import bad_inputs
+from support.bad_inputs import CANARIES, Case, Findings, Place, ask, make_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.timeout(900)
+
+FEWEST = 3000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Data, a release and ledgers; commands run in a directory that they may fill with files."""
+    made = make_place(tmp_path_factory.mktemp("bad"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made.directory)
+        for variable in ("LEDGER", "STORE", "CLUSTER", "CONFIG", "PUBLIC_KEYS", "SIGNING_KEY"):
+            patch.delenv(f"SUFFICE_{variable}", raising=False)
+        yield made
+
+
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.audit)])
+def test_bad_inputs_end_well(place: Place, every: int) -> None:
+    """Every third spec, which are the most, and all else; all specs in the audit."""
+    findings = Findings()
+    for source in bad_inputs.SOURCES:
+        for case in islice(source(place), 0, None, every if source is bad_inputs.spec_cases else 1):
+            ask(case, findings)
+    assert findings.wrong == []
+    assert findings.n_bad >= FEWEST, findings.n_asked
+
+
+def raising(error: Exception) -> Any:
+    """Return what raises in the place of any function."""
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (KeyError("x"), "internal error"),
+        (UsageError("this is not right"), "without a place"),
+        (UsageError(f"mutant.json: {CANARIES[0]}"), "a data value"),
+        (UsageError("mutant.json: Input should be a valid string"), "another library's words"),
+    ],
+)
+def test_the_judge_sees_a_bad_answer(
+    place: Place, monkeypatch: pytest.MonkeyPatch, error: Exception, found: str
+) -> None:
+    monkeypatch.setattr(specs, "load_spec", raising(error))
+    assert found in the_finding(case_of(place, "release"))
+
+
+def test_the_judge_finds_nothing_in_a_good_refusal(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(specs, "load_spec", raising(UsageError("mutant.json: this is not right")))
+    assert not the_finding(case_of(place, "release"))
+
+
+def test_the_judge_sees_a_long_message(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "bounded_message", lambda text: text)
+    case = case_of(place, "release")
+    words = ("release", str(place.directory / "mutant.json"), "--window", "x" * 10_000, *case.words[2:])
+    long = Case(words=words, places=("--window",), files=case.files, ledger=case.ledger)
+    assert "over 500 characters" in the_finding(long)
+
+
+def test_the_judge_sees_a_charge(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    charge = releasing.carry_out
+
+    def charge_and_fail(*arguments: Any, **terms: Any) -> NoReturn:
+        charge(*arguments, **terms)
+        message = "mutant.json: refused too late"
+        raise UsageError(message)
+
+    monkeypatch.setattr(releasing, "carry_out", charge_and_fail)
+    assert "charged" in the_finding(case_of(place, "release"))
+
+
+def case_of(place: Place, command: str) -> Case:
+    """Return a command over a good spec, in a file of its own."""
+    path = place.directory / "mutant.json"
+    shop = ("--store", place.workspace.store, "--ledger", place.workspace.ledger)
+    content = Path(place.workspace.write_spec(name="judged")).read_bytes()
+    return Case(
+        words=(command, str(path), *shop),
+        places=("mutant.json",),
+        files=((path, content),),
+        ledger=place.workspace.ledger,
+    )
+
+
+def the_finding(case: Case) -> str:
+    """Return what is wrong with an answer, empty where nothing is."""
+    findings = Findings()
+    ask(case, findings)
+    return "; ".join(findings.wrong)

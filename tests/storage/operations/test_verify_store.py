@@ -1,0 +1,108 @@
+"""`suffice store verify`: whatever is wrong in a store is named, and nothing else."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.storage.operations import verify_store as module
+from suffice.storage.operations.markers import Marker
+from suffice.storage.operations.verify_store import verify_store
+from suffice.storage.releases.layout import marker_key
+from support.paid import Books, open_books, pay
+from support.releases import flip_bit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Iterator[Books]:
+    opened = open_books(tmp_path)
+    with opened.ledger:
+        yield opened
+
+
+def problems(books: Books, *, with_ledger: bool = False) -> tuple[str, ...]:
+    found = verify_store(books.store, ledger=books.ledger if with_ledger else None)
+    assert found.ok is (not found.problems)
+    return found.problems
+
+
+def test_a_whole_store_is_ok_and_counted(books: Books) -> None:
+    names = ("a", "b", "charges")  # a release may be called as the markers' directory is
+    published = [pay(books, name) for name in names]
+    charge = pay(books, "c", until="drawing")
+    books.store.put_tombstone("c", "all", charge.release_id)
+    books.ledger.abandon(charge, reason="tests")
+    n_files = sum(len(list(books.directory_of(charge).iterdir())) for charge in published)
+    for ledger in (None, books.ledger):
+        found = verify_store(books.store, ledger=ledger)
+        assert found.problems == ()
+        assert (found.releases, found.files, found.tombstones, found.markers) == (3, n_files, 1, 4)
+
+
+def test_every_damage_is_named(books: Books) -> None:
+    root = books.directory / "releases"
+    first, second, third = (pay(books, name) for name in ("a", "b", "c"))
+    data = sorted(books.directory_of(first).glob("*.parquet"))
+    data[0].unlink()
+    data[1].write_bytes(flip_bit(data[1].read_bytes(), 999))
+    manifest = books.directory_of(second) / "manifest.json"
+    manifest.write_bytes(flip_bit(manifest.read_bytes(), 4242))
+    (books.directory_of(third) / "extra.parquet").write_bytes(b"x")
+    (root / "notes.txt").write_text("stray")
+    (root / "charges/000/000/000/001").write_bytes(b"no marker")
+    foreign = Marker(ledger_id="f" * 32, sequence=2, hash="0" * 64)
+    (root / marker_key(2)).write_bytes(foreign.encode())
+    books.store.put_tombstone("d", "all", "0" * 16)
+    books.store.objects.put_new(f"d/all/{'0' * 16}/x.parquet", b"x")
+    books.store.objects.put_new(f"e/all/{'1' * 16}/x.parquet", b"x")
+    found = problems(books)
+    expected = (
+        f"a/all/{first.release_id}: '{data[0].name}'",
+        f"a/all/{first.release_id}: '{data[1].name}'",
+        f"b/all/{second.release_id}: ",
+        f"c/all/{third.release_id}: 'extra.parquet' is beside the manifest",
+        "charges/000/000/000/001: what stands there is no marker",
+        f"charges/000/000/000/002: the marker belongs to ledger {'f' * 32}",
+        f"d/all/{'0' * 16}: 1 files stand beside a tombstone",
+        f"e/all/{'1' * 16}: 1 files stand there, and no manifest names them",
+        "notes.txt: it belongs to no release",
+    )
+    assert len(found) == len(expected)
+    for sentence, beginning in zip(found, expected, strict=True):
+        assert sentence.startswith(beginning.partition("'")[0]), sentence
+    with_ledger = problems(books, with_ledger=True)
+    assert set(found) <= set(with_ledger)
+    assert len(set(with_ledger)) == len(with_ledger) > len(found)
+
+
+def test_a_missing_release_shows_beside_the_ledger(books: Books) -> None:
+    charge = pay(books, "a")
+    for path in books.directory_of(charge).iterdir():
+        path.unlink()
+    assert problems(books) == ()
+    (sentence,) = problems(books, with_ledger=True)
+    assert "its charge is published, and no manifest stands there" in sentence
+
+
+def test_a_store_that_is_damaged_all_over_takes_bounded_memory(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_PROBLEMS", 50)
+    for directory in range(4):
+        base = books.directory / f"releases/stray-{directory}"
+        base.mkdir()
+        for number in range(500):
+            (base / f"{number}.txt").write_bytes(b"")
+    tracemalloc.start()
+    found = problems(books)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found) == 51
+    assert found[-1] == "and 1950 more problems"
+    assert peak < 2_000_000
