@@ -209,7 +209,7 @@ def spec_cases(place: Place) -> Iterator[Case]:
         named = tuple(str(document.get(key))[:20] for key in ("dataset", "name"))
         yield Case(
             words=words,
-            places=(path.name, "--window", "source.parquet", "statistics.", *named),
+            places=(path.name, "--window", "source.parquet", "statistics.", "account", *named),
             files=((path, content),),
             ledger=workspace.ledger,
         )
