@@ -172,4 +172,4 @@ def spec(place: Workspace, name: str) -> dict[str, str]:
 def charged(ledger: str) -> list[str]:
     """Return the names of the releases that a ledger was charged for."""
     with open_ledger(ledger) as opened:
-        return [charge.name for charge in opened.account("passengers").charges]
+        return [charge.name for charge in opened.charges("passengers")]
