@@ -16,7 +16,6 @@ from suffice.cli import app
 from suffice.errors import InputNotVerifiedError, SufficeWarning
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.ledger.opening import open_ledger
-from support.charging import entry_count
 from support.making import Workspace, flights, make_workspace, write_parts
 from support.pandas_files import as_pandas_writes
 
@@ -98,7 +97,7 @@ def demand(workspace: Workspace, path: Path | str) -> None:
 
 def entries(workspace: Workspace) -> int:
     with open_ledger(workspace.ledger) as ledger:
-        return entry_count(ledger)
+        return len(list(ledger.entries()))
 
 
 def test_input_that_is_not_the_owners_is_refused_before_the_charge(tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ def _noisy_blocks(totals: ExactTotals, spec: Spec, plan: Plan, samplers: Mapping
                 yield waiting[0].statistic.name, _noisy(waiting[0], sums, spec)
                 waiting.popleft()
         finally:
+            # proof: contained
             threads.shutdown(cancel_futures=True)
             for block in waiting:
                 wipe(block.noise)

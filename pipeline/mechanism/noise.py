@@ -84,10 +84,11 @@ def discrete_laplace(*, scale: float, l1_sensitivity: int, epsilon: Fraction) ->
     ----------
     Canonne, Kamath, Steinke 2020, algorithm 2, as implemented by OpenDP (`canonne2020discrete`).
     """
-    # proof: privacy-map
+    # proof: saturation
     if not 0 < scale <= LARGEST_SCALE:
         message = "the noise scale is out of range"
         raise ValueError(message)
+    # proof: privacy-map
     measurement = _measurement(scale)
     if Fraction(_loss(measurement, l1_sensitivity)) > epsilon:
         message = "OpenDP's privacy map exceeds epsilon"

@@ -380,7 +380,7 @@ class _Run:
             failure = self._give_back(charge, spool, stage, error)
         if failure is not None:
             if totals is not None:
-                totals.wipe()
+                totals.wipe()  # whoever keeps the error that came here
             raise failure
         with deferred_interrupts() as interrupts:
             stage = "drawing"

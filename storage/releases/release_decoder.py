@@ -41,9 +41,10 @@ def decode_statistic(
     """
     n_cells = math.prod(len(domain) for domain in groups.values())
     n_components = len(statistic.components)
+    found = row_groups(data, statistic, groups)  # before there is room for values that may not be there
     values = np.empty(n_cells * n_components, dtype=object)
     done = 0
-    for spans in row_groups(data, statistic, groups):
+    for spans in found:
         stored = _stored(statistic, _joined(data, spans["value"]))
         for name, expected in _labels(statistic, groups, done, len(stored)):
             if _joined(data, spans[name]) != expected:

@@ -30,7 +30,7 @@ HOSTILE = [
     "<img src=x onerror=\"document.title = 'owned'\">",
     "</text></svg><style>*{display:none}</style>",
     "'\"><a href=javascript:alert(1)>&amp;&lt;",
-    "right\u202eto\tleft\x00",
+    "zero\u200bwidth\u00ad",
     "-->]]>{{7*7}}${7*7}",
 ]
 

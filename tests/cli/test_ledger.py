@@ -14,12 +14,15 @@ from suffice.cli import app
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.releases.release_store import open_store
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.releases.release_store import ReleaseStore, open_store
 from support.making import Workspace, make_workspace
+from support.releases import compose, some_values
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from suffice.pipeline.spec.plan import Plan
     from suffice.storage.ledger.charge import Charge
 
 WINDOW = {"column": "day", "every": "month"}
@@ -68,7 +71,24 @@ def leave(workspace: Workspace, name: str, state: str, window: str = "all", epsi
         if state == "reserved":
             return charge
         charge = ledger.enter_drawing(charge)
-        return charge if state == "drawing" else ledger.stage(charge, b"bytes")
+        return charge if state == "drawing" else ledger.stage(charge, written(store, plan, charge))
+
+
+def written(store: ReleaseStore, plan: Plan, charge: Charge) -> bytes:
+    """Put a charge's data files into the store, and return their manifest."""
+    values = some_values(plan)
+    files = [
+        store.write_data(
+            charge.name,
+            charge.window,
+            charge.release_id,
+            statistic.name,
+            encode_statistic(statistic, plan.groups, values[statistic.name]),
+            rows=values[statistic.name].size,
+        )
+        for statistic in plan.statistics
+    ]
+    return compose(plan, files, window=charge.window, release_id=charge.release_id)
 
 
 def test_every_number_follows_from_the_charges(

@@ -8,10 +8,11 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from suffice.cli import app, output, terminal
+from suffice.cli import app, options, output, terminal
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.safe_text import escaped, is_safe
 from suffice.pipeline.spec.spec import load_spec
@@ -29,7 +30,7 @@ SAFE = ["Zürich", "東京", "م\u200cن", "a b", "👩\u200d🔬", "e\u0301", "
 def test_text_is_printed_in_one_module_alone() -> None:
     """Commands call `say`; anything else could let a key through."""
     names = {"print", "echo", "secho", "pprint"}
-    found = {}
+    found: dict[str, list[str]] = {}
     for path in CLI.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = isinstance(node, ast.Call) and (
@@ -88,14 +89,14 @@ def test_a_terminal_of_another_encoding_is_no_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "stdout", stream)
     terminal.say("Zürich")
     stream.flush()
-    assert stream.buffer.getvalue() == b"Z\\xfcrich\n"  # type: ignore[attr-defined]
+    assert stream.buffer.getvalue() == b"Z\\xfcrich\n"
 
 
 @pytest.mark.parametrize("character", [one for one in UNSAFE if one != "\ud800"], ids=ascii)
 def test_a_spec_with_such_a_key_is_refused_and_shows_it_escaped(character: str) -> None:
     key = f"a{character}b"
     variables = {"x": {"categories": [key, "y"]}}
-    for changes, place in [
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"groups": {"origin": ["EWR", key]}}, "groups"),
         ({"groups": {key: ["EWR"]}}, "groups"),
         (
@@ -104,7 +105,8 @@ def test_a_spec_with_such_a_key_is_refused_and_shows_it_escaped(character: str) 
         ),
         ({"statistics": {"c": {"family": "contingency", "columns": variables}}}, "statistics.c.columns"),
         ({"statistics": {"c": {"family": "bernoulli", "column": key}}}, "statistics.c.column"),
-    ]:
+    ]
+    for changes, place in refused:
         with pytest.raises(SpecError, match=place) as caught:
             load_spec(mapping("data", **changes))
         assert is_safe(str(caught.value)), ascii(str(caught.value))
@@ -134,11 +136,11 @@ def test_a_table_opens_its_release_once(
 ) -> None:
     directory = publish(tmp_path / "store", make_plan())
     opened = []
-    original = app.open_for_reading
+    original = options.open_for_reading
 
-    def count(*arguments: object) -> object:
-        opened.append(arguments)
-        return original(*arguments)  # type: ignore[arg-type]
+    def count(reference: str, store: str, public_keys: list[str] | None) -> object:
+        opened.append(reference)
+        return original(reference, store, public_keys)
 
     monkeypatch.setattr(app, "open_for_reading", count)
     with pytest.raises(SystemExit) as caught:

@@ -69,6 +69,11 @@ def test_the_judge_sees_a_bad_answer(
     assert found in the_finding(case_of(place, "release"))
 
 
+def test_the_judge_finds_nothing_in_a_good_refusal(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(specs, "load_spec", raising(UsageError("mutant.json: this is not right")))
+    assert not the_finding(case_of(place, "release"))
+
+
 def test_the_judge_sees_a_long_message(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "bounded_message", lambda text: text)
     case = case_of(place, "release")
@@ -103,8 +108,7 @@ def case_of(place: Place, command: str) -> Case:
 
 
 def the_finding(case: Case) -> str:
-    """Return the one thing that is wrong with an answer."""
+    """Return what is wrong with an answer, empty where nothing is."""
     findings = Findings()
     ask(case, findings)
-    assert len(findings.wrong) == 1, findings
-    return findings.wrong[0]
+    return "; ".join(findings.wrong)

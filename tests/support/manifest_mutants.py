@@ -116,7 +116,7 @@ def main() -> None:
     before, slowest, longest = resident_mb(), 0.0, 0
     counted, refused, read, wrong = 0, 0, [], []
     for content in documents:
-        assert parse_manifest(encode({**content, "checksum": checksum(content)}))
+        parse_manifest(encode({**content, "checksum": checksum(content)}))
         for path, data in mutants(content, step):
             counted += 1
             started = time.monotonic()

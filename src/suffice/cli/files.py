@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from suffice.errors import UsageError
-from suffice.storage.releases.store_identity import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,6 +57,8 @@ def check_file(option: str, path: Path | None, *, overwrite: bool | None) -> Non
             f"{option} {path}: files are written on this machine: name a path, and copy the file from there"
         )
         raise UsageError(message)
+    from suffice.storage.releases.store_identity import KEY  # noqa: PLC0415 - pydantic is slow to import
+
     try:
         real = Path(os.path.realpath(path))
         store = next((folder for folder in (real, *real.parents) if (folder / KEY).exists()), None)

@@ -8,9 +8,12 @@ import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, ProfileError
-from suffice.profile.model import DeploymentProfile, parse_profile
+
+if TYPE_CHECKING:
+    from suffice.profile.model import DeploymentProfile
 
 CONFIG = "SUFFICE_CONFIG"
 
@@ -74,6 +77,8 @@ def find_profile() -> Found | None:
         content = _read(Path(path), trusted=False)
         if content is None:
             raise ProfileError(path, "there is no profile here", "name a file, as --config suffice.toml")
+    from suffice.profile.model import parse_profile  # noqa: PLC0415 - pydantic is slow to import
+
     return Found(profile=parse_profile(content, path), path=path, origin=origin)
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import is_inside, same_ledger, store_uri
 from suffice.profile.finding import find_profile
-from suffice.profile.model import LOG_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,7 +185,7 @@ def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | Non
 def log_format() -> str:
     """Return how progress, warnings and errors are written: ``text``, or what the profile states."""
     profile = pinned_profile()
-    return LOG_FORMATS[0] if profile is None else profile.log_format
+    return "text" if profile is None else profile.log_format
 
 
 def _pinned(profile: DeploymentProfile | None, name: str) -> tuple[str, ...] | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import distributed.protocol
 import numpy as np
 import pytest
+from distributed.protocol.serialize import deserialize, serialize
 
 from suffice.pipeline.chunk.exact_sums import Table
 from suffice.pipeline.contribution.clustered_units import Seen
@@ -27,7 +28,7 @@ def sums() -> PartialSums:
     return PartialSums({"s": Table(low=np.full((50, 2), SECRET), high=np.full((50, 2), 3))})
 
 
-def partials() -> list[Partial[object]]:
+def partials() -> list[Partial[Any]]:
     seen = Seen(once=np.arange(200, dtype=np.uint8), twice=np.arange(200, dtype=np.uint8))
     rows = [[np.full((40, 2), SECRET, np.uint64)]]
     return [sums(), Partial(seen), Partial(Divided(buckets=rows, sums=sums().content)), Partial(rows[0])]
@@ -48,16 +49,17 @@ def test_results_of_tasks_say_nothing_and_are_not_pickled(number: int) -> None:
 def test_links_of_dask_move_them(number: int) -> None:
     links.move_partial_results()
     partial = partials()[number]
-    header, frames = distributed.protocol.serialize(partial)  # type: ignore[no-untyped-call]
+    header, frames = serialize(partial)
     assert header["serializer"] == "dask"
-    moved = distributed.protocol.deserialize(header, [bytes(frame) for frame in frames])  # type: ignore[no-untyped-call]
+    moved: Any = deserialize(header, [bytes(frame) for frame in frames])  # type: ignore[no-untyped-call]
     assert type(moved) is type(partial)
     assert type(moved.content) is type(partial.content)
-    if isinstance(partial, PartialSums):
+    if isinstance(partial, PartialSums) and isinstance(moved, PartialSums):
         assert moved.content["s"].low.tolist() == partial.content["s"].low.tolist()
         table = moved.content["s"]
         moved.wipe()
         assert not table.low.any(), "what came by a link can be overwritten"
+        assert table.high is not None
         assert not table.high.any()
 
 

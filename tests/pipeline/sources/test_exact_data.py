@@ -21,7 +21,7 @@ SECRET = 987_654_321_987
 @exact_data(travels=True)
 class Travelling:
     numbers: tuple[int, ...]
-    inner: object = None
+    inner: Any = None
 
 
 @exact_data(travels=False)
@@ -37,8 +37,8 @@ REFUSED: tuple[Callable[[Any], Any], ...] = (pickle.dumps, copy.copy, copy.deepc
 
 
 @pytest.mark.parametrize("value", [Travelling(numbers=(SECRET,)), Staying(number=SECRET)])
-def test_it_is_not_printed_pickled_copied_or_listed(value: object) -> None:
-    assert str(SECRET) not in f"{value} {value!r} {[value]}"
+def test_it_is_not_printed_pickled_copied_or_listed(value: Any) -> None:
+    assert f"{value} {value!r}" in {"Travelling(...) Travelling(...)", "Staying(here) Staying(here)"}
     for take in REFUSED:
         with pytest.raises(TypeError, match="holds exact data and is neither pickled nor copied"):
             take(value)
@@ -49,7 +49,7 @@ def test_it_is_not_printed_pickled_copied_or_listed(value: object) -> None:
             pickle.dumps([value], protocol=protocol)
     for show in (dataclasses.asdict, dataclasses.astuple, dataclasses.fields, vars):
         with pytest.raises(TypeError):
-            show(value)  # type: ignore[call-overload]
+            show(value)
 
 
 def test_it_is_compared_hashed_and_fixed_like_a_dataclass() -> None:
@@ -67,7 +67,7 @@ def test_what_travels_is_packed_as_deep_as_it_lies() -> None:
     made = unpack(pack(value))
     assert isinstance(made, Travelling)
     assert made.numbers == (SECRET,)
-    (again,) = made.inner  # type: ignore[misc]
+    (again,) = made.inner
     assert again.numbers == (1, 2)
     assert again.inner.tolist() == [0, 1, 2]
     with pytest.raises(TypeError):

@@ -129,10 +129,6 @@ FORGED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "another drawing": (lambda content: content.update(drawing_sequence=1), "drawing entry"),
     "another hash": (lambda content: content.update(drawing_hash="0" * 64), "hash of that entry"),
     "another ledger": (lambda content: content.update(ledger_id="0" * 32), "belongs to ledger"),
-    "another map": (
-        lambda content: content["statistics"][0]["quantities"][0].update(public_n_coefficient="3"),
-        "manifest is not",
-    ),
 }
 
 
@@ -142,6 +138,14 @@ def test_a_forged_manifest_is_told_by_the_ledger(
 ) -> None:
     published.rewrite(change)
     assert any(text in sentence for sentence in problems(published))
+
+
+def test_a_manifest_that_contradicts_its_plan_is_told_without_a_ledger(published: Published) -> None:
+    published.rewrite(
+        lambda content: content["statistics"][0]["quantities"][0].update(public_n_coefficient="3")
+    )
+    (sentence,) = problems(published, with_ledger=False)
+    assert "statistics.carrier.quantities.0.public_n_coefficient" in sentence
 
 
 def test_a_release_that_the_ledger_never_paid_for_is_told(published: Published, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""Waiting for another run, and interrupts that end a wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from suffice.errors import ChargeInProgressError
+from suffice.guarding import deferred_interrupts, wait_for
+
+
+def test_a_run_waits_until_the_other_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("suffice.guarding.time.sleep", slept.append)
+    others = [ChargeInProgressError("in progress", seconds=seconds) for seconds in (118.0, 0.5)]
+    said: list[str] = []
+
+    def work() -> str:
+        if others:
+            raise others.pop(0)
+        return "published"
+
+    assert wait_for(work, wait=True, notice=said.append) == "published"
+    assert said == ["waiting: in progress"] * 2
+    assert slept == [2.0, 0.7]
+
+
+def test_without_wait_it_is_told_at_once() -> None:
+    def work() -> None:
+        message = "in progress"
+        raise ChargeInProgressError(message, seconds=118)
+
+    with pytest.raises(ChargeInProgressError) as caught:
+        wait_for(work, wait=False, notice=lambda _: None)
+    assert caught.value.seconds == 118
+
+
+def test_an_interrupt_ends_the_wait_and_not_the_block() -> None:
+    with deferred_interrupts() as interrupts:
+        assert interrupts.sleep(0.01)
+        assert not interrupts
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        began = time.monotonic()
+        assert not interrupts.sleep(60)
+        assert time.monotonic() - began < 30
+        assert interrupts
