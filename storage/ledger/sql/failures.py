@@ -36,6 +36,7 @@ _SERVER = {
     "28": "the server of the ledger refused the login: check the user and the password file",
     "3D": "the server has no such database: create it first",
     "25006": "the server of the ledger takes no writes now: is it a standby?",
+    "42P07": "the database holds tables of something else: make the ledger in a database of its own",
     "42501": "permission denied: this role may not do that to the ledger",
     "42": f"the ledger's tables are not as this version of suffice made them: {_RESTORE}",
     "53100": "no space is left on the disk of the ledger's server",

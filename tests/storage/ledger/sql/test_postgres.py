@@ -78,7 +78,7 @@ def test_two_makers_make_one_ledger(postgres_url: str) -> None:
 
 def test_a_ledger_is_made_whole_or_not_at_all(postgres_url: str) -> None:
     execute(postgres_url, "CREATE TABLE charges (id int)")
-    with pytest.raises(LedgerError, match='relation "charges" already exists'):
+    with pytest.raises(LedgerError, match="holds tables of something else"):
         create_ledger(postgres_url)
     with connect(postgres_url) as connection:
         query = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
@@ -175,7 +175,7 @@ def test_a_refused_login_shows_no_password(postgres_server: Server, postgres_url
 def test_an_error_quotes_no_row(ledger: Ledger, postgres_url: str, make_request: MakeRequest) -> None:
     """The server's message ends in the failing row, with every column of it."""
     execute(postgres_url, "ALTER TABLE charges ADD CONSTRAINT none CHECK (name <> 'delays')")
-    with pytest.raises(LedgerError, match=r'violates check constraint "none"$') as caught:
+    with pytest.raises(LedgerError, match=r"refused a row that breaks its rules$") as caught:
         ledger.reserve(make_request())
     shown = "".join(traceback.format_exception(caught.value))
     assert "delays" not in shown.replace("test_postgres.py", "")
