@@ -49,7 +49,7 @@ UNDERIVED = {"created", "drawing_hash", "drawing_sequence", "ledger_id", "n", "r
 
 
 def is_unvouched(path: Path) -> bool:
-    """Tell whether another value at a place can make another whole release: none of this plan, but consistent."""
+    """Tell whether another value at a place can make another release, consistent in itself."""
     return path[0] in UNDERIVED or (path[0] == "plan" and path[-2:] == ("nulls", "value"))
 
 
