@@ -151,6 +151,8 @@ class _Walk:
         self._expect(b"}", ("the end",))
         if self._position != len(self._data):
             raise _corrupt("there is more after its end")
+        if not isinstance(stated["files"], list) or len(stated["files"]) != len(plan.statistics):
+            raise _differs(("files",))  # before each of however many is complained of
         manifest = Manifest(plan=plan, stated=_validated(stated))
         _check_stated(manifest, canonical)
         return manifest
@@ -236,8 +238,6 @@ def _check_stated(manifest: Manifest, canonical: CanonicalPlan) -> None:
         raise _corrupt("n: it is stated exactly where the plan makes it public")
     if manifest.stated.declared_order != plan.order.document():
         raise _differs(("declared_order",))
-    if len(manifest.files) != len(plan.statistics):
-        raise _differs(("files",))
     sizes = Sizes.of(plan.groups)
     for position, (file, statistic) in enumerate(zip(manifest.files, plan.statistics, strict=True)):
         expected = {

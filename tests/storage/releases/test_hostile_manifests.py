@@ -84,6 +84,7 @@ def test_mutants_of_every_field_are_refused_soon_and_in_little_memory(tmp_path: 
 
 
 @pytest.mark.audit
+@pytest.mark.timeout(3000)
 def test_all_mutants_of_every_field_are_refused_soon_and_in_little_memory(tmp_path: Path) -> None:
     check_mutants(run_mutants(tmp_path, 1), 13_000)
 
