@@ -23,6 +23,7 @@ from typer.core import TyperGroup, TyperOption
 
 from suffice.cli import app
 from suffice.errors import LONGEST_MESSAGE
+from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.making import ORIGINS, flights, make_workspace, mapping
@@ -329,6 +330,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             given += [text for word in words if len(word) > 2 for text in (word[:20], repr(word)[1:20])]
             given += [form.format(word) for word in words for form in ("'{}'", "/{} ", "/{}/", "{}:4:")]
             given += [repr(word.partition("=")[0]) for word in words]  # of COLUMN=KEY
+            given += [escaped(text)[:20] for text in given if len(text) > 2]
             return Case(
                 words=words,
                 places=(*named, *PHRASES, *given),
