@@ -109,7 +109,7 @@ def contained(work: Callable[[], Result]) -> Result:
 
     An error keeps the frames that it passed, what it was raised from and what it came after, for whoever
     catches it: a debugger, a crash reporter, a notebook. Here it loses all of them, and an error that is none
-    of ours its text too, for that might quote data.
+    of ours its text too, for that might quote data. So does a panic of a library, which is no `Exception`.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def contained(work: Callable[[], Result]) -> Result:
         return work()
     except BaseException as error:  # noqa: BLE001 - interrupts pass frames, too
         failure = error
-        if isinstance(error, Exception) and not isinstance(error, SufficeError):
+        if not isinstance(error, SufficeError | KeyboardInterrupt | SystemExit | GeneratorExit):
             failure = StageFailedError("running", _WITHHELD)
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
     try:

@@ -377,10 +377,10 @@ class _Run:
             stage = "preflight"
             self._preflight(charge)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
+            if totals is not None:
+                totals.wipe()  # first: whoever keeps the error that came here, and a ledger may fail, too
             failure = self._give_back(charge, spool, stage, error)
         if failure is not None:
-            if totals is not None:
-                totals.wipe()  # whoever keeps the error that came here
             raise failure
         with deferred_interrupts() as interrupts:
             stage = "drawing"

@@ -65,6 +65,9 @@ def test_a_store_is_inside_by_path_components() -> None:
         ),
         ("s3://key:hunter2/a@bucket/x", "s3://"),
         ("https://h/x?sig=hunter2", "https://h/x?sig="),
+        ("https://h/x?X-Amz-Signature=hunter2", "https://h/x?X-Amz-Signature="),
+        ("https://h/x?X-Amz-Security-Token=hunter2", "https://h/x?X-Amz-Security-Token="),
+        ("postgresql://u:a hunter2@db/ledger", "postgresql://"),
         ("/srv/releases", "/srv/releases"),
     ],
 )
