@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import (
     ChargeLostError,
     ClusterError,
+    LedgerCorruptError,
     LedgerError,
     MissingExtraError,
     ReleaseInterruptedError,
@@ -42,7 +43,7 @@ from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.operations.known_stores import open_for_release
-from suffice.storage.operations.markers import put_marker
+from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere
 from suffice.storage.operations.publishing import Patience, forget, publish_patiently
 from suffice.storage.operations.settling import abandon, remove_orphans, settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
@@ -313,6 +314,8 @@ class _Run:
                     raise spent_error(charge)
                 return settled, status
             with held(self.ledger, charge):
+                if charge.epoch > 1:  # taken over from a run that died before it drew, here or elsewhere
+                    refuse_marked_elsewhere(self.ledger, self.store, charge)
                 return self._release(charge, spool, cluster, pin, splits, job, progress), PUBLISHED
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
@@ -415,11 +418,10 @@ class _Run:
     def _preflight(self, charge: Charge) -> None:
         """Try once more, right before the draw, all that must work after it.
 
-        The spool has room since the charge was reserved; a ledger that can renew a lease can be written; and
+        The spool has room since the charge was reserved; a ledger that notes the marker can be written; and
         the store takes the charge's marker, outside of the release's place, with credentials that still
         hold. Marker and witness tell an older copy of the ledger, while epsilon can still be returned.
         """
-        self.ledger.renew(charge)
         put_marker(self.ledger, self.store, charge)
         if self.witness is not None:
             move_witness(self.ledger, self.witness)
@@ -449,6 +451,10 @@ class _Run:
     def _give_back(self, charge: Charge, spool: Spool, stage: str, error: BaseException) -> SufficeError:
         """Abandon a charge that never drew, and say what happened in a fixed text."""
         try:
+            if isinstance(error, LedgerCorruptError):  # another copy may have drawn for this charge
+                forget(spool, charge)
+                what = "nothing was drawn here; its epsilon stays reserved until `suffice ledger recover`"
+                return StageFailedError(stage, f"{error}; {what}")
             abandon(self.ledger, self.store, charge, reason=f"{stage} failed")
             forget(spool, charge)
             fate = "nothing was drawn, and its epsilon was returned"

@@ -169,7 +169,7 @@ STAGES: dict[str, Inject] = {
     "reading in a task": damage,
     "check of the pin": change_file,
     "interrupted reading": lambda patch, _: after(patch, tree, "exact_sums", raise_interrupt),
-    "preflight": lambda patch, _: replace(patch, SqlLedger, "renew", LedgerError("no")),
+    "preflight": lambda patch, _: replace(patch, SqlLedger, "mark", LedgerError("no")),
     "a lost ledger": lose_the_ledger,
     "enter drawing": lambda patch, _: replace(patch, SqlLedger, "enter_drawing", LedgerError("no")),
     "noise": fail_to_draw,

@@ -129,6 +129,7 @@ def _live(
     row = {
         **stated,
         "state": "published",
+        "marked": True,
         "drew": True,
         "epoch": 1,
         "holder": "0" * 32,
