@@ -13,6 +13,7 @@ from suffice.errors import (
     ChargeLostError,
     LedgerError,
     StageFailedError,
+    StoreError,
     SufficeError,
 )
 from suffice.storage.ledger.ledger import LEASE
@@ -34,6 +35,18 @@ _LOOK = 2.0
 """Seconds after which a run that waits for another looks again: that one may end before its lease does."""
 
 _MOMENT = 0.2
+
+
+@contextlib.contextmanager
+def uncharged() -> Iterator[None]:
+    """Say of a store that cannot be reached now that nothing was charged, and what to do."""
+    try:
+        yield
+    except StoreError as error:
+        if type(error) is not StoreError or not error.may_pass:
+            raise
+        message = f"{error}; this run charged nothing: run the same command again once that has passed"
+        raise StoreError(message, reason=error.reason, may_pass=True) from None
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ from suffice.errors import (
     SufficeWarning,
     UsageError,
 )
-from suffice.guarding import Interrupts, contained, deferred_interrupts, held, wait_for
+from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
@@ -207,12 +207,14 @@ def carry_out(
     with open_ledger(chosen.ledger) as opened:
         if chosen.witness is not None:
             check_witness(opened, chosen.witness)
+        with uncharged():
+            opened_store = open_for_release(opened, chosen.store, spec.dataset)
         run = _Run(
             spec=spec,
             plan=plan,
             window=window,
             ledger=opened,
-            store=open_for_release(opened, chosen.store, spec.dataset),
+            store=opened_store,
             spool_path=spool_path(chosen.ledger, chosen.spool),
             new_attempt=new_attempt,
             publish_timeout=publish_timeout,
@@ -295,7 +297,8 @@ class _Run:
         from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
         spool = open_spool(self.spool_path)
-        self.store.check_create_only()
+        with uncharged():
+            self.store.check_create_only()
         with open_cluster(address) as cluster:
             pin = sources.pin(self.spec)
             check_schema(self.spec, sources.schema(pin))

@@ -46,6 +46,14 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert ledger_identity("sqlite:///ledger.db").is_relative
 
 
+def test_the_directory_of_a_socket_names_a_server() -> None:
+    url = "postgresql://u@/ledger?host=/run/postgresql"
+    assert not ledger_identity(url).is_relative
+    assert same_ledger("postgresql://u@/ledger?host=%2Frun%2Fpostgresql", url)
+    assert not same_ledger("postgresql://u@/ledger?host=/tmp/mine", url)
+    assert not same_ledger("postgresql://u@/ledger", url)
+
+
 def test_a_store_is_inside_by_path_components() -> None:
     assert is_inside("/srv/releases", "/srv/releases")
     assert is_inside("/srv/releases/team", "/srv/releases")

@@ -75,7 +75,7 @@ def ledger_identity(url: str) -> LedgerIdentity:
         place=("postgresql", parts.hostname or "", port, database, settings),
         user=unquote(parts.username or ""),
         has_password=parts.password is not None or len(settings) < len(query),
-        is_relative=not (parts.hostname and database),
+        is_relative=not ((parts.hostname or dict(query).get("host")) and database),
     )
 
 
