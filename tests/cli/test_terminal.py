@@ -42,6 +42,7 @@ def test_text_is_printed_in_one_module_alone() -> None:
     assert found.pop("terminal.py")
     # Whether standard error is a terminal is asked, and it is closed where nobody reads it.
     assert found.pop("output.py") == ["sys.stderr"]
+    assert found.pop("messages.py") == ["sys.stderr"]
     assert found.pop("app.py") == ["sys.stderr"]
     assert found == {}
 
