@@ -23,6 +23,7 @@ from typer.core import TyperGroup, TyperOption
 
 from suffice.cli import app
 from suffice.errors import LONGEST_MESSAGE
+from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.making import ORIGINS, flights, make_workspace, mapping
@@ -301,7 +302,13 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("ledger", "show"): ledger,
         ("ledger", "verify"): ledger,
         ("ledger", "export"): ledger,
+        ("ledger", "witness"): (str(place.directory / "witness"), *ledger),
         ("ledger", "recover"): ledger,
+        ("ledger", "abandon"): ("passengers/flights", "--spool-lost", *ledger),
+        ("store", "verify"): (place.workspace.store, *ledger),
+        ("store", "adopt"): (place.workspace.store, *ledger),
+        ("store", "retire"): (place.workspace.store, "--reason", "r", "--ledger", place.grants),
+        ("store", "list"): ledger,
         ("keys", "new"): (),
         ("keys", "show"): (),
         ("config", "show"): (),
@@ -321,6 +328,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             grants = words[:2] == ("ledger", "grant")
             given = [Path(word).name[:20] for word in words if len(word) > 2]
             given += [text for word in words if len(word) > 2 for text in (word[:20], repr(word)[1:20])]
+            given += [escaped(Path(word).name)[:20] for word in words if len(word) > 2]
             given += [form.format(word) for word in words for form in ("'{}'", "/{} ", "/{}/", "{}:4:")]
             given += [repr(word.partition("=")[0]) for word in words]  # of COLUMN=KEY
             return Case(

@@ -32,8 +32,9 @@ def make_history(
 ) -> str:
     """Make a ledger whose account `flights` has published this many charges; return its URL.
 
-    All of them went to a store of this id and URI. `N_NAMES` release names share them, a window each. A column
-    that the table does not have is left out, so that ledgers of other versions can be made for comparison.
+    All of them went to a store of this id and URI. `N_NAMES` release names share them, a window each. A
+    column that the table does not have is left out, so that ledgers of other versions can be made for
+    comparison.
     """
     url = f"sqlite:///{path}"
     grid = "day:day" if per_window else None
@@ -45,9 +46,7 @@ def make_history(
         rules = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         for name, _ in rules:
             connection.execute(f"DROP TRIGGER {name}")
-        requests = [
-            request_for(f"series-{k}", "all", per_window=per_window, store=store) for k in range(N_NAMES)
-        ]
+        requests = [request_for(f"series-{k}", "all", store=store) for k in range(N_NAMES)]
         _fill(connection, ledger_id, n_charges, requests, per_window=per_window)
         for _, statement in rules:
             connection.execute(statement)
