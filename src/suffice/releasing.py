@@ -196,7 +196,7 @@ def carry_out(
     """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
     require_spec(spec)
     if not 0 <= publish_timeout < float("inf"):
-        message = "the time to go on with publishing is a number of seconds of at least 0"
+        message = "the publish timeout is a number of seconds of at least 0"
         raise UsageError(message)
     chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     window = check_window(spec, window)

@@ -197,6 +197,7 @@ def test_a_whole_release_survives_a_lost_answer(
         proxy.arm(Cut.AFTER)
         return move(*arguments, **options)
 
+    monkeypatch.setenv("SUFFICE_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setattr(mechanism, "privatize", counted)
     monkeypatch.setattr(SqlLedger, step, cut_off)
     workspace = make_workspace(tmp_path)

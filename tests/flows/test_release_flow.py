@@ -237,7 +237,7 @@ def test_a_deployments_schema_refuses_passwords() -> None:
     assert validator.is_valid({"spec": "release.yaml", "ledger": None, "store": "s3://bucket/releases"})
     for url in ("postgresql://owner:hunter2@db/ledger", "postgresql://db/ledger?user=a&password=b"):
         assert not validator.is_valid({"spec": "release.yaml", "ledger": url})
-    assert set(schema["properties"]) == {"spec", "window", "store", "ledger", "cluster"}
+    assert set(schema["properties"]) == {"spec", "window", "store", "ledger", "cluster", "publish_timeout"}
 
 
 def test_an_embedded_run_inherits_no_prefect_settings(

@@ -302,13 +302,13 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("ledger", "show"): ledger,
         ("ledger", "verify"): ledger,
         ("ledger", "export"): ledger,
-        ("ledger", "witness"): (str(place.directory / "witness"), *ledger),
         ("ledger", "recover"): ledger,
-        ("ledger", "abandon"): ("passengers/flights", "--spool-lost", *ledger),
-        ("store", "verify"): (place.workspace.store, *ledger),
-        ("store", "adopt"): (place.workspace.store, *ledger),
-        ("store", "retire"): (place.workspace.store, "--reason", "r", "--ledger", place.grants),
+        ("ledger", "abandon"): ("passengers/absent", "--spool-lost", *ledger),
+        ("ledger", "witness"): (str(place.workspace.directory / "witness"), *ledger),
         ("store", "list"): ledger,
+        ("store", "verify"): (place.workspace.store,),
+        ("store", "adopt"): (place.workspace.store, *ledger),
+        ("store", "retire"): ("absent", "--reason", "r", *ledger),
         ("keys", "new"): (),
         ("keys", "show"): (),
         ("config", "show"): (),
@@ -328,9 +328,9 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             grants = words[:2] == ("ledger", "grant")
             given = [Path(word).name[:20] for word in words if len(word) > 2]
             given += [text for word in words if len(word) > 2 for text in (word[:20], repr(word)[1:20])]
-            given += [escaped(Path(word).name)[:20] for word in words if len(word) > 2]
             given += [form.format(word) for word in words for form in ("'{}'", "/{} ", "/{}/", "{}:4:")]
             given += [repr(word.partition("=")[0]) for word in words]  # of COLUMN=KEY
+            given += [escaped(text)[:20] for text in given if len(text) > 2]
             return Case(
                 words=words,
                 places=(*named, *PHRASES, *given),

@@ -63,8 +63,13 @@ def make_strict(app: typer.Typer) -> None:
 def own_words(error: TyperException) -> str:
     """Return what is wrong with a command's words, without the words of the library that found it."""
     text = str(getattr(error, "format_message", error.__str__)()) or "see --help"
-    place, found, rest = text.partition(": Input should be a valid ")
-    return f"{place}: this is no valid {rest.partition(',')[0]}" if found else text
+    place, found, rest = text.partition(": Input should be ")
+    if not found:
+        return text
+    kind, is_kind, _ = rest.removeprefix("a valid ").partition(",")
+    if rest.startswith("a valid "):
+        return f"{place}: this is no valid {kind if is_kind else rest.removeprefix('a valid ')}"
+    return f"{place}: this should be {rest}"
 
 
 def _check_words(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) -> None:
