@@ -49,6 +49,11 @@ def main() -> None:
                 taken = release(place, f"new-{number + 1}")
                 if number >= 0:
                     times[n_charges].append(taken)
+        show(times)
+
+
+def show(times: dict[int, list[tuple[float, float, float]]]) -> None:
+    """Print medians, and how they compare with the first."""
     print(f"{'charges':>10}{'wall s':>9}{'CPU s':>9}{'MB':>7}{'ratio':>8}{'by CPU':>8}")
     first = None
     for n_charges, taken in times.items():
