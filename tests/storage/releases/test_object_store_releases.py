@@ -345,8 +345,8 @@ def test_a_manifest_of_unknown_fate_leaves_its_charge_staged(
         put_manifest(self, *arguments)
 
     monkeypatch.setattr("suffice.storage.releases.release_store.ReleaseStore.put_manifest", cut_off)
-    with pytest.raises(StageFailedError, match="again publishes it"):
-        carry_out(workspace.spec(), store=uri, ledger=workspace.ledger)
+    with pytest.raises(StageFailedError, match="staged, not published"):
+        carry_out(workspace.spec(), store=uri, ledger=workspace.ledger, publish_timeout=0)
     monkeypatch.undo()
     for name, value in variables(server.url).items():
         monkeypatch.setenv(name, value)
