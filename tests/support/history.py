@@ -27,11 +27,14 @@ MOMENT = datetime(2026, 1, 31, 8, tzinfo=UTC)
 MANIFEST = json.dumps({"padding": "x" * 3000}).encode()
 
 
-def make_history(path: Path, n_charges: int, *, per_window: bool = False) -> str:
+def make_history(
+    path: Path, n_charges: int, *, per_window: bool = False, store: tuple[str, str] = ("store", "releases")
+) -> str:
     """Make a ledger whose account `flights` has published this many charges; return its URL.
 
-    `N_NAMES` release names share them, a window each. A column that the table does not have is left out, so
-    that ledgers of other versions can be made for comparison.
+    All of them went to a store of this id and URI. `N_NAMES` release names share them, a window each. A
+    column that the table does not have is left out, so that ledgers of other versions can be made for
+    comparison.
     """
     url = f"sqlite:///{path}"
     grid = "day:day" if per_window else None
@@ -43,7 +46,8 @@ def make_history(path: Path, n_charges: int, *, per_window: bool = False) -> str
         rules = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         for name, _ in rules:
             connection.execute(f"DROP TRIGGER {name}")
-        _fill(connection, ledger_id, n_charges, per_window=per_window)
+        requests = [request_for(f"series-{k}", "all", store=store) for k in range(N_NAMES)]
+        _fill(connection, ledger_id, n_charges, requests, per_window=per_window)
         for _, statement in rules:
             connection.execute(statement)
     with closing(sqlite3.connect(path)) as connection:
@@ -51,7 +55,9 @@ def make_history(path: Path, n_charges: int, *, per_window: bool = False) -> str
     return url
 
 
-def request_for(name: str, window: str, *, per_window: bool = False) -> ChargeRequest:
+def request_for(
+    name: str, window: str, *, per_window: bool = False, store: tuple[str, str] = ("store", "releases")
+) -> ChargeRequest:
     """Return a request as those of the history; its plan is 2.5 kB."""
     plan = json.dumps({"name": name, "padding": "x" * 2500})
     return ChargeRequest(
@@ -65,23 +71,31 @@ def request_for(name: str, window: str, *, per_window: bool = False) -> ChargeRe
         source="/data",
         plan_json=plan,
         plan_hash=hashlib.sha256(plan.encode()).hexdigest(),
-        store_id="store",
-        store_uri="releases",
+        store_id=store[0],
+        store_uri=store[1],
     )
 
 
-def _fill(connection: sqlite3.Connection, ledger_id: str, n_charges: int, *, per_window: bool) -> None:
+def _fill(
+    connection: sqlite3.Connection,
+    ledger_id: str,
+    n_charges: int,
+    requests: list[ChargeRequest],
+    *,
+    per_window: bool,
+) -> None:
     columns = {row[1] for row in connection.execute("PRAGMA table_info(charges)")}
     sequence, digest = connection.execute("SELECT head_sequence, head_hash FROM ledger").fetchone()
     head = Head(sequence=sequence, hash=digest)
-    plans = {name: request_for(name, "all") for name in (f"series-{k}" for k in range(N_NAMES))}
-    connection.executemany("INSERT INTO names VALUES (?, 'flights')", [(name,) for name in plans])
+    connection.executemany(
+        "INSERT INTO names VALUES (?, 'flights')", [(request.name,) for request in requests]
+    )
     if "plan_json" not in columns:
-        rows = [(request.plan_hash, request.plan_json) for request in plans.values()]
+        rows = [(request.plan_hash, request.plan_json) for request in requests]
         connection.executemany("INSERT INTO plans VALUES (?, ?)", rows)
     for number in range(n_charges):
-        name, window = f"series-{number % N_NAMES}", f"w{number:06d}"
-        head, row = _live(connection, head, ledger_id, plans[name], window)
+        window = f"w{number:06d}"
+        head, row = _live(connection, head, ledger_id, requests[number % N_NAMES], window)
         kept = {column: row[column] for column in row if column in columns}
         names = ", ".join(f'"{column}"' for column in kept)
         values = ", ".join("?" * len(kept))
