@@ -246,10 +246,10 @@ def charge_after_publishing() -> None:
     The run reads in that transaction too: else it would miss its own charge, and its own marker would be
     refused, long before the rule that it breaks is asked.
     """
-    from suffice.storage.ledger.sql import sql_ledger
+    from suffice.storage.ledger.sql import sql_ledger, transactions
 
     opened: list[Connection] = []
-    read = sql_ledger.snapshot
+    read = transactions.snapshot
 
     def change(engine: Engine, work: Callable[[Connection], Any], **_: object) -> Any:
         if not opened:
