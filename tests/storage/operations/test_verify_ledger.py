@@ -299,5 +299,6 @@ def test_a_run_that_died_between_its_marker_and_its_draw_gets_its_epsilon_back(t
     with open_ledger(f"sqlite:///{books.database}", clock=lambda: utc_now() + timedelta(hours=1)) as later:
         ended = settle(later, books.store, charge)
         assert (ended.state, ended.drew) == ("abandoned", False)
-        assert (later.account("passengers").spent, later.account("passengers").reserved) == (0, 0)
+        account = later.account("passengers")
+        assert account.spent == account.reserved == 0
         assert problems(Books(directory=tmp_path, ledger=later, store=books.store)) == ()
