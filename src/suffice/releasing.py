@@ -456,8 +456,8 @@ class _Run:
         try:
             if isinstance(error, LedgerCorruptError):  # another copy may have drawn for this charge
                 forget(spool, charge)
-                what = "nothing was drawn here; its epsilon stays reserved until `suffice ledger recover`"
-                return StageFailedError(stage, f"{error}; {what}")
+                fate = "until `suffice ledger recover` its epsilon stays reserved"
+                return StageFailedError(stage, f"{error}; {fate}")
             abandon(self.ledger, self.store, charge, reason=f"{stage} failed")
             forget(spool, charge)
             fate = "nothing was drawn, and its epsilon was returned"
