@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ from suffice.errors import (
     SchemaError,
     SpecChangedError,
     SpecError,
+    StoreError,
     WrongStoreError,
 )
 from suffice.releasing import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from support.making import ORIGINS, Workspace, flights, make_workspace
+from support.small_disk import small_disk
 
 
 @pytest.fixture
@@ -70,6 +73,20 @@ def test_a_rerun_reads_nothing_charges_nothing_and_changes_no_byte(workspace: Wo
     assert workspace.account().spent == 1
     assert workspace.run(new_attempt=True).status == "already_published"
     assert workspace.account().spent == 1
+
+
+def test_a_rerun_writes_nothing_to_a_store_that_is_read_only(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        workspace = replace(make_workspace(tmp_path), store=str(disk.path / "releases"))
+        first = workspace.run()
+        disk.forbid_writing()
+        again = workspace.run()
+        assert (again.status, again.release.release_id) == ("already_published", first.release.release_id)
+        with pytest.raises(StoreError, match="EROFS"):  # what has to be written is refused before the charge
+            workspace.run(name="second")
+    account = workspace.account()
+    assert (account.spent, account.reserved) == (Fraction(1), Fraction(0))
+    assert workspace.charge("second") is None
 
 
 def test_the_same_key_with_another_spec_is_refused(workspace: Workspace) -> None:

@@ -22,6 +22,7 @@ from suffice.pipeline.chunk.row_readers import (
 )
 from suffice.pipeline.contribution import bit_packing, siphash
 from suffice.pipeline.contribution.unit_ids import UnitReader
+from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.statistics.measure import CodeColumn
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class RecordReader:
         return records
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@exact_data(travels=False)
 class Rows:
     """A batch with its rows' cells and units.
 

@@ -67,5 +67,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "parse_source",
         "source_model",
     ),
+    "wording": ("counted",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import yaml
 
 from suffice.errors import SpecError
+from suffice.pipeline.declaration.small_files import read_small_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -197,18 +198,23 @@ def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: PLR0911
     )
 
 
-def read_file(path: str, text: bytes) -> Document:
-    """Read a spec file's bytes: JSON where its name ends in ``.json``, else YAML.
+def read_file(path: str) -> Document:
+    """Read a spec file: JSON where its name ends in ``.json``, else YAML.
 
     Raises
     ------
     SpecError
-        Where the bytes are not UTF-8, too many, or not in the format.
+        Where it is no regular file or cannot be read, or its bytes are not UTF-8, too many, or not in the
+        format.
     """
-    if len(text) > _LARGEST_BYTES:
+    try:
+        data = read_small_file(path, _LARGEST_BYTES)
+    except (OSError, ValueError):  # a path may also hold what no file system takes
+        raise SpecError(path, "the spec cannot be read", "name a YAML or JSON file") from None
+    if data is None:
         raise SpecError(path, "the spec is larger than 64 MiB", "put long domains into files")
     try:
-        decoded = text.decode("utf-8-sig")
+        decoded = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SpecError(path, "the spec is not UTF-8 text") from None
     return read_json(decoded, path) if path.endswith(".json") else read_yaml(decoded, path)

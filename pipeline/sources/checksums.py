@@ -15,7 +15,7 @@ from suffice.pipeline.sources.file_listing import reaches
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]{64}) [ *](?P<path>.+)")
+_LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]{64}) [ *](?P<path>[^\r\0]+)")
 _ESCAPES = {r"\\": "\\", r"\n": "\n", r"\r": "\r"}
 _LARGEST_BYTES = 64 * 2**20
 _HASHERS = 2
@@ -49,7 +49,7 @@ def read_checksums(path: str) -> dict[str, str]:
         if not line:
             continue
         parts = _LINE.fullmatch(line)
-        if parts is None or "\0" in line:
+        if parts is None:
             _refuse(number, "is not a SHA-256 in hex, two spaces and a path, as sha256sum writes it")
         name = parts["path"]
         if parts["escaped"]:

@@ -196,11 +196,7 @@ def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
     """
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        try:
-            text = path.read_bytes()
-        except (OSError, ValueError):  # a path may also hold what no file system takes
-            raise SpecError(str(path), "the spec cannot be read", "name a YAML or JSON file") from None
-        return _validate(read_file(str(path), text), path.parent)
+        return _validate(read_file(str(path)), path.parent)
     return _validate(read_mapping(source), Path())
 
 

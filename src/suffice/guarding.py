@@ -13,6 +13,7 @@ from suffice.errors import (
     ChargeLostError,
     LedgerError,
     StageFailedError,
+    StoreError,
     SufficeError,
 )
 from suffice.storage.ledger.ledger import LEASE
@@ -34,6 +35,18 @@ _LOOK = 2.0
 """Seconds after which a run that waits for another looks again: that one may end before its lease does."""
 
 _MOMENT = 0.2
+
+
+@contextlib.contextmanager
+def uncharged() -> Iterator[None]:
+    """Say of a store that cannot be reached now that nothing was charged, and what to do."""
+    try:
+        yield
+    except StoreError as error:
+        if type(error) is not StoreError or not error.may_pass:
+            raise
+        message = f"{error}; this run charged nothing: run the same command again once that has passed"
+        raise StoreError(message, reason=error.reason, may_pass=True) from None
 
 
 @contextlib.contextmanager
@@ -109,7 +122,7 @@ def contained(work: Callable[[], Result]) -> Result:
 
     An error keeps the frames that it passed, what it was raised from and what it came after, for whoever
     catches it: a debugger, a crash reporter, a notebook. Here it loses all of them, and an error that is none
-    of ours its text too, for that might quote data.
+    of ours its text too, for that might quote data. So does a panic of a library, which is no `Exception`.
 
     Raises
     ------
@@ -120,7 +133,7 @@ def contained(work: Callable[[], Result]) -> Result:
         return work()
     except BaseException as error:  # noqa: BLE001 - interrupts pass frames, too
         failure = error
-        if isinstance(error, Exception) and not isinstance(error, SufficeError):
+        if not isinstance(error, SufficeError | KeyboardInterrupt | SystemExit | GeneratorExit):
             failure = StageFailedError("running", _WITHHELD)
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
     try:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import (
     ChargeLostError,
     ClusterError,
+    LedgerCorruptError,
     LedgerError,
     MissingExtraError,
     ReleaseInterruptedError,
@@ -33,7 +34,7 @@ from suffice.errors import (
     SufficeWarning,
     UsageError,
 )
-from suffice.guarding import Interrupts, contained, deferred_interrupts, held, wait_for
+from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
@@ -42,7 +43,7 @@ from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.operations.known_stores import open_for_release
-from suffice.storage.operations.markers import put_marker
+from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere
 from suffice.storage.operations.publishing import Patience, forget, publish_patiently
 from suffice.storage.operations.settling import abandon, remove_orphans, settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
@@ -206,12 +207,14 @@ def carry_out(
     with open_ledger(chosen.ledger) as opened:
         if chosen.witness is not None:
             check_witness(opened, chosen.witness)
+        with uncharged():
+            opened_store = open_for_release(opened, chosen.store, spec.dataset)
         run = _Run(
             spec=spec,
             plan=plan,
             window=window,
             ledger=opened,
-            store=open_for_release(opened, chosen.store, spec.dataset),
+            store=opened_store,
             spool_path=spool_path(chosen.ledger, chosen.spool),
             new_attempt=new_attempt,
             publish_timeout=publish_timeout,
@@ -294,7 +297,8 @@ class _Run:
         from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
         spool = open_spool(self.spool_path)
-        self.store.check_create_only()
+        with uncharged():
+            self.store.check_create_only()
         with open_cluster(address) as cluster:
             pin = sources.pin(self.spec)
             check_schema(self.spec, sources.schema(pin))
@@ -313,6 +317,8 @@ class _Run:
                     raise spent_error(charge)
                 return settled, status
             with held(self.ledger, charge):
+                if charge.epoch > 1:  # taken over from a run that died before it drew, here or elsewhere
+                    refuse_marked_elsewhere(self.ledger, self.store, charge)
                 return self._release(charge, spool, cluster, pin, splits, job, progress), PUBLISHED
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
@@ -377,10 +383,10 @@ class _Run:
             stage = "preflight"
             self._preflight(charge)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
+            if totals is not None:
+                totals.wipe()  # first: whoever keeps the error that came here, and a ledger may fail, too
             failure = self._give_back(charge, spool, stage, error)
         if failure is not None:
-            if totals is not None:
-                totals.wipe()  # whoever keeps the error that came here
             raise failure
         with deferred_interrupts() as interrupts:
             stage = "drawing"
@@ -415,11 +421,10 @@ class _Run:
     def _preflight(self, charge: Charge) -> None:
         """Try once more, right before the draw, all that must work after it.
 
-        The spool has room since the charge was reserved; a ledger that can renew a lease can be written; and
+        The spool has room since the charge was reserved; a ledger that notes the marker can be written; and
         the store takes the charge's marker, outside of the release's place, with credentials that still
         hold. Marker and witness tell an older copy of the ledger, while epsilon can still be returned.
         """
-        self.ledger.renew(charge)
         put_marker(self.ledger, self.store, charge)
         if self.witness is not None:
             move_witness(self.ledger, self.witness)
@@ -449,6 +454,10 @@ class _Run:
     def _give_back(self, charge: Charge, spool: Spool, stage: str, error: BaseException) -> SufficeError:
         """Abandon a charge that never drew, and say what happened in a fixed text."""
         try:
+            if isinstance(error, LedgerCorruptError):  # another copy may have drawn for this charge
+                forget(spool, charge)
+                what = "nothing was drawn here; its epsilon stays reserved until `suffice ledger recover`"
+                return StageFailedError(stage, f"{error}; {what}")
             abandon(self.ledger, self.store, charge, reason=f"{stage} failed")
             forget(spool, charge)
             fate = "nothing was drawn, and its epsilon was returned"

@@ -120,6 +120,8 @@ class Charge:
         The key; `attempt` counts from 1 within it.
     epsilon : Fraction, nats
     state : ChargeState
+    marked : bool
+        Whether a run that this ledger knows of began to put its marker into the store.
     drew : bool
         Whether it ever entered ``drawing``: if so, its epsilon is spent for good.
     epoch : int
@@ -153,6 +155,7 @@ class Charge:
     attempt: int
     epsilon: Fraction
     state: ChargeState
+    marked: bool
     drew: bool
     epoch: int
     lease_expires: datetime

@@ -210,6 +210,19 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def mark(self, charge: Charge) -> Charge:
+        """Note that a reserved charge's marker is about to be put; extend the lease too; leave no entry.
+
+        Durable when it returns: a marker that stands although its charge is not marked was put by a run of
+        another copy of the ledger.
+
+        Raises
+        ------
+        ChargeLostError
+            Where this run no longer holds the charge, or it is not ``reserved``.
+        """
+
+    @abstractmethod
     def let_go(self, charge: Charge) -> None:
         """End the lease of a charge, for the run that held it has ended; leaves no entry.
 

@@ -9,7 +9,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "adoption": ("adopt_store",),
     "disclosure": ("disclosure", "to_yaml"),
     "known_stores": ("open_for_release",),
-    "markers": ("put_marker",),
+    "markers": ("put_marker", "refuse_marked_elsewhere"),
     "publishing": ("Patience", "forget", "publish_patiently"),
     "recovery": ("recover",),
     "settling": ("abandon", "abandon_lost", "remove_orphans", "settle"),

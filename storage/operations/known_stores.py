@@ -154,9 +154,10 @@ def refuse_moved(known: Sequence[KnownStore], uri: str, identity: StoreIdentity 
         if store.uri == uri and store.last_marker and not store.retired:
             now = f"the store {identity.store_id} stands there" if identity else "no store stands there now"
             message = (
-                f"this ledger charged for the store {store.store_id} at {uri}, and {now}. If it lost its "
-                f"suffice.json: `suffice store adopt {uri}`; if it was moved: `suffice store adopt "
-                f"NEW_PLACE`; if it is gone for good: `suffice store retire {store.store_id} --reason TEXT`"
+                f"this ledger charged for the store {store.store_id} at {uri}, and {now}. Nothing was "
+                f"charged. If its disk is away: bring it back; if it lost its suffice.json: `suffice store "
+                f"adopt {uri}`; if it was moved: `suffice store adopt NEW_PLACE`; if it is gone for good: "
+                f"`suffice store retire {store.store_id} --reason TEXT`"
             )
             raise WrongStoreError(message)
 

@@ -76,6 +76,8 @@ def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
     ------
     LedgerCorruptError
         Where another ledger, or another copy of this one, has charged the store meanwhile.
+    ChargeLostError, LedgerError
+        As :meth:`suffice.storage.ledger.ledger.Ledger.mark`.
     StoreError
         Where the marker cannot be put.
     """
@@ -83,16 +85,32 @@ def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
         message = f"the ledger has more than {LARGEST_SEQUENCE} entries: no marker can be put"
         raise StoreError(message)
     known = _last_known(ledger, store.store_id)
-    entry_hash = ledger.entry_hash(charge.reserved_sequence) or ""
-    marker = Marker(ledger_id=ledger.ledger_id, sequence=charge.reserved_sequence, hash=entry_hash)
-    key = marker_key(charge.reserved_sequence)
+    marker, key = _marker_of(ledger, charge), marker_key(charge.reserved_sequence)
+    ledger.mark(charge)
     try:
         store.objects.put_new(key, marker.encode())
     except ObjectExistsError:
-        standing = read_marker(store.objects, store.uri, key)
-        if standing != marker:
+        if not charge.marked or read_marker(store.objects, store.uri, key) != marker:
             raise _newer(store.uri, key) from None
     refuse_newer(ledger, store.uri, markers_after(store.objects, store.uri, known))
+
+
+def refuse_marked_elsewhere(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
+    """Refuse to end or go on with a reserved charge that a run of another copy of the ledger may have drawn.
+
+    A copy that was made while a run read its data has the same reservation. Only the ledger of that run
+    knows that its marker stands, so that only there a run that died before its draw gives epsilon back.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where the charge's own marker stands, and this ledger never put it.
+    StoreError
+        Where the store cannot be read.
+    """
+    key = marker_key(charge.reserved_sequence)
+    if not charge.marked and read_marker(store.objects, store.uri, key) == _marker_of(ledger, charge):
+        raise _newer(store.uri, key)
 
 
 def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:
@@ -167,6 +185,11 @@ def refuse_newer(ledger: Ledger, uri: str, markers: Iterable[tuple[str, Marker |
             raise StoreError(message)
         if marker.ledger_id == ledger.ledger_id and marker.hash != ledger.entry_hash(marker.sequence):
             raise _newer(uri, key)
+
+
+def _marker_of(ledger: Ledger, charge: Charge) -> Marker:
+    entry_hash = ledger.entry_hash(charge.reserved_sequence) or ""
+    return Marker(ledger_id=ledger.ledger_id, sequence=charge.reserved_sequence, hash=entry_hash)
 
 
 def _last_known(ledger: Ledger, store_id: str) -> int:

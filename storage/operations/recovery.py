@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ChargeInProgressError, ChargeLostError, SpoolError, SufficeError, WrongStoreError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.wording import counted
 from suffice.storage.ledger.charge import LIVE, ChargeState, label
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
@@ -122,7 +123,7 @@ class Recovered:
         else:
             text = str(self.after)
         if self.removed:
-            text += f"; {len(self.removed)} files of it removed"
+            text += f"; removed {counted(len(self.removed), 'file')} of it"
         return head + text + (f"; left: {self.problem}" if self.problem else "")
 
 

@@ -13,6 +13,7 @@ from suffice.errors import LedgerCorruptError, LedgerError, ObjectExistsError, U
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
+from suffice.storage.operations.markers import refuse_marked_elsewhere
 from suffice.storage.operations.publishing import (
     ONCE,
     elsewhere,
@@ -73,7 +74,7 @@ def settle(
     ChargeLostError
         Where another run took it over first.
     LedgerCorruptError
-        Where the store has objects of a release that this ledger says was never drawn.
+        Where the store has objects or the marker of a release that this ledger says was never drawn.
     StoreError
         Where the store fails, or something stands at the manifest's key that is not of this charge: then
         the charge is as it was.
@@ -95,6 +96,8 @@ def settle(
         put_files(store, None, charge)  # none is put: all of them stand there, or another host has them
     charge = ledger.take_over(charge)  # it may have moved on since it was found
     try:
+        if charge.state is ChargeState.RESERVED:
+            refuse_marked_elsewhere(ledger, store, charge)
         return _end(ledger, store, charge, spool if here else None, patience)
     except BaseException:
         with suppress(LedgerError):

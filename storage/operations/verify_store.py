@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from suffice.pipeline.declaration.wording import counted
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_release import verify_release
@@ -124,14 +125,12 @@ class _Tally:
         location = (place.name, place.window, place.release_id)
         manifest = self.store.read_manifest(*location) if MANIFEST in names else None
         if manifest is None:
-            self.note([f"{place.key}: {len(names)} files stand there, and no manifest names them"])
+            self.note([f"{place.key}: no manifest names what stands there: {counted(len(names), 'file')}"])
         elif is_tombstone(manifest):
             self.tombstones += 1
             if len(names) > 1:
-                left = (
-                    f"{len(names) - 1} files stand beside a tombstone: `suffice ledger recover` removes them"
-                )
-                self.note([f"{place.key}: {left}"])
+                left = counted(len(names) - 1, "file")
+                self.note([f"{place.key}: beside a tombstone: {left}; `suffice ledger recover` removes them"])
         else:
             self.releases += 1
             self.files += len(names)

@@ -39,9 +39,7 @@ class ThriftReader:
         ValueError
             Where the bytes are none of the kinds of values that Parquet uses, or end too early.
         """
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _malformed()
+        self._enter()
         fields: dict[int, Value] = {}
         number = 0
         while (head := self._byte()) != 0:
@@ -52,6 +50,11 @@ class ThriftReader:
             fields[number] = self._value(kind)
         self._depth -= 1
         return fields
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _malformed()
 
     def _value(self, kind: int) -> Value:
         if kind in {_TRUE, _FALSE}:
@@ -65,7 +68,10 @@ class ThriftReader:
         if kind == _LIST:
             head = self._byte()
             size = head >> 4 if head >> 4 < 15 else self._unsigned()
-            return [self._element(head & 0xF) for _ in range(min(size, self.end - self.position + 1))]
+            self._enter()
+            found = [self._element(head & 0xF) for _ in range(min(size, self.end - self.position + 1))]
+            self._depth -= 1
+            return found
         if kind == _STRUCT:
             return self.struct()
         raise _malformed()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.errors import StoreError
+from support.profiles import pinning, write_profile
 from support.running import Runner, spec_file
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def test_a_charge_whose_spool_is_lost_is_spent(
     assert "--spool-lost" in suffice.text("ledger", "abandon", charge.charge_id, status=2)
     abandon = ("ledger", "abandon", charge.charge_id, "--spool-lost")
     assert "`suffice ledger recover` publishes them" in suffice.text(*abandon, status=2)
+    with monkeypatch.context() as patched:  # charges name their stores: none is to be chosen
+        patched.delenv("SUFFICE_STORE", raising=False)
+        patched.chdir(tmp_path)
+        stores = [workspace.store, str(tmp_path / "another")]
+        profile = write_profile(tmp_path / "suffice.toml", **pinning(workspace, stores=stores))
+        told = suffice.text("--config", str(profile), *abandon, status=2)
+        assert "`suffice ledger recover` publishes them" in told
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     monkeypatch.setenv("SUFFICE_SPOOL", str(elsewhere))

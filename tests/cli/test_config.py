@@ -28,14 +28,28 @@ def rows(document: dict[str, Any]) -> dict[str, tuple[str | None, str, bool]]:
 
 def test_without_a_profile(suffice: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUFFICE_LEDGER", "postgresql://u:hunter2@db/ledger")
-    document = suffice.json("config", "show", "--store", "elsewhere")
+    document = suffice.json("config", "show", "--store", "elsewhere", status=2)
     assert (document["profile"], document["ignored"]) == (None, [])
     found = rows(document)
     assert found["ledger"] == ("postgresql://***@db/ledger", "environment", False)
     assert found["store"] == ("elsewhere", "option", False)
     assert found["cluster"] == ("threads", "default", False)
-    assert found["spool"] == (None, "default", False)
-    assert "hunter2" not in suffice.text("config", "show")
+    assert found["spool"] == (None, "nobody", True)  # a release is refused without one
+    assert "hunter2" not in suffice.text("config", "show", status=2)
+
+
+@pytest.mark.parametrize("named", [None, "sqlite:///other.db"])
+def test_the_spool_is_where_drawn_files_would_wait(
+    suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = [] if named is None else ["--ledger", named]
+    file = "ledger.db" if named is None else "other.db"
+    beside = str(tmp_path / f"{file}.spool")
+    assert rows(suffice.json("config", "show", *options))["spool"] == (beside, "beside the ledger", False)
+    monkeypatch.setenv("SUFFICE_SPOOL", str(tmp_path / "elsewhere"))
+    found = rows(suffice.json("config", "show", *options))["spool"]
+    assert found == (str(tmp_path / "elsewhere"), "environment", False)
 
 
 def test_with_a_profile(workspace: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

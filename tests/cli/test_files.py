@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,3 +123,15 @@ def test_an_id_is_not_proposed_as_a_mean(tmp_path: Path, suffice: Runner) -> Non
     ids = [line.split(":")[0].strip(" #") for line in text.splitlines() if "named like an id" in line]
     assert ids == ["customer_id", "id", "orderId", "uuid"]
     assert json.dumps(text).count("family: normal") == 4
+
+
+def test_a_release_that_was_handed_over_is_never_written_into(
+    released: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    manifest = next(Path(released.store).rglob("manifest.json"))
+    handed = tmp_path / "handed"
+    shutil.copytree(manifest.parent, handed)
+    statistic = suffice.json("show", str(handed))["files"][0]["statistic"]
+    said = suffice.text("table", str(handed), statistic, "--out", str(handed / "new.csv"), status=2)
+    assert "or a release" in said
+    assert suffice.json("verify", str(handed))["ok"]

@@ -131,7 +131,7 @@ def test_text_shows_the_last_charges_and_json_all(
     for name in ("a", "b", "c"):
         leave(workspace, name, "reserved", epsilon="0.5")
     text = run(capsys, "ledger", "show", "--last", "2")
-    assert "1 earlier charges: --last 3 shows them, and --json" in text
+    assert "and 1 earlier charge: --last 3 shows all, and --json" in text
     assert [line.split()[1] for line in text.splitlines()[-2:]] == ["b", "c"]
     for arguments, names in (((), ["a", "b", "c"]), (("--last", "1"), ["c"]), (("--last", "0"), [])):
         (account,) = run(capsys, "ledger", "show", "--json", *arguments)["accounts"]

@@ -147,7 +147,9 @@ def test_a_store_is_verified(workspace: Workspace, suffice: Runner) -> None:
         "markers": 1,
         "ledger": "checked",
     }
-    assert "ok - 1 releases with 5 files" in suffice.text("store", "verify", workspace.store)
+    assert "ok - 1 release with 5 files, 0 tombstones, 1 marker;" in suffice.text(
+        "store", "verify", workspace.store
+    )
     Path(released["files"][0]["path"]).unlink()
     for words in (("store", "verify", workspace.store), ("ledger", "verify", "--store", workspace.store)):
         found = suffice.json(*words, status=5)
@@ -171,6 +173,9 @@ def test_a_witness_refuses_an_older_copy(
     restore_database(tmp_path / "copy.db", tmp_path / "ledger.db")
     assert suffice.json("ledger", "verify")["ok"]
     assert not suffice.json("ledger", "verify", "--witness", witness, status=5)["ok"]
+    sealed = suffice.json("ledger", "verify", "--checkpoint", "--witness", witness, status=5)
+    assert not sealed["ok"]
+    assert suffice.json("ledger", "verify")["since"] == 0  # nothing was sealed
     shutil.rmtree(workspace.store)
     monkeypatch.setenv("SUFFICE_WITNESS", witness)
     assert suffice.json("release", spec, status=5)["error"]["type"] == "LedgerCorruptError"

@@ -115,6 +115,26 @@ def damage_end(_: pytest.MonkeyPatch, workspace: Workspace) -> None:
     path.write_bytes(path.read_bytes()[:-9])
 
 
+class Panic(BaseException):
+    """What extensions in Rust raise: no `Exception`."""
+
+
+def panic_in_the_draw(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
+    original = Sampler.draw_into
+
+    def failing(sampler: Sampler, out: Any) -> None:
+        original(sampler, out)
+        raise Panic(int(out[0]))
+
+    monkeypatch.setattr(Sampler, "draw_into", failing)
+
+
+def lose_the_ledger(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
+    """Before the draw, so that not even the charge can be given back."""
+    for name in ("renew", "abandon"):
+        replace(monkeypatch, SqlLedger, name, RuntimeError("gone"))
+
+
 def change_file(monkeypatch: pytest.MonkeyPatch, workspace: Workspace) -> None:
     after(monkeypatch, tree, "exact_sums", lambda: os.utime(workspace.data / "1.parquet", (1, 1)))
 
@@ -149,9 +169,11 @@ STAGES: dict[str, Inject] = {
     "reading in a task": damage,
     "check of the pin": change_file,
     "interrupted reading": lambda patch, _: after(patch, tree, "exact_sums", raise_interrupt),
-    "preflight": lambda patch, _: replace(patch, SqlLedger, "renew", LedgerError("no")),
+    "preflight": lambda patch, _: replace(patch, SqlLedger, "mark", LedgerError("no")),
+    "a lost ledger": lose_the_ledger,
     "enter drawing": lambda patch, _: replace(patch, SqlLedger, "enter_drawing", LedgerError("no")),
     "noise": fail_to_draw,
+    "a panic in the draw": panic_in_the_draw,
     "encoding": fail_to_encode,
     "staging": lambda patch, _: replace(patch, SqlLedger, "stage", RuntimeError("no")),
     "publishing": lambda patch, _: replace(patch, ReleaseStore, "put_manifest", RuntimeError("no")),
@@ -163,6 +185,9 @@ STAGES: dict[str, Inject] = {
 
 UNREAD = {"pin", "schema", "no stage", "reading in a task"}
 """Stages after which no sums are left to be overwritten in this process, or not by us."""
+
+
+DRAWN = {"noise", "a panic in the draw", "encoding", "staging", "publishing", "interrupted publishing"}
 
 
 def failing(place: Workspace, stage: str, monkeypatch: pytest.MonkeyPatch) -> tuple[BaseException, Sought]:
@@ -187,7 +212,7 @@ def test_no_error_shows_anything_exact(
     if kind == "local":
         monkeypatch.setattr(clusters, "open_cluster", lambda _: contextlib.nullcontext(local))
     error, sought = failing(workspace, stage, monkeypatch)
-    drew = stage in {"noise", "encoding", "staging", "publishing", "interrupted publishing"}
+    drew = stage in DRAWN
     assert ("noise" in sought.numbers.values()) == drew, "the fault came where it should"
     assert leaks(error, sought) == []
     assert error.__context__ is None

@@ -46,6 +46,14 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert ledger_identity("sqlite:///ledger.db").is_relative
 
 
+def test_the_directory_of_a_socket_names_a_server() -> None:
+    url = "postgresql://u@/ledger?host=/run/postgresql"
+    assert not ledger_identity(url).is_relative
+    assert same_ledger("postgresql://u@/ledger?host=%2Frun%2Fpostgresql", url)
+    assert not same_ledger("postgresql://u@/ledger?host=/tmp/mine", url)
+    assert not same_ledger("postgresql://u@/ledger", url)
+
+
 def test_a_store_is_inside_by_path_components() -> None:
     assert is_inside("/srv/releases", "/srv/releases")
     assert is_inside("/srv/releases/team", "/srv/releases")
@@ -65,6 +73,9 @@ def test_a_store_is_inside_by_path_components() -> None:
         ),
         ("s3://key:hunter2/a@bucket/x", "s3://"),
         ("https://h/x?sig=hunter2", "https://h/x?sig="),
+        ("https://h/x?X-Amz-Signature=hunter2", "https://h/x?X-Amz-Signature="),
+        ("https://h/x?X-Amz-Security-Token=hunter2", "https://h/x?X-Amz-Security-Token="),
+        ("postgresql://u:a hunter2@db/ledger", "postgresql://"),
         ("/srv/releases", "/srv/releases"),
     ],
 )

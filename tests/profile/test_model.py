@@ -39,6 +39,7 @@ def test_every_key_is_read() -> None:
         ("ledger = 3", "ledger: must be one text"),
         ('ledger = "sqlite:///ledger.db"', "ledger: names no absolute place"),
         ('ledger = "postgresql:///ledger"', "ledger: names no absolute place"),
+        ('ledger = "postgresql:///ledger?host="', "ledger: names no absolute place"),
         ('ledger = "postgresql://a:hunter2@db/ledger"', "ledger: holds a password"),
         ('ledger = "postgresql://db/ledger?password=hunter2"', "ledger: holds a password"),
         ('ledger = "mysql://hunter2@db/ledger"', "ledger: is no URL of a ledger"),

@@ -92,6 +92,26 @@ def test_specs_lie_in_their_folders(pinned: Workspace, tmp_path: Path, suffice_c
     assert suffice_command.json("release", str(inside))["status"] == "published"
 
 
+def test_a_link_of_the_caller_is_not_what_is_opened(pinned: Workspace, tmp_path: Path) -> None:
+    """It may lead elsewhere by then."""
+    link = tmp_path / "link"
+    link.symlink_to(pinned.directory)
+    ledger, store = f"sqlite:///{link}/ledger.db", f"{link}/releases/team"
+    chosen = settings(ledger=ledger, store=store, cluster="threads/")
+    assert (chosen.ledger, chosen.store, chosen.cluster) == (
+        pinned.ledger,
+        f"{pinned.store}/team",
+        "threads",
+    )
+    link.unlink()
+    (tmp_path / "elsewhere").mkdir()
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PinnedError):
+        settings(ledger=ledger)
+    with pytest.raises(PinnedError):
+        settings(store=store)
+
+
 def test_an_empty_value_is_no_default(workspace: Workspace) -> None:
     for name in VARIABLES:
         arguments: dict[str, Any] = {name: " "}

@@ -10,6 +10,7 @@ import importlib
 import os
 import signal
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial, wraps
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
 
@@ -239,10 +241,15 @@ def replace_function(owner: Any, name: str, function: object) -> None:
 
 
 def charge_after_publishing() -> None:
-    """Make the whole run one transaction of the ledger, committed once the release stands."""
-    from suffice.storage.ledger.sql import sql_ledger
+    """Make the whole run one transaction of the ledger, committed once the release stands.
+
+    The run reads in that transaction too: else it would miss its own charge, and its own marker would be
+    refused, long before the rule that it breaks is asked.
+    """
+    from suffice.storage.ledger.sql import sql_ledger, transactions
 
     opened: list[Connection] = []
+    read = transactions.snapshot
 
     def change(engine: Engine, work: Callable[[Connection], Any], **_: object) -> Any:
         if not opened:
@@ -250,7 +257,11 @@ def charge_after_publishing() -> None:
             opened[0].begin()
         return work(opened[0])
 
+    def snapshot(engine: Engine) -> AbstractContextManager[Connection]:
+        return nullcontext(opened[0]) if opened else read(engine)
+
     replace_function(sql_ledger, "change", change)
+    replace_function(sql_ledger, "snapshot", snapshot)
     interpose(sql_ledger.SqlLedger, "publish", "after", lambda *_: opened[0].commit())
 
 

@@ -143,6 +143,7 @@ def _live(
     row = {
         **stated,
         "state": "published",
+        "marked": True,
         "drew": True,
         "epoch": 1,
         "holder": "0" * 32,

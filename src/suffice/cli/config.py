@@ -14,6 +14,7 @@ from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import redacted
 from suffice.profile.finding import CONFIG, Found, find_profile
 from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, public_keys, setting
+from suffice.storage.releases.spool import spool_path
 
 app = typer.Typer(
     help="What commands work with here, and who decided it.", rich_markup_mode=None, no_args_is_help=True
@@ -35,18 +36,19 @@ def show(
     """Show which deployment profile holds, each value, and where it came from; never a secret."""
     found = find_profile()
     asked = {"ledger": ledger_url, "store": store_uri, "cluster": cluster_address}
-    rows = [_row(name, asked.get(name), found) for name in VARIABLES]
-    rows += [_keys_row(found), *_other_rows(found)]
+    rows = {name: _row(name, asked.get(name), found) for name in VARIABLES}
+    rows["spool"] = _spool_row(rows["spool"], rows["ledger"], asked["ledger"], found)
+    settings = [*rows.values(), _keys_row(found), *_other_rows(found)]
     document = {
         "profile": None if found is None else {"path": found.path, "origin": found.origin},
         "ignored": _ignored(found),
-        "settings": rows,
+        "settings": settings,
     }
     if as_json:
         output.print_json(document)
     else:
         _print(document)
-    if any(row["refused"] for row in rows):
+    if any(row["refused"] for row in settings):
         raise typer.Exit(UsageError.exit_status)
 
 
@@ -65,6 +67,19 @@ def _row(name: str, given: str | None, found: Found | None) -> dict[str, Any]:
     allowed = getattr(profile, {"store": "stores", "cluster": "clusters"}.get(name, name), None)
     pinned = [allowed] if isinstance(allowed, str) else list(allowed or ())
     return _described(name, value, origin, pinned, refused=refused)
+
+
+def _spool_row(
+    row: dict[str, Any], ledger: dict[str, Any], given: str | None, found: Found | None
+) -> dict[str, Any]:
+    """Describe where drawn files wait: beside an SQLite ledger, unless a place is named."""
+    if row["value"] is not None or row["refused"] or ledger["refused"]:
+        return row
+    chosen = setting("ledger", given, profile=found.profile if found else None, option="--ledger")
+    beside = spool_path(chosen.value or "", None)
+    if beside is None:
+        return {**row, "origin": "nobody", "refused": True}
+    return {**row, "value": str(beside), "origin": "beside the ledger"}
 
 
 def _keys_row(found: Found | None) -> dict[str, Any]:
@@ -125,8 +140,16 @@ def _print(document: dict[str, Any]) -> None:
             "setting": row["name"],
             "value": row["value"] or "none",
             "from": f"{row['origin']}, refused" if row["refused"] else row["origin"],
-            "allowed": ", ".join(row["allowed"]) or "anything",
+            "allowed": _allowed_text(row),
         }
         for row in document["settings"]
     ]
     output.print_rows(rows)
+
+
+def _allowed_text(row: dict[str, Any]) -> str:
+    if row["name"] == "log_format":
+        return "text, json"
+    if row["allowed"] == [row["value"]]:
+        return "this alone"
+    return ", ".join(row["allowed"]) or "anything"

@@ -57,20 +57,21 @@ def check_file(option: str, path: Path | None, *, overwrite: bool | None) -> Non
             f"{option} {path}: files are written on this machine: name a path, and copy the file from there"
         )
         raise UsageError(message)
-    from suffice.storage.releases.store_identity import KEY  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.storage.releases.location import MANIFEST  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.storage.releases.store_identity import KEY  # noqa: PLC0415
 
     try:
         real = Path(os.path.realpath(path))
-        store = next((folder for folder in (real, *real.parents) if (folder / KEY).exists()), None)
+        is_inside = (real.parent / MANIFEST).exists() or any(
+            (folder / KEY).exists() for folder in (real, *real.parents)
+        )
         exists = os.path.lexists(path)
         is_file = path.is_file()
     except (OSError, ValueError):
         message = f"{option} {path}: the file cannot be written"
         raise UsageError(message) from None
-    if store is not None:
-        message = (
-            f"{option} {path}: this lies inside a release store, where only releases are: name another place"
-        )
+    if is_inside:
+        message = f"{option} {path}: this lies inside a release store or a release: name another place"
         raise UsageError(message)
     if not exists:
         return

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.spool import Spool
 
 SHOWN = 20
 """How many charges of an account ``ledger show`` prints as text, unless it is told."""
@@ -146,17 +147,15 @@ def recover_command(
     as_json: JsonOption = False,
 ) -> None:
     """Carry every charge whose run is gone to its end; live runs are left alone."""
-    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
     from suffice.storage.operations.recovery import recover  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
-    from suffice.storage.releases.spool import find_spool, spool_path  # noqa: PLC0415
 
     with open_ledger(ledger) as opened:
         report = recover(
             opened,
             lambda uri: open_store(store or uri, ledger_id=opened.ledger_id),
-            spool=find_spool(spool_path(ledger, settings(ledger=ledger).spool)),
+            spool=_spool(ledger),
         )
     if as_json:
         output.print_json(report.to_dict())
@@ -184,11 +183,9 @@ def abandon_command(
 ) -> None:
     """Spend a charge whose drawn files are lost: no release of it can follow."""
     from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
-    from suffice.profile.settings import settings  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
     from suffice.storage.operations.settling import abandon_lost  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
-    from suffice.storage.releases.spool import find_spool, spool_path  # noqa: PLC0415
 
     if not spool_lost:
         message = "a charge is abandoned only where its drawn files are lost: say so with --spool-lost"
@@ -199,7 +196,7 @@ def abandon_command(
             opened,
             open_store(store or found.store_uri, ledger_id=opened.ledger_id),
             found,
-            spool=find_spool(spool_path(ledger, settings(ledger=ledger).spool)),
+            spool=_spool(ledger),
         )
     document = {
         "charge_id": ended.charge_id,
@@ -217,6 +214,14 @@ def abandon_command(
             f"{ended.dataset}: {ended.label}: {found.state}, now {ended.state}; "
             f"epsilon {document['spent']} is spent"
         )
+
+
+def _spool(ledger: str) -> Spool | None:
+    """Open this host's spool. No store is asked for: charges name theirs, and a profile may pin several."""
+    from suffice.profile.settings import pinned_profile, setting  # noqa: PLC0415
+    from suffice.storage.releases.spool import find_spool, spool_path  # noqa: PLC0415
+
+    return find_spool(spool_path(ledger, setting("spool", None, profile=pinned_profile()).value))
 
 
 def _find_charge(ledger: Ledger, text: str) -> Charge:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.cli import output
 from suffice.cli.terminal import say
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.wording import counted
 from suffice.storage.ledger.account import counts_by_window
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.account import Account
     from suffice.storage.ledger.ledger import Ledger
+
+_JSON_ONLY = frozenset({"held", "counts_on"})
+"""What a table leaves out, to fit a terminal: it follows from the other columns and the grant."""
 
 
 def account_document(account: Account) -> dict[str, Any]:
@@ -46,6 +50,8 @@ def print_account(document: dict[str, Any]) -> None:
         f"remaining {document['remaining']}"
         + (f" (returned {document['returned']})" if "returned" in document else "")
     )
+    if document["sources"]:
+        say(f"  sources below {', '.join(document['sources'])}")
     if document["checksums"] is not None:
         say(f"  input checked against {document['checksums']}")
     if document["stores"]:
@@ -79,7 +85,8 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
         print_account(document)
         windows = document["windows"]
         if len(windows) > last:
-            say(f"  {len(windows) - last} earlier windows: --last {len(windows)} shows them, and --json")
+            earlier = counted(len(windows) - last, "earlier window")
+            say(f"  and {earlier}: --last {len(windows)} shows all, and --json")
         for window in windows[max(0, len(windows) - last) :]:
             say(
                 f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
@@ -87,10 +94,12 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
             )
         count = ledger.count_charges(account.dataset)
         if count > last:
-            say(f"  {count - last} earlier charges: --last {count} shows them, and --json")
-        charges = list(_charges(ledger, account, last))
-        if charges:
-            output.print_rows(charges, limit=len(charges))
+            earlier = counted(count - last, "earlier charge")
+            say(f"  and {earlier}: --last {count} shows all, and --json")
+        charges = _charges(ledger, account, last)
+        rows = [{key: value for key, value in one.items() if key not in _JSON_ONLY} for one in charges]
+        if rows:
+            output.print_rows(rows, limit=len(rows))
 
 
 def _one_line(document: dict[str, Any]) -> str:

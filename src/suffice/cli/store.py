@@ -11,6 +11,7 @@ from suffice.cli import output
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, PublicKeyOption
 from suffice.cli.terminal import say
 from suffice.errors import StorageError, UsageError
+from suffice.pipeline.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +64,9 @@ def verify(
         for problem in found.problems:
             say(problem)
         say(
-            f"{'ok' if found.ok else 'not ok'} - {found.releases} releases with {found.files} files, "
-            f"{found.tombstones} tombstones, {found.markers} markers; ledger {compared.replace('_', ' ')}"
+            f"{'ok' if found.ok else 'not ok'} - {counted(found.releases, 'release')} with "
+            f"{counted(found.files, 'file')}, {counted(found.tombstones, 'tombstone')}, "
+            f"{counted(found.markers, 'marker')}; ledger {compared.replace('_', ' ')}"
         )
     if not found.ok:
         raise typer.Exit(StorageError.exit_status)
@@ -91,7 +93,10 @@ def adopt(
         say(f"  it was at {adoption.moved_from}")
     if adoption.restored:
         say("  its suffice.json was put back")
-    say(f"  {adoption.markers} markers and {adoption.releases} releases there agree with the ledger")
+    say(
+        f"  what is there agrees with the ledger: {counted(adoption.markers, 'marker')}, "
+        f"{counted(adoption.releases, 'release')}"
+    )
 
 
 @app.command()
@@ -127,7 +132,7 @@ def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = 
     if as_json:
         output.print_json({"stores": documents})
     elif documents:
-        output.print_rows(documents)
+        output.print_rows([{**one, "retired": "yes" if one["retired"] else "no"} for one in documents])
     else:
         say("no stores: nothing was ever charged")
 
@@ -140,8 +145,8 @@ def _choose(stores: Sequence[KnownStore], named: str) -> KnownStore:
         place = read_address(named).uri
         found = [known for known in stores if known.uri == place]
     if len(found) != 1:
-        problem = "several stores" if found else "no store"
-        message = f"{problem} of this ledger go by that name: `suffice store list` gives their ids"
+        problem = "several stores of this ledger go" if found else "no store of this ledger goes"
+        message = f"{problem} by that name: `suffice store list` gives their ids"
         raise UsageError(message)
     return found[0]
 

@@ -22,6 +22,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
+from suffice.pipeline.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,9 +127,11 @@ def verify_ledger(
         say(
             f"{'ok' if document['ok'] else 'not ok'} - entries up to {document['sequence']}{since}, "
             f"sealed by {document['hash']}; store {document['store'].replace('_', ' ')}"
+            + (", witness checked" if document["witness"] == "checked" else "")
         )
         if document["charges_elsewhere"]:
-            say(f"{document['charges_elsewhere']} charges are for other stores, and were not compared")
+            elsewhere = counted(document["charges_elsewhere"], "charge")
+            say(f"not compared, for other stores: {elsewhere}")
     if not document["ok"]:
         raise typer.Exit(LedgerError.exit_status)
 
@@ -162,7 +165,7 @@ def export_ledger(
         entries = [json.loads(line) for line in lines]
         output.print_json({"out": str(out), "entries": len(lines)} if out else {"entries": entries})
     elif out is not None:
-        say(f"wrote {len(lines)} entries to {out}")
+        say(f"wrote {counted(len(lines), 'entry', 'entries')} to {out}")
     else:
         for line in lines:
             say_line(line)
@@ -194,7 +197,14 @@ def ledger_document(
     full: bool = False,
     checkpoint: bool = False,
 ) -> dict[str, Any]:
-    """Return what ``ledger verify --json`` prints of a ledger."""
+    """Return what ``ledger verify --json`` prints of a ledger.
+
+    Nothing is sealed where the store or the witness says that the ledger is not whole.
+    """
+    if checkpoint and (store or witness):
+        document = ledger_document(ledger, store, witness, full=full)
+        if not document["ok"]:
+            return document
     found = ledger.add_checkpoint(full=full) if checkpoint else ledger.examine(full=full)
     document = _verification_document(ledger, found.problems, found.head, found.since, store)
     if not witness:

@@ -14,9 +14,10 @@ _SQLITE = "sqlite:///"
 _POSTGRES = re.compile(r"postgresql(?:\+psycopg)?://", re.ASCII)
 _POSTGRES_PORT = 5432
 _SECRETS = frozenset({"password", "sslpassword", "passfile"})
-_USER_INFO = re.compile(r"(://)[^\s?#]*:[^\s?#]*@")
+_USER_INFO = re.compile(r"(://)[^?#]*:[^?#]*@")
 _SECRET_QUERY = re.compile(
-    r"([?&;]\s*(?:\w*password|passfile|pwd|secret|token|key|sig)\s*=)[^&;#]*", re.IGNORECASE
+    r"([?&;]\s*(?:[\w-]*(?:password|secret|token|signature|credential)|passfile|pwd|key|sig)\s*=)[^&;#]*",
+    re.IGNORECASE,
 )
 
 
@@ -74,7 +75,7 @@ def ledger_identity(url: str) -> LedgerIdentity:
         place=("postgresql", parts.hostname or "", port, database, settings),
         user=unquote(parts.username or ""),
         has_password=parts.password is not None or len(settings) < len(query),
-        is_relative=not (parts.hostname and database),
+        is_relative=not ((parts.hostname or dict(query).get("host")) and database),
     )
 
 

@@ -15,7 +15,7 @@ from suffice.profile.addresses import is_inside, same_ledger, store_uri
 from suffice.profile.finding import find_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from suffice.profile.model import DeploymentProfile
 
@@ -138,9 +138,12 @@ def setting(name: str, given: str | None, *, profile: DeploymentProfile | None, 
     pinned = _pinned(profile, name)
     if given is None:
         return _unasked(name, pinned)
-    if pinned is not None and not any(_is_allowed(name, given, allowed) for allowed in pinned):
+    if pinned is None:
+        return Setting(value=given, origin=origin)
+    chosen = _as_pinned(name, given, pinned)
+    if chosen is None:
         raise _outside(place)
-    return Setting(value=given, origin=origin)
+    return Setting(value=chosen, origin=origin)
 
 
 def check_text(place: str, text: str) -> None:
@@ -201,8 +204,9 @@ def _pinned(profile: DeploymentProfile | None, name: str) -> tuple[str, ...] | N
 def _unasked(name: str, pinned: tuple[str, ...] | None) -> Setting:
     """Return what holds where no one asks: the default among what is pinned, or the one that is pinned."""
     default = DEFAULTS.get(name)
-    if pinned is None or (default is not None and any(_is_allowed(name, default, one) for one in pinned)):
-        return Setting(value=default, origin="default")
+    chosen = default if pinned is None or default is None else _as_pinned(name, default, pinned)
+    if pinned is None or chosen is not None:
+        return Setting(value=chosen, origin="default")
     if len(pinned) > 1:
         message = (
             f"{name}: the deployment profile allows several and none is named: name one with --{name} or "
@@ -212,16 +216,25 @@ def _unasked(name: str, pinned: tuple[str, ...] | None) -> Setting:
     return Setting(value=pinned[0], origin="profile")
 
 
-def _is_allowed(name: str, value: str, pinned: str) -> bool:
-    if name == "ledger":
-        return same_ledger(value, pinned)
-    if name == "cluster":
-        return value.rstrip("/") == pinned.rstrip("/")
+def _as_pinned(name: str, value: str, pinned: Sequence[str]) -> str | None:
+    """Return what a value names, in a spelling in which no link of the caller's stands; None if none is it.
+
+    A link may lead elsewhere by the time at which it is opened.
+    """
     if "\0" in value:
-        return False
-    if name == "spool":
-        return os.path.realpath(value) == os.path.realpath(pinned)
-    return is_inside(store_uri(value), pinned) if name == "store" else store_uri(value) == pinned
+        return None
+    if name == "store":
+        uri = store_uri(value)
+        return uri if any(is_inside(uri, one) for one in pinned) else None
+    if name == "ledger":
+        allowed = next((one for one in pinned if same_ledger(value, one)), None)
+        is_server = allowed is not None and not allowed.startswith("sqlite:")
+        return value if is_server else allowed  # who logs in, and how, is the caller's to say
+    if name == "cluster":
+        return next((one for one in pinned if value.rstrip("/") == one.rstrip("/")), None)
+    spelled: Callable[[str], str] = os.path.realpath if name == "spool" else store_uri
+    uri = spelled(value)
+    return next((one for one in pinned if uri == spelled(one)), None)
 
 
 def _key_identity(key: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 
+from suffice.pipeline.declaration.wording import counted
 from suffice.storage.ledger.chain import MOST_PROBLEMS, ChainCheck, Entry, Head
 from suffice.storage.ledger.examination import Examination
 from suffice.storage.ledger.replay import Books, compare, post, sha256
@@ -159,7 +160,7 @@ def _file_problems(connection: Connection) -> list[str]:
     found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_PROBLEMS})").scalars().all()
     if found == ["ok"]:
         return []
-    return [f"the ledger's file is damaged: SQLite's own check of it fails in {len(found)} places"]
+    return [f"the ledger's file is damaged: SQLite's own check of it fails in {counted(len(found), 'place')}"]
 
 
 def _without_entry(connection: Connection) -> Iterator[str]:

@@ -89,6 +89,7 @@ def start(
         insert(tables.charges).values(
             **payload,
             state=ChargeState.RESERVED,
+            marked=False,
             drew=False,
             epoch=1,
             holder=holder.token,

@@ -304,6 +304,7 @@ def _charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         attempt=row.attempt,
         epsilon=epsilon_of(row.micro_epsilon),
         state=ChargeState(row.state),
+        marked=row.marked,
         drew=row.drew,
         epoch=row.epoch,
         lease_expires=parse_time(row.lease_expires),

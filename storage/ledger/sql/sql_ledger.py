@@ -353,6 +353,14 @@ class SqlLedger(Ledger):
 
         self._change(work)
 
+    def mark(self, charge: Charge) -> Charge:
+        def work(connection: Connection) -> Charge:
+            lease = self._holder.lease_from_now()
+            move(connection, self._holder, charge, (ChargeState.RESERVED,), marked=True, lease_expires=lease)
+            return read_charge(connection, self.ledger_id, charge.charge_id)
+
+        return self._change(work)
+
     def let_go(self, charge: Charge) -> None:
         self._change(lambda connection: let_go(connection, self._holder, charge))
 

@@ -106,6 +106,7 @@ charges = Table(
     Column("attempt", Integer, nullable=False),
     Column("micro_epsilon", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
+    Column("marked", Boolean, nullable=False),
     Column("drew", Boolean, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("holder", Text, nullable=False),

@@ -83,13 +83,14 @@ def test_what_sha256sum_writes_is_read(owned: Path) -> None:
         (f"{ZEROS}  a\nx\n", "line 2 is not a SHA-256"),
         (f"{ZEROS[:-1]}  a\n", "line 1 is not"),
         (f"{ZEROS} a\n", "line 1 is not"),
+        (f"{ZEROS}  a\r\n", "line 1 is not"),
         (f"{ZEROS}  a\n{'1' * 64}  ./a\n", "line 2 names a file that another line"),
         ("\udcff", "cannot be read"),
     ],
 )
 def test_what_is_no_list_is_refused_with_its_line(tmp_path: Path, text: str, rule: str) -> None:
     path = tmp_path / "list"
-    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    path.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
     with pytest.raises(UsageError, match=rule):
         read_checksums(str(path))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,20 @@ def test_two_documents_deep_nesting_and_broken_text_are_refused(tmp_path: Path) 
     assert "surrogate" in refusal(tmp_path, '{"name": "\\ud800"}', "release.json")
     with pytest.raises(SpecError, match="cannot be read"):
         load_spec(tmp_path / "absent.yaml")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
+def test_only_a_file_of_bounded_size_is_read(tmp_path: Path) -> None:
+    """A device or a pipe might never end, and whoever runs a flow names the spec."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "device.yaml").symlink_to("/dev/zero")
+    for name in ("pipe.yaml", "device.yaml"):
+        with pytest.raises(SpecError, match="cannot be read"):
+            load_spec(tmp_path / name)
+    with (tmp_path / "large.yaml").open("wb") as file:
+        file.truncate(2**26 + 1)
+    with pytest.raises(SpecError, match="larger than 64 MiB"):
+        load_spec(tmp_path / "large.yaml")
 
 
 def test_yaml_booleans_and_octals_stay_text(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def charge_for(
         attempt=1,
         epsilon=request.epsilon,
         state=ChargeState(state),
+        marked=drew,
         drew=drew,
         epoch=1,
         lease_expires=lease,

@@ -341,7 +341,7 @@ def test_a_report_can_be_printed_and_read_by_programs(
     drew = "noise may have been drawn: epsilon 1 is spent"
     assert str(report).splitlines() == [
         "flights: reserved, attempt 1: reserved, now abandoned; nothing was drawn: epsilon 1 is returned",
-        f"flights: drawing, attempt 1: drawing, now abandoned; {drew}; 2 files of it removed",
+        f"flights: drawing, attempt 1: drawing, now abandoned; {drew}; removed 2 files of it",
         "flights: staged, attempt 1: staged, now published; epsilon 1 is spent",
     ]
     document = report.to_dict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,11 @@ import pytest
 
 from suffice.errors import LedgerCorruptError
 from suffice.storage.ledger.export import export_lines, read_export
-from suffice.storage.ledger.opening import create_ledger
-from suffice.storage.operations.markers import refuse_older_ledger
+from suffice.storage.ledger.ledger import utc_now
+from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere, refuse_older_ledger
+from suffice.storage.operations.recovery import recover
+from suffice.storage.operations.settling import settle
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.releases.release_store import open_store
 from support.paid import Books, copy_database, open_books, pay, restore_database, steps
@@ -257,3 +261,44 @@ def test_the_grant_can_be_raised_without_a_trace_in_the_store(books: Books) -> N
 def _new(directory: Path) -> Path:
     directory.mkdir()
     return directory
+
+
+@pytest.mark.parametrize("copied_after", ["reserved", "drawing"])
+def test_a_copy_from_before_the_marker_returns_no_epsilon(tmp_path: Path, copied_after: str) -> None:
+    """The original goes on and draws; nothing but its marker shows that yet."""
+    books = open_books(tmp_path)
+    copy = tmp_path / "copy.db"
+    for step, _charge in steps(books, "a"):
+        if step == copied_after:
+            copy_database(books.database, copy)
+        if step == "drawing":
+            break
+    with open_ledger(f"sqlite:///{copy}", clock=lambda: utc_now() + timedelta(hours=1)) as older:
+        charge = older.find("passengers", "a", "all")
+        assert charge is not None
+        if copied_after == "drawing":  # it knows of the draw, and spends
+            assert settle(older, books.store, charge).drew
+            return
+        for _ in range(2):
+            with pytest.raises(LedgerCorruptError, match="older copy"):
+                settle(older, books.store, older.find("passengers", "a", "all") or charge)
+        report = recover(older, lambda _: books.store)
+        assert "restore the newest copy" in report.charges[0].problem
+        assert older.account("passengers").reserved == charge.epsilon
+        taken = older.take_over(older.find("passengers", "a", "all") or charge)
+        with pytest.raises(LedgerCorruptError, match="older copy"):
+            refuse_marked_elsewhere(older, books.store, taken)
+        with pytest.raises(LedgerCorruptError, match="older copy"):
+            put_marker(older, books.store, taken)
+
+
+def test_a_run_that_died_between_its_marker_and_its_draw_gets_its_epsilon_back(tmp_path: Path) -> None:
+    books = open_books(tmp_path)
+    charge = pay(books, "a", until="reserved")
+    put_marker(books.ledger, books.store, charge)
+    with open_ledger(f"sqlite:///{books.database}", clock=lambda: utc_now() + timedelta(hours=1)) as later:
+        ended = settle(later, books.store, charge)
+        assert (ended.state, ended.drew) == ("abandoned", False)
+        account = later.account("passengers")
+        assert account.spent == account.reserved == Fraction(0)
+        assert problems(Books(directory=tmp_path, ledger=later, store=books.store)) == ()

@@ -69,8 +69,8 @@ def test_every_damage_is_named(books: Books) -> None:
         f"c/all/{third.release_id}: 'extra.parquet' is beside the manifest",
         "charges/000/000/000/001: what stands there is no marker",
         f"charges/000/000/000/002: the marker belongs to ledger {'f' * 32}",
-        f"d/all/{'0' * 16}: 1 files stand beside a tombstone",
-        f"e/all/{'1' * 16}: 1 files stand there, and no manifest names them",
+        f"d/all/{'0' * 16}: beside a tombstone: 1 file",
+        f"e/all/{'1' * 16}: no manifest names what stands there: 1 file",
         "notes.txt: it belongs to no release",
     )
     assert len(found) == len(expected)

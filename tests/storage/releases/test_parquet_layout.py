@@ -98,6 +98,18 @@ def test_bytes_that_belong_to_no_column_are_refused() -> None:
             checked(changed)
 
 
+@pytest.mark.parametrize(
+    "nested", [b"\x19", b"\x1c", b"\x29\x19"], ids=["lists", "structures", "several lists"]
+)
+def test_a_footer_that_is_nested_without_end_is_refused(nested: bytes) -> None:
+    """Each byte opens another list or structure: more of them than Python has frames."""
+    data = encoded(MANY)
+    footer = int.from_bytes(data[-8:-4], "little")
+    hostile = (b"\x19" + nested * 2000)[:1900]
+    with pytest.raises(ReleaseCorruptError):
+        checked(data[: -footer - 8] + hostile + len(hostile).to_bytes(4, "little") + b"PAR1")
+
+
 def test_no_changed_bit_of_a_page_header_changes_what_is_read() -> None:
     """Most are refused; the width of an integer, say, makes no difference."""
     data = encoded(MANY)

@@ -115,7 +115,7 @@ _ROWS = (
         "charges",
         "INSERT",
         "charges_begin_reserved",
-        f"NEW.state <> 'reserved' OR NEW.epoch <> 1 OR {_written(*_WRITTEN_ONCE)}",
+        f"NEW.state <> 'reserved' OR NEW.epoch <> 1 OR NEW.marked OR {_written(*_WRITTEN_ONCE)}",
         "a charge begins reserved",
     ),
     ("charges", "UPDATE", "charges_keep_their_key", _changed(*_KEPT), "a charge keeps what it states"),
@@ -137,8 +137,11 @@ _ROWS = (
         "charges",
         "UPDATE",
         "charges_stay_drawn",
-        "(OLD.drew AND NOT NEW.drew) OR (NEW.drew AND NOT OLD.drew AND NEW.state <> 'drawing')",
-        "what was drawn stays drawn",
+        (
+            "(OLD.marked AND NOT NEW.marked) OR (OLD.drew AND NOT NEW.drew) "
+            "OR (NEW.drew AND NOT OLD.drew AND NEW.state <> 'drawing')"
+        ),
+        "what was marked or drawn stays so",
     ),
     (
         "charges",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.charge import ChargeRequest
 
-HEARTBEATS = {"holder", "holder_process", "lease_expires"}
+HEARTBEATS = {"holder", "holder_process", "lease_expires", "marked"}
 """Columns that no entry states: they are of a run, and mean nothing once it has ended."""
 LONGEST = 500
 

@@ -150,6 +150,7 @@ def test_each_role_does_its_work(urls: dict[str, str], make_request: MakeRequest
         for fields in ({"name": "a"}, {"dataset": "taxis", "name": "b", "window": "2013-01"}):
             charge = publisher.reserve(make_request(**fields))
             publisher.renew(charge)
+            charge = publisher.mark(charge)
             charge = publisher.stage(publisher.enter_drawing(charge), MANIFEST)
             assert publisher.publish(charge).state == "published"
         publisher.abandon(publisher.reserve(make_request(name="c")), reason="x")

@@ -94,6 +94,7 @@ def upgrade() -> None:
         sa.Column("attempt", sa.Integer, nullable=False),
         sa.Column("micro_epsilon", sa.BigInteger, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
+        sa.Column("marked", sa.Boolean, nullable=False),
         sa.Column("drew", sa.Boolean, nullable=False),
         sa.Column("epoch", sa.Integer, nullable=False),
         sa.Column("holder", sa.Text, nullable=False),
