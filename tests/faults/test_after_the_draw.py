@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 SCALE = 600
 """The operator's seconds in one of ours."""
 TEN_MINUTES = 600 / SCALE
-FEW, MANY = 20, 200
+FEW, MANY = 8, 200
 COUNTS = (
     pytest.param(FEW, id="few"),
     pytest.param(MANY, id="many", marks=[pytest.mark.audit, pytest.mark.timeout(3600)]),
