@@ -246,10 +246,10 @@ def charge_after_publishing() -> None:
     The run reads in that transaction too: else it would miss its own charge, and its own marker would be
     refused, long before the rule that it breaks is asked.
     """
-    from suffice.storage.ledger.sql import sql_ledger, transactions
+    from suffice.storage.ledger.sql import sql_ledger
 
     opened: list[Connection] = []
-    read = transactions.snapshot
+    read = vars(sql_ledger)["snapshot"]
 
     def change(engine: Engine, work: Callable[[Connection], Any], **_: object) -> Any:
         if not opened:
@@ -258,7 +258,8 @@ def charge_after_publishing() -> None:
         return work(opened[0])
 
     def snapshot(engine: Engine) -> AbstractContextManager[Connection]:
-        return nullcontext(opened[0]) if opened else read(engine)
+        transaction: AbstractContextManager[Connection] = read(engine)
+        return nullcontext(opened[0]) if opened else transaction
 
     replace_function(sql_ledger, "change", change)
     replace_function(sql_ledger, "snapshot", snapshot)
@@ -276,6 +277,7 @@ def redraw_on_rerun() -> None:
 
     drawn: list[Charge] = []
     enter, link = sql_ledger.SqlLedger.enter_drawing, vars(local_files)["_link"]
+    note = sql_ledger.SqlLedger.mark
 
     def decide(charge: Charge | None, *args: Any, **kwargs: Any) -> Decision:
         if charge is not None and charge.state is ChargeState.DRAWING:
@@ -292,6 +294,9 @@ def redraw_on_rerun() -> None:
     def enter_drawing(ledger: sql_ledger.SqlLedger, charge: Charge, **options: Any) -> Charge:
         return drawn[0] if drawn else enter(ledger, charge, **options)
 
+    def mark(ledger: sql_ledger.SqlLedger, charge: Charge) -> Charge:
+        return charge if drawn else note(ledger, charge)
+
     def overwrite(hidden: Path, path: Path) -> None:
         if path.suffix == ".parquet":
             hidden.replace(path)
@@ -301,6 +306,7 @@ def redraw_on_rerun() -> None:
     replace_function(releasing, "decide_rerun", decide)
     replace_function(sql_ledger, "decide_rerun", decide)
     replace_function(sql_ledger, "claim", claim)
+    replace_function(sql_ledger.SqlLedger, "mark", mark)
     replace_function(sql_ledger.SqlLedger, "enter_drawing", enter_drawing)
     replace_function(local_files, "_link", overwrite)
 

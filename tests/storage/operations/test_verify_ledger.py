@@ -300,5 +300,5 @@ def test_a_run_that_died_between_its_marker_and_its_draw_gets_its_epsilon_back(t
         ended = settle(later, books.store, charge)
         assert (ended.state, ended.drew) == ("abandoned", False)
         account = later.account("passengers")
-        assert account.spent == account.reserved == Fraction(0)
+        assert account.spent == account.reserved == 0
         assert problems(Books(directory=tmp_path, ledger=later, store=books.store)) == ()
