@@ -131,7 +131,7 @@ def panic_in_the_draw(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
 
 def lose_the_ledger(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
     """Before the draw, so that not even the charge can be given back."""
-    for name in ("renew", "abandon"):
+    for name in ("mark", "abandon"):
         replace(monkeypatch, SqlLedger, name, RuntimeError("gone"))
 
 
