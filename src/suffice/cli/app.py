@@ -339,6 +339,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:  # noqa: BLE001 - a text of ours, never one that could hold data
         _fail(type(error).__name__, f"internal error ({type(error).__name__})", 1, as_json=as_json)
     if status == ReleaseInterruptedError.exit_status:  # Typer returns it for an interrupt of its own
-        text = "interrupted outside of a charge; `suffice ledger show` lists what was ever charged"
+        text = (
+            "interrupted; `suffice ledger show` lists what was ever charged, and the same command again settles "
+            "what it left"
+        )
         _fail(ReleaseInterruptedError.__name__, text, ReleaseInterruptedError.exit_status, as_json=as_json)
     sys.exit(status if isinstance(status, int) else 0)
