@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from distributed import WorkerPlugin
 
 from suffice.pipeline.reduce.fitness import objection
+from suffice.pipeline.reduce.links import move_partial_results
 
 if TYPE_CHECKING:
     from distributed import Worker
 
 
 class Admission(WorkerPlugin):
-    """Closes a worker that could not have been there when the run began.
+    """Closes a worker that could not have been there when the run began; readies all others.
 
     Dask sets plugins up before a worker hears of its first task, so it gets no data. A worker that lacks
     suffice cannot read this plugin, and does not start either.
@@ -28,7 +29,12 @@ class Admission(WorkerPlugin):
         self._caller = caller
 
     async def setup(self, worker: Worker) -> None:
-        """Close the worker unless it is fit; its log says why."""
+        """Close the worker unless it is fit, and its log says why; else let it move partial results.
+
+        It may get results of others before it runs a task.
+        """
         reason = objection(worker, self._caller)
         if reason is not None:
             await worker.close(executor_wait=False, reason=f"refused by a run of suffice: {reason}")
+            return
+        move_partial_results()

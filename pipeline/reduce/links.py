@@ -6,7 +6,6 @@ Nothing here is pickled by anybody else. The threads of this process hand over t
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from suffice.pipeline.chunk.exact_sums import Sums, sums_nbytes, wipe_sums
@@ -15,7 +14,6 @@ from suffice.pipeline.sources.exact_data import name_alone, pack, refuse, unpack
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.reduce.cluster import Cluster
 
 Content = TypeVar("Content")
 
@@ -72,9 +70,9 @@ class Packed:
         return unpack(self._data)
 
 
-def for_tasks(value: Content, cluster: Cluster) -> Content | Packed:
+def for_tasks(value: Content, *, is_distributed: bool) -> Content | Packed:
     """Return what stands for exact data in a graph: themselves where tasks run in this process."""
-    if not cluster.is_distributed:
+    if not is_distributed:
         return value
     move_partial_results()
     return Packed(pack(value))
@@ -103,7 +101,3 @@ def _load(_header: dict[str, Any], frames: Sequence[Any]) -> Partial[Any]:
     # What cannot be written cannot be wiped.
     kind, content = unpack(data, [bytearray(array) if array.readonly else array for array in arrays])
     return kind(content)  # type: ignore[no-any-return]
-
-
-if "distributed" in sys.modules:  # as on every worker: one may get results before it runs a task
-    move_partial_results()

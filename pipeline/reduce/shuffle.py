@@ -179,7 +179,14 @@ def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Split], cluster: C
     graph: dict[str, Any] = {f"job-{run}": job, f"key-{run}": key}
     seen = [f"seen-{run}-{number}" for number in range(len(partitions))]
     for name, partition in zip(seen, partitions, strict=True):
-        graph[name] = (_see, for_tasks(partition, cluster), f"job-{run}", f"key-{run}", n_bits, topic)
+        graph[name] = (
+            _see,
+            for_tasks(partition, is_distributed=cluster.is_distributed),
+            f"job-{run}",
+            f"key-{run}",
+            n_bits,
+            topic,
+        )
     last = add_tree(graph, seen, f"add-{run}", topic, combine_seen)
     return combine_seen([part.content for part in succeeded(cluster.compute(graph, last))])
 
@@ -190,11 +197,11 @@ def _one_round(
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
     round_key = f"round-{run}"
-    graph: dict[str, Any] = {round_key: for_tasks(shared, cluster)}
+    graph: dict[str, Any] = {round_key: for_tasks(shared, is_distributed=cluster.is_distributed)}
     reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     sums = []
     for read, partition in zip(reads, partitions, strict=True):
-        graph[read] = (_read, for_tasks(partition, cluster), round_key, topic)
+        graph[read] = (_read, for_tasks(partition, is_distributed=cluster.is_distributed), round_key, topic)
         sums.append(f"sums-{read}")
         graph[sums[-1]] = (_sums_of, read)
     for bucket in range(shared.n_buckets):

@@ -94,7 +94,7 @@ def exact_sums(
     graph: dict[str, Any] = {f"job-{run}": job}
     reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     for key, partition in zip(reads, partitions, strict=True):
-        graph[key] = (_read, for_tasks(partition, cluster), f"job-{run}", topic)
+        graph[key] = (_read, for_tasks(partition, is_distributed=cluster.is_distributed), f"job-{run}", topic)
     last = add_tree(graph, reads, f"add-{run}", topic)
     watched = Watched(run, reads, progress) if progress else None
     results = succeeded(cluster.compute(graph, last, watched))

@@ -145,8 +145,8 @@ def refuse_moved(known: Sequence[KnownStore], uri: str, identity: StoreIdentity 
             raise WrongStoreError(message)
         if store.uri != uri:
             message = (
-                f"the store {store.store_id} was charged for at {store.uri}, and is now at {uri}: if it was "
-                f"moved, `suffice store adopt {uri}` records that; a copy is never written to"
+                f"the store {store.store_id} was charged for at {store.uri}: if it was moved, "
+                f"`suffice store adopt {uri}` records that; a copy is never written to"
             )
             raise WrongStoreError(message)
         return
@@ -154,10 +154,10 @@ def refuse_moved(known: Sequence[KnownStore], uri: str, identity: StoreIdentity 
         if store.uri == uri and store.last_marker and not store.retired:
             now = f"the store {identity.store_id} stands there" if identity else "no store stands there now"
             message = (
-                f"this ledger charged for the store {store.store_id} at {uri}, and {now}. Nothing was "
-                f"charged. If its disk is away: bring it back; if it lost its suffice.json: `suffice store "
-                f"adopt {uri}`; if it was moved: `suffice store adopt NEW_PLACE`; if it is gone for good: "
-                f"`suffice store retire {store.store_id} --reason TEXT`"
+                f"this ledger charged for the store {store.store_id} here, and {now}. Nothing was charged. "
+                "If its disk is away: bring it back; if it lost its suffice.json: `suffice store adopt "
+                f"{uri}`; if it was moved: adopt it at its new place; if it is gone for good: `suffice store retire "
+                f"{store.store_id} --reason TEXT`"
             )
             raise WrongStoreError(message)
 

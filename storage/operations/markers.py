@@ -211,5 +211,5 @@ def _older(uri: str, what: str) -> LedgerCorruptError:
         f"the store {uri} has {what}, and this ledger no charge that could have made it: it is an older copy "
         "of the ledger, its end was cut off, two copies of it go on, or someone else wrote to the store. "
         "Nothing was drawn; restore the newest copy, or see who may write there. "
-        f"`suffice ledger verify --store {uri}` names all that differs"
+        "`suffice ledger verify --store` names all that differs"
     )

@@ -318,7 +318,15 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with its status."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    token = CHOSEN.set(None)
+    try:
+        _run(list(sys.argv[1:] if arguments is None else arguments))
+    finally:
+        CHOSEN.reset(token)  # of this command alone, where a program runs several
+
+
+def _run(words: list[str]) -> NoReturn:
+    """Run one command, and exit with its status."""
     as_json = "--json" in words
     # A scheduler stops jobs with SIGTERM: treat it as an interrupt, so that the charge is settled.
     signal.signal(signal.SIGTERM, _interrupt)

@@ -14,7 +14,6 @@ from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import redacted
 from suffice.profile.finding import CONFIG, Found, find_profile
 from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, public_keys, setting
-from suffice.storage.releases.spool import spool_path
 
 app = typer.Typer(
     help="What commands work with here, and who decided it.", rich_markup_mode=None, no_args_is_help=True
@@ -76,6 +75,8 @@ def _spool_row(
     if row["value"] is not None or row["refused"] or ledger["refused"]:
         return row
     chosen = setting("ledger", given, profile=found.profile if found else None, option="--ledger")
+    from suffice.storage.releases.spool import spool_path  # noqa: PLC0415 - it reads Parquet
+
     beside = spool_path(chosen.value or "", None)
     if beside is None:
         return {**row, "origin": "nobody", "refused": True}

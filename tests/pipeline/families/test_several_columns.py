@@ -144,7 +144,7 @@ def test_minimal_moments_only_where_every_row_counts(more: dict[str, Any]) -> No
         ),
         ({"columns": {"x": {"lower": 0}, "w": W}}, "statistics.s.columns.x", "'upper' is missing"),
         ({"columns": {"a": X, "b": X, "a, b": W}}, "statistics.s", "names have to differ"),
-        ({"columns": ["x", "w"]}, "statistics.s.columns", "dictionary"),
+        ({"columns": ["x", "w"]}, "statistics.s.columns", "mapping"),
         ({"lattice_bits": 25}, "statistics.s.lattice_bits", r"2\.\.24"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import distributed.protocol
 import numpy as np
@@ -17,9 +17,6 @@ from suffice.pipeline.reduce import links
 from suffice.pipeline.reduce.links import Packed, Partial, PartialSums, for_tasks, in_task
 from suffice.pipeline.reduce.shuffle import Divided
 from suffice.pipeline.sources.contract import Split
-
-if TYPE_CHECKING:
-    from suffice.pipeline.reduce.cluster import Cluster
 
 SECRET = 987_654_321_987
 
@@ -75,18 +72,10 @@ def test_a_wiped_part_holds_nothing() -> None:
 
 
 def test_splits_are_packed_for_other_processes_alone() -> None:
-    class Here:
-        is_distributed = False
-
-    class There:
-        is_distributed = True
-
     split = Split(kind="parquet", pieces=(), n_rows=SECRET)
-    here: Cluster = Here()  # type: ignore[assignment]
-    there: Cluster = There()  # type: ignore[assignment]
-    assert for_tasks(split, here) is split
+    assert for_tasks(split, is_distributed=False) is split
     assert in_task(split) is split
-    packed = for_tasks(split, there)
+    packed = for_tasks(split, is_distributed=True)
     assert isinstance(packed, Packed)
     assert str(SECRET) not in repr(packed)
     assert in_task(pickle.loads(pickle.dumps(packed))) == split  # noqa: S301 - as Dask sends it

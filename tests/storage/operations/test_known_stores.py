@@ -172,9 +172,9 @@ def test_a_store_that_was_stripped_moved_or_copied_is_refused_with_the_command(
     with pytest.raises(WrongStoreError, match=f"suffice store adopt {tmp_path}/copy`"):
         open_for_release(books.ledger, str(tmp_path / "copy"), "passengers")
     root.rename(tmp_path / "moved")
-    with pytest.raises(WrongStoreError, match=f"is now at {tmp_path}/moved: .*suffice store adopt"):
+    with pytest.raises(WrongStoreError, match=f"suffice store adopt {tmp_path}/moved"):
         open_for_release(books.ledger, str(tmp_path / "moved"), "passengers")
-    with pytest.raises(WrongStoreError, match=f"{books.store.store_id} at {root}, and no store stands there"):
+    with pytest.raises(WrongStoreError, match=f"{books.store.store_id} here, and no store stands there"):
         open_for_release(books.ledger, str(root), "passengers")
     assert not root.exists()
     books.ledger.retire_store(books.store.store_id, reason="moved, and given up")
@@ -187,7 +187,9 @@ def test_another_identity_at_a_known_place_is_refused(books: Books, tmp_path: Pa
     pay(books, "a")
     shutil.rmtree(tmp_path / "releases")
     minted = open_store(str(tmp_path / "releases"), ledger_id=books.ledger.ledger_id, create=True)
-    with pytest.raises(WrongStoreError, match=f"{books.store.store_id} at .*{minted.store_id} stands there"):
+    with pytest.raises(
+        WrongStoreError, match=f"{books.store.store_id} here, and the store {minted.store_id} stands there"
+    ):
         open_for_release(books.ledger, minted.uri, "passengers")
 
 
