@@ -156,8 +156,8 @@ def refuse_moved(known: Sequence[KnownStore], uri: str, identity: StoreIdentity 
             message = (
                 f"this ledger charged for the store {store.store_id} here, and {now}. Nothing was charged. "
                 "If its disk is away: bring it back; if it lost its suffice.json: `suffice store adopt "
-                f"{uri}`; if it was moved: adopt it at its new place; if it is gone for good: `suffice store retire "
-                f"{store.store_id} --reason TEXT`"
+                f"{uri}`; if it was moved: adopt it at its new place; if it is gone for good: `suffice store "
+                f"retire {store.store_id} --reason TEXT`"
             )
             raise WrongStoreError(message)
 
