@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from suffice.storage.releases.manifest_model import FileEntry
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
+    from suffice.storage.releases.spool_entry import SpoolEntry
 
 _MOST_CLAIMS = 20
 """How often runs that publish one staged charge at once may take it from each other."""
@@ -161,7 +162,7 @@ def put_files(store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:
     SpoolElsewhereError, SpoolError, StoreError
         As :func:`publish`; no manifest was put.
     """
-    entry = spool.complete(charge) if spool is not None and spool.holds(charge) else None
+    entry = kept_files(spool, charge)
     for file in files_of(charge):
         key = f"{charge.name}/{charge.window}/{charge.release_id}/{file.path}"
         if entry is not None:
@@ -176,6 +177,16 @@ def put_files(store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:
                 f"another file than that of {charge.label} stands at {store.uri}/{key}: it is left as it is"
             )
             raise StoreError(message)
+
+
+def kept_files(spool: Spool | None, charge: Charge) -> SpoolEntry | None:
+    """Return where this host keeps the drawn files of a charge, all of them whole, if it does.
+
+    Of a staged charge the ledger has the manifest, and the spool's own is not asked.
+    """
+    if spool is None or not spool.holds(charge):
+        return None
+    return spool.complete(charge) if charge.manifest is None else spool.keeping(charge, files_of(charge))
 
 
 def files_of(charge: Charge) -> tuple[FileEntry, ...]:

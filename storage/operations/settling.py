@@ -19,6 +19,7 @@ from suffice.storage.operations.publishing import (
     elsewhere,
     foreign,
     forget,
+    kept_files,
     mark_published,
     publish_patiently,
     put_files,
@@ -175,7 +176,7 @@ def abandon_lost(ledger: Ledger, store: ReleaseStore, charge: Charge, *, spool: 
             f"{charge.label} is {charge.state}: only a charge that is drawing or staged can lose its files"
         )
         raise UsageError(message)
-    if spool is not None and spool.holds(charge) and spool.complete(charge) is not None:
+    if kept_files(spool, charge) is not None:
         message = f"the files of {charge.label} are in this spool: `suffice ledger recover` publishes them"
         raise UsageError(message)
     now = ledger.now()

@@ -31,9 +31,10 @@ from suffice.storage.releases.spool_entry import SpoolEntry, spool_errors, synch
 from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from suffice.storage.ledger.charge import Charge
+    from suffice.storage.releases.manifest_model import FileEntry
 
 _IDENTITY = "spool.json"
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -92,6 +93,10 @@ class Spool:
             if epoch <= charge.epoch and entry.is_complete(charge):
                 return entry
         return None
+
+    def keeping(self, charge: Charge, files: Sequence[FileEntry]) -> SpoolEntry | None:
+        """Return where all of a staged charge's files are, as the ledger's manifest states them."""
+        return next((entry for _, entry in self._entries(charge.charge_id) if entry.has(files)), None)
 
     def remove(self, charge_id: str) -> None:
         """Remove whatever is kept for a charge.

@@ -15,10 +15,11 @@ from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_man
 from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from suffice.storage.ledger.charge import Charge
+    from suffice.storage.releases.manifest_model import FileEntry
 
 _MARKER = "complete.json"
 _MARKER_SIZE = 4096
@@ -117,7 +118,17 @@ class SpoolEntry:
         named = (manifest.ledger_id, manifest.release_id, manifest.plan_hash, manifest.drawing_hash)
         if named != (charge.ledger_id, charge.release_id, charge.plan_hash, charge.drawing_hash):
             return False
-        return all(self._digest(file.path) == (file.size, file.sha256) for file in manifest.files)
+        return self.has(manifest.files)
+
+    def has(self, files: Sequence[FileEntry]) -> bool:
+        """Tell whether every one of these files is here, whole.
+
+        Raises
+        ------
+        SpoolError
+            Where it cannot be read.
+        """
+        return all(self._digest(file.path) == (file.size, file.sha256) for file in files)
 
     def manifest(self) -> bytes:
         """Return the manifest's bytes."""

@@ -413,6 +413,15 @@ def test_a_run_that_died_in_drawing_says_first_what_is_spent(sqlite_scene: Scene
     assert scene.run("r", new_attempt=True).result["status"] == "published"
 
 
+def test_a_staged_charge_needs_its_files_alone(sqlite_scene: Scene) -> None:
+    """The ledger has the manifest: what is damaged of the spool's own is not missed."""
+    scene = sqlite_scene
+    scene.run("r", point="after staged", number=signal.SIGKILL)
+    for kept in scene.spool.glob("*/*.json"):
+        kept.write_bytes(b"")
+    assert [found.action for found in scene.recover().charges] == ["published"]
+
+
 def test_an_incomplete_spool_is_deleted(sqlite_scene: Scene) -> None:
     scene = sqlite_scene
     scene.run("r", point="between draws", number=signal.SIGKILL)
