@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -114,6 +115,7 @@ def answer(place: Workspace, repository: Path) -> dict[str, Any]:
                 **embedded_environment(home),
                 "PREFECT_API_URL": url,
                 "SUFFICE_CONFIG": str(place.directory / "suffice.toml"),
+                "PYTHONPATH": os.pathsep.join(sys.path),
             },
             capture_output=True,
             text=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import textwrap
@@ -179,6 +180,7 @@ def test_a_small_file_that_would_expand_takes_no_memory(tmp_path: Path) -> None:
         text=True,
         check=True,
         timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     message, figures = run.stdout.splitlines()
     assert "is corrupt" in message
