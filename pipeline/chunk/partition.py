@@ -18,7 +18,7 @@ from suffice.pipeline.chunk.row_readers import CellReader, column_reader
 from suffice.pipeline.declaration.domains import Domain, DomainKind
 from suffice.pipeline.declaration.fields import UnitNulls
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.spec.spec import ALL
+from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.statistics.measure import orders_of
 
 if TYPE_CHECKING:

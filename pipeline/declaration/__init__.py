@@ -8,6 +8,7 @@ May import: nothing of the pipeline.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
     "document": ("Document", "read_file", "read_mapping"),
+    "domain_entries": ("domain_size", "parse_domain"),
     "domains": (
         "Domain",
         "DomainKind",
@@ -52,12 +53,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "UnitNulls",
         "UnitType",
         "canonical",
-        "domain_size",
         "label_name",
-        "parse_domain",
         "statistic_name",
     ),
     "safe_text": ("escaped", "shown"),
+    "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
     "source_specs": (
         "NOT_BUILT",

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.domains import MOST_CELLS, duplicate
+from suffice.pipeline.declaration.safe_text import is_safe
 from suffice.pipeline.declaration.small_files import read_small_file
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def read_entries(name: str, directory: Path, column: str) -> tuple[str, ...]:
         raise ValueError(message)
     if len(lines) > MOST_CELLS:
         message = f"{named} has {len(lines)} entries; at most {MOST_CELLS} cells are released"
+        raise ValueError(message)
+    unsafe = next((number for number, row in lines if not is_safe(row[0])), None)
+    if unsafe is not None:
+        message = f"{named}: line {unsafe} has a character that cannot be seen, or turns text around"
         raise ValueError(message)
     entries = tuple(row[0] for _, row in lines)
     _refuse_duplicates(entries, [number for number, _ in lines], named)

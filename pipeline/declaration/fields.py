@@ -6,27 +6,26 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationInfo
 
-from suffice.pipeline.declaration.domain_files import read_entries
-from suffice.pipeline.declaration.domains import (
-    MOST_CELLS,
-    Domain,
-    DomainKind,
-    Every,
-    duplicate,
-    period_count,
-    period_labels,
-)
+from suffice.pipeline.declaration.domain_entries import parse_domain
+from suffice.pipeline.declaration.domains import Domain, Every
 from suffice.pipeline.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
-from suffice.pipeline.declaration.safe_text import is_safe, shown
+from suffice.pipeline.declaration.scalars import (
+    read_boolean,
+    read_choice,
+    read_every,
+    read_integer,
+    read_mapping,
+    read_text,
+)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 _STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
-_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _LARGEST_BOUND = Fraction(10) ** 150
 """Squares of a bounded column must stay finite in float64."""
 SMALLEST_SHARE = Fraction(1, 10**6)
@@ -74,22 +73,8 @@ class ColumnSpec(StatisticSpec):
     column: Column
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        message = "needs one value, not a list or a mapping"
-        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
-    return value
-
-
-def _mapping(value: object, keys: set[str], form: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != keys:
-        message = f"must be written as {form}"
-        raise ValueError(message)
-    return value
-
-
 def _column(value: object) -> str:
-    text = _text(value)
+    text = read_text(value)
     if not text or not text.isprintable() or len(text) > 255:
         message = "a column name is 1 to 255 printable characters"
         raise ValueError(message)
@@ -97,7 +82,7 @@ def _column(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    text = _text(value)
+    text = read_text(value)
     if not _NAME.fullmatch(text):
         message = f"{text!r} does not match [a-z0-9][a-z0-9_.-]{{0,62}}"
         raise ValueError(message)
@@ -123,16 +108,8 @@ def label_name(kind: str, text: str) -> str:
     return text
 
 
-def _integer(value: object) -> int:
-    text = _text(value)
-    if not _INTEGER.fullmatch(text):
-        message = f"{text!r} is not an integer"
-        raise ValueError(message)
-    return int(text)
-
-
 def _bound(value: object) -> Fraction:
-    number = parse_decimal(_text(value))
+    number = parse_decimal(read_text(value))
     if number and not 1 / _LARGEST_BOUND <= abs(number) <= _LARGEST_BOUND:
         message = f"{value!r} is too large or too small: a magnitude lies between 10^-150 and 10^150, or is 0"
         raise ValueError(message)
@@ -140,27 +117,11 @@ def _bound(value: object) -> Fraction:
 
 
 def _share(value: object) -> Fraction:
-    share = parse_decimal(_text(value))
+    share = parse_decimal(read_text(value))
     if not SMALLEST_SHARE <= share <= LARGEST_SHARE:
         message = f"a share lies between 0.000001 and 1000000, not {value!r}"
         raise ValueError(message)
     return share
-
-
-def _boolean(value: object) -> bool:
-    text = _text(value)
-    if text not in {"true", "false"}:
-        message = f"{text!r} is neither true nor false"
-        raise ValueError(message)
-    return text == "true"
-
-
-def _every(value: object) -> Every:
-    text = _text(value)
-    if text not in set(Every):
-        message = f"{text!r} is not one of day, month, year"
-        raise ValueError(message)
-    return Every(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +138,8 @@ class Nulls:
 def _nulls(value: object) -> Nulls:
     if value == "drop":
         return Nulls()
-    mapping = _mapping(value, {"value"}, "drop, or as {value: v}")
-    text = {"true": "1", "false": "0"}.get(_text(mapping["value"]), _text(mapping["value"]))
+    mapping = read_mapping(value, {"value"}, "drop, or as {value: v}")
+    text = {"true": "1", "false": "0"}.get(read_text(mapping["value"]), read_text(mapping["value"]))
     return Nulls(_bound(text))
 
 
@@ -190,100 +151,6 @@ class UnitNulls(StrEnum):
 
     DROP = "drop"
     OWN_UNIT = "own_unit"
-
-
-def _unit_nulls(value: object) -> UnitNulls:
-    if not isinstance(value, str) or value not in set(UnitNulls):
-        message = f"{value!r} is neither drop nor own_unit"
-        raise ValueError(message)
-    return UnitNulls(value)
-
-
-def _listed(keys: list[str]) -> Domain:
-    if not keys:
-        message = "the domain is empty: declare at least one entry"
-        raise ValueError(message)
-    for key in keys:
-        if not is_safe(key):
-            message = f"the entry '{shown(key)}' has a character that cannot be seen, or turns text around"
-            raise ValueError(message)
-    pair = duplicate(keys)
-    if pair is not None:
-        first, second = (keys[position] for position in pair)
-        message = f"the entries {first!r} and {second!r} are duplicates, as text or as numbers"
-        raise ValueError(message)
-    return Domain(kind=DomainKind.LIST, keys=tuple(keys))
-
-
-def domain_size(value: object) -> int:
-    """Return how many keys an entry declares, without listing them; 1 of a file, or what is no domain.
-
-    Raises
-    ------
-    ValueError
-        Where a period is not one.
-    """
-    if isinstance(value, list):
-        return max(1, len(value))
-    if isinstance(value, dict) and set(value) == {"from", "to", "every"}:
-        return period_count(_text(value["from"]), _text(value["to"]), _every(value["every"]))
-    if isinstance(value, dict) and set(value) == {"range"}:
-        return len(parse_domain(value, directory=Path(), column=""))
-    return 1
-
-
-def parse_domain(value: object, *, directory: Path | None, column: str) -> Domain:
-    """Read a domain: a list, ``{range: [a, b]}``, ``{from, to, every}`` or ``{file: name.csv}``.
-
-    Parameters
-    ----------
-    value : object
-        The domain as read: texts in lists and mappings.
-    directory : Path or None
-        Where the spec stands; domain files are read from this folder alone. None: a plan, which names no
-        file.
-    column : str
-        A domain file may begin with this name as its header.
-
-    Raises
-    ------
-    ValueError
-        Naming the rule and the value.
-    """
-    if isinstance(value, list):
-        return _listed([_text(entry) for entry in value])
-    if isinstance(value, dict) and set(value) == {"range"}:
-        ends = value["range"]
-        if not isinstance(ends, list) or len(ends) != 2:
-            message = "a range is written as {range: [first, last]}"
-            raise ValueError(message)
-        first, last = (_integer(end) for end in ends)
-        if not -(2**63) <= first <= last < 2**63 - 1:
-            message = f"the range [{first}, {last}] is empty or leaves int64"
-            raise ValueError(message)
-        if last - first >= MOST_CELLS:
-            message = f"the range has {last - first + 1} keys; at most {MOST_CELLS} cells are released"
-            raise ValueError(message)
-        return Domain(kind=DomainKind.RANGE, keys=range(first, last + 1))
-    if isinstance(value, dict) and set(value) == {"from", "to", "every"}:
-        every = _every(value["every"])
-        return Domain(
-            kind=DomainKind.PERIOD,
-            keys=period_labels(_text(value["from"]), _text(value["to"]), every),
-            every=every,
-        )
-    if directory is not None and isinstance(value, dict) and set(value) == {"file"}:
-        keys = read_entries(_text(value["file"]), directory, column)
-        for number, key in enumerate(keys, start=1):
-            if not is_safe(key):
-                message = (
-                    f"entry {number} of the domain file has a character that cannot be seen, "
-                    "or turns text around"
-                )
-                raise ValueError(message)
-        return Domain(kind=DomainKind.LIST, keys=keys)
-    message = "a domain is a list, {range: [first, last]}, {from: a, to: b, every: month} or {file: name.csv}"
-    raise ValueError(message)
 
 
 def _domain(value: object, info: ValidationInfo) -> Domain:
@@ -320,7 +187,7 @@ def _lattice_bits(value: int) -> int:
 
 
 def _moment_weight(value: object) -> Fraction:
-    weight = parse_decimal(_text(value))
+    weight = parse_decimal(read_text(value))
     if not Fraction(1, 2) <= weight <= 1 << MOST_BITS or (
         weight != Fraction(1, 2) and weight.denominator != 1
     ):
@@ -332,19 +199,19 @@ def _moment_weight(value: object) -> Fraction:
     return weight
 
 
-Text = Annotated[str, PlainValidator(_text)]
+Text = Annotated[str, PlainValidator(read_text)]
 Column = Annotated[str, PlainValidator(_column)]
 Name = Annotated[str, PlainValidator(_name)]
-Integer = Annotated[int, PlainValidator(_integer), AfterValidator(_below_2_53)]
+Integer = Annotated[int, PlainValidator(read_integer), AfterValidator(_below_2_53)]
 Bound = Annotated[Fraction, PlainValidator(_bound)]
 Positive = Annotated[Fraction, PlainValidator(_bound), AfterValidator(_positive)]
-Count = Annotated[int, PlainValidator(_integer), AfterValidator(_count)]
-LatticeBits = Annotated[int, PlainValidator(_integer), AfterValidator(_lattice_bits)]
+Count = Annotated[int, PlainValidator(read_integer), AfterValidator(_count)]
+LatticeBits = Annotated[int, PlainValidator(read_integer), AfterValidator(_lattice_bits)]
 MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
 Share = Annotated[Fraction, PlainValidator(_share)]
-Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(_text(value)))]
-Boolean = Annotated[bool, PlainValidator(_boolean)]
-EveryField = Annotated[Every, PlainValidator(_every)]
+Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(read_text(value)))]
+Boolean = Annotated[bool, PlainValidator(read_boolean)]
+EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]
 
@@ -356,20 +223,13 @@ class UnitType(StrEnum):
     TEXT = "text"
 
 
-def _unit_type(value: object) -> UnitType:
-    if not isinstance(value, str) or value not in set(UnitType):
-        message = f"{value!r} is neither integer nor text"
-        raise ValueError(message)
-    return UnitType(value)
-
-
 class ColumnUnit(SpecModel):
     """A privacy unit: all rows with one value of a column, of which at most `max_rows` enter."""
 
     column: Column
     max_rows: Count
-    type: Annotated[UnitType | None, PlainValidator(_unit_type)] = None
-    nulls: Annotated[UnitNulls, PlainValidator(_unit_nulls)] = UnitNulls.DROP
+    type: Annotated[UnitType | None, PlainValidator(partial(read_choice, kind=UnitType))] = None
+    nulls: Annotated[UnitNulls, PlainValidator(partial(read_choice, kind=UnitNulls))] = UnitNulls.DROP
 
     def bound(self) -> dict[str, Any]:
         """Return what is stated of the unit beside its column, wherever a guarantee is stated."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.domains import Every, next_period, period_start
-from suffice.pipeline.spec.spec import ALL
+from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
     import datetime as dt

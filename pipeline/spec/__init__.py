@@ -6,9 +6,11 @@ May import: families and below. The last room that both branches share.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "checking": ("LARGEST_PLAN",),
     "declared_order": ("DeclaredOrder",),
     "plan": ("Plan", "compile_plan", "measures"),
     "recompile": ("CanonicalPlan", "read_canonical_plan"),
-    "spec": ("ALL", "LARGEST_PLAN", "Spec", "check_window", "load_spec", "require_spec"),
+    "spec": ("Spec", "load_spec", "require_spec"),
+    "terms": ("ALL", "check_window"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.spec.spec import Terms
+    from suffice.pipeline.spec.terms import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

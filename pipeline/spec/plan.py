@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
-    from suffice.pipeline.spec.spec import Spec, Terms
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.statistics.count_table import Label
     from suffice.pipeline.statistics.measure import Measure
 

@@ -15,15 +15,13 @@ from pydantic import ValidationError
 
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.document import Document, read_mapping
+from suffice.pipeline.declaration.domain_entries import domain_size
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
-from suffice.pipeline.declaration.fields import LARGEST_SHARE, SMALLEST_SHARE, domain_size
-from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
-from suffice.pipeline.spec.spec import (
+from suffice.pipeline.declaration.fields import LARGEST_SHARE, SMALLEST_SHARE
+from suffice.pipeline.spec.checking import (
     LARGEST_PLAN,
     MOST_COMPONENTS,
     MOST_PERIODS,
-    PLAN_VERSION,
-    Terms,
     check_statistic,
     check_terms,
     n_sums,
@@ -31,6 +29,8 @@ from suffice.pipeline.spec.spec import (
     spec_error,
     statistic_entries,
 )
+from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
+from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -37,7 +37,8 @@ from suffice.errors import (
 from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.plan import Plan, compile_plan
-from suffice.pipeline.spec.spec import ALL, Spec, check_window, require_spec
+from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.terms import ALL, check_window
 from suffice.profile.settings import settings
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger

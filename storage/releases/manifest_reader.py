@@ -17,9 +17,10 @@ from pydantic import ValidationError
 
 from suffice.errors import ReleaseCorruptError, SpecError
 from suffice.pipeline.declaration.safe_text import shown
+from suffice.pipeline.spec.checking import LARGEST_PLAN
 from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.recompile import read_canonical_plan
-from suffice.pipeline.spec.spec import LARGEST_PLAN, check_window
+from suffice.pipeline.spec.terms import check_window
 from suffice.storage.releases.derived_fields import declared_fields, statistic_fields
 from suffice.storage.releases.manifest_model import FORMAT_VERSION, Manifest, Stated
 from suffice.storage.releases.parquet_layout import Sizes

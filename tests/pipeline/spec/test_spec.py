@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import SpecError
-from suffice.pipeline.spec.spec import Spec, check_window, load_spec
+from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.pipeline.spec.terms import check_window
 
 if TYPE_CHECKING:
     from pathlib import Path

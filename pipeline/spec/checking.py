@@ -1,0 +1,155 @@
+"""What a spec and a plan are checked by: statistics, the limits on them, and how complaints read."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import ValidationError
+
+from suffice.errors import SpecError
+from suffice.pipeline.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
+from suffice.pipeline.declaration.domains import MOST_CELLS, too_many_cells
+from suffice.pipeline.declaration.fields import SpecModel, statistic_name
+from suffice.pipeline.declaration.source_specs import source_model
+from suffice.pipeline.families import FAMILIES, NO_SUMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from suffice.pipeline.declaration.document import Document
+    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.spec.terms import Terms
+
+_MOST_TOTAL_ROWS = 10**15
+_MOST_STATISTICS = 1000
+MOST_COMPONENTS = 2**16
+"""Of all statistics in a cell: each is named in the manifest, which anyone has to be able to read."""
+MOST_PERIODS = 100_000
+"""Of all groups by period: each is named in the manifest too."""
+LARGEST_PLAN = 4 * 2**20
+"""In bytes."""
+
+
+def statistic_entries(document: Document, content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the statistics' entries, their names and number checked, not yet what they say."""
+    entries = content.get("statistics")
+    if not isinstance(entries, dict) or not entries:
+        raise SpecError(document.location(("statistics",)), "a spec declares at least one statistic")
+    if len(entries) > _MOST_STATISTICS:
+        rule = f"{len(entries)} statistics are declared, at most {_MOST_STATISTICS} are released together"
+        raise SpecError(document.location(("statistics",)), rule, "split the release")
+    known: set[str] = set()
+    for name, entry in entries.items():
+        path = ("statistics", name)
+        try:
+            statistic_name(name)
+        except ValueError as error:
+            raise SpecError(document.location(path), str(error)) from None
+        if name.lower() in known:
+            raise SpecError(document.location(path), "another statistic has this name in other letter case")
+        known.add(name.lower())
+        if not isinstance(entry, dict) or not isinstance(entry.get("family"), str):
+            raise SpecError(
+                document.location(path), "a statistic is a mapping with a family", _known_families()
+            )
+        family = entry["family"]
+        if family not in FAMILIES:
+            raise SpecError(document.location((*path, "family")), _no_family(family), _known_families())
+    return entries
+
+
+def read_statistic(
+    document: Document, name: str, entry: dict[str, Any], directory: Path | None
+) -> StatisticSpec:
+    """Return one statistic, validated by its family; without a directory no domain is read from a file."""
+    model = FAMILIES[entry["family"]].spec
+    try:
+        return model.model_validate(entry, context={"directory": directory})
+    except ValidationError as error:
+        raise spec_error(document, ("statistics", name), error, model) from None
+
+
+def _no_family(family: str) -> str:
+    if family in NO_SUMS:
+        return f"{family} is no exponential family: {NO_SUMS[family]}"
+    return f"no family {family!r}"
+
+
+def _known_families() -> str:
+    return f"families: {', '.join(FAMILIES)}"
+
+
+def spec_error(
+    document: Document, prefix: tuple[str, ...], error: ValidationError, model: type[SpecModel]
+) -> SpecError:
+    """Turn pydantic's first complaint into ours: place, rule, value, way out."""
+    first = first_complaint(error.errors(include_url=False))
+    path = (*prefix, *first["loc"])
+    if first["type"] == UNKNOWN_KEY:
+        holder = _model_at(document, model, first["loc"])
+        known = ", ".join(name for name in holder.model_fields if name != "directory")
+        return SpecError(document.location(path), "unknown key", f"known keys: {known}")
+    if first["type"] == MISSING_KEY:
+        hint = f"write it as `{path[-1]}: ...`; docs/reference/spec.md says what it means"
+        return SpecError(document.location(path[:-1]), f"the key {path[-1]!r} is missing", hint)
+    return SpecError(document.location(path), rule_of(first))
+
+
+def _model_at(document: Document, model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
+    """Return the model that holds the last key of a place: fields are models, or mappings to models."""
+    if "source" in model.model_fields and len(loc) > 1 and loc[0] == "source":
+        model, loc = source_model(document.content["source"]), loc[1:]
+    for key in loc[:-1]:
+        if key in model.model_fields:
+            annotation = model.model_fields[str(key)].annotation
+            kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+            model = next((kind for kind in kinds if issubclass(kind, SpecModel)), model)
+    return model
+
+
+def check_terms(document: Document, terms: Terms) -> None:
+    """Check what all statistics share: the bound on rows, and the number of cells."""
+    if not 1 <= terms.max_total_rows <= _MOST_TOTAL_ROWS:
+        raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
+    _check_cells(document.location(("groups",)), _group_cells(terms))
+    periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
+    if periods > MOST_PERIODS:
+        rule = f"{periods} periods are declared, at most {MOST_PERIODS} are released together"
+        raise SpecError(document.location(("groups",)), rule, "group by longer periods")
+
+
+def check_statistic(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+    """Check a statistic against the terms that it stands among."""
+    family, location = FAMILIES[statistic.family], document.location(("statistics", name))
+    _check_cells(location, _group_cells(terms) * family.n_categories(statistic))
+    variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
+    if family.needs_unit and terms.privacy.column_unit is None:
+        raise SpecError(
+            location,
+            f"{statistic.family} follows the rows of a unit; unit: row does not say which those are",
+            "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
+        )
+    unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
+    if unit is not None and order == unit.column:
+        raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
+    for variable in terms.groups.keys() & variables:
+        raise SpecError(
+            location,
+            f"the variable {variable!r} is a group too",
+            "call it otherwise, and state its column",
+        )
+
+
+def n_sums(statistic: StatisticSpec) -> int:
+    """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded."""
+    return FAMILIES[statistic.family].measure(statistic).width
+
+
+def _group_cells(terms: Terms) -> int:
+    return math.prod(len(domain) for domain in terms.groups.values())
+
+
+def _check_cells(location: str, cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise SpecError(location, too_many_cells(cells), "coarsen a domain")

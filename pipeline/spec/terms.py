@@ -1,0 +1,149 @@
+"""The terms of a release: what is charged, which is all that a spec declares but its source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, PlainValidator, ValidationInfo
+
+from suffice.errors import SpecError
+from suffice.pipeline.declaration.domain_entries import domain_size, parse_domain
+from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
+from suffice.pipeline.declaration.fields import (
+    Column,
+    ColumnUnit,
+    Epsilon,
+    EveryField,
+    Integer,
+    Name,
+    SpecModel,
+    StatisticSpec,
+    canonical,
+    label_name,
+)
+from suffice.pipeline.declaration.scalars import read_choice
+from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+
+ALL = "all"
+"""The window label of a spec without windows."""
+ROW = "row"
+"""The privacy unit where it is no column's value."""
+
+DEFAULT_MAX_TOTAL_ROWS = 10**12
+PLAN_VERSION = "1"
+
+
+class Window(SpecModel):
+    """Releases per period of a date column: ``--window 2013-01`` selects those rows."""
+
+    column: Column
+    every: EveryField
+
+
+def _unit(value: object) -> str | ColumnUnit:
+    if isinstance(value, dict):
+        return ColumnUnit.model_validate(value)
+    if value != ROW:
+        message = f"{value!r} is not a privacy unit: use row, or {{column: customer_id, max_rows: 20}}"
+        raise ValueError(message)
+    return ROW
+
+
+class Privacy(SpecModel):
+    """The price and the guarantee."""
+
+    epsilon: Epsilon
+    neighboring: Annotated[
+        NeighboringRelation, PlainValidator(partial(read_choice, kind=NeighboringRelation))
+    ]
+    unit: Annotated[str | ColumnUnit, PlainValidator(_unit)] = ROW
+
+    @property
+    def column_unit(self) -> ColumnUnit | None:
+        """The unit where it is a column's value; None where it is a row."""
+        return self.unit if isinstance(self.unit, ColumnUnit) else None
+
+    @property
+    def unit_name(self) -> str:
+        """The unit as accounts name it: ``row`` or ``column:NAME``."""
+        return f"column:{self.unit.column}" if isinstance(self.unit, ColumnUnit) else ROW
+
+
+def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
+    if not isinstance(value, dict):
+        message = "groups map column names to domains"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    directory = (info.context or {}).get("directory", Path())
+    groups: dict[str, Domain] = {}
+    cells = 1
+    for column, domain in value.items():  # counted before they are listed
+        label_name("group", column)
+        try:
+            cells *= domain_size(domain)
+        except ValueError as error:
+            message = f"{column}: {error}"
+            raise ValueError(message) from None
+    if cells > MOST_CELLS:
+        message = f"{too_many_cells(cells)} (coarsen a domain)"
+        raise ValueError(message)
+    for column, domain in value.items():
+        try:
+            groups[column] = parse_domain(domain, directory=directory, column=column)
+        except ValueError as error:
+            message = f"{column}: {error}"
+            raise ValueError(message) from None
+    return groups
+
+
+class Terms(SpecModel):
+    """What is charged: all that a spec declares but its source. Defaults are filled, domains inlined."""
+
+    name: Name
+    dataset: Name
+    window: Window | None = None
+    privacy: Privacy
+    groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
+    statistics: dict[str, StatisticSpec]
+    max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS
+
+    def canonical_plan(self) -> str:
+        """Return the canonical plan: compact JSON, sorted keys, numbers as decimal text, no source."""
+        content = {name: canonical(getattr(self, name)) for name in Terms.model_fields}
+        content["format_version"] = PLAN_VERSION
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    def plan_hash(self) -> str:
+        """Return the SHA-256 of the canonical plan, in hex: the identity of what is charged."""
+        return hashlib.sha256(self.canonical_plan().encode()).hexdigest()
+
+    @property
+    def grid(self) -> str | None:
+        """The window grid, ``column:every``, or None where the spec has no window."""
+        return f"{self.window.column}:{self.window.every}" if self.window else None
+
+
+def check_window(spec: Terms, window: str) -> str:
+    """Check a window label against the spec, and return it.
+
+    Raises
+    ------
+    SpecError
+        Where the spec has windows and none is named, or the reverse, or the label is not canonical.
+    """
+    if spec.window is None:
+        if window != ALL:
+            raise SpecError(
+                "--window", f"{window!r} is given, but the spec has no window key", "leave it out"
+            )
+        return ALL
+    if window == ALL:
+        raise SpecError("--window", "the spec releases by window, and none is named", "as --window 2013-01")
+    try:
+        period_start(window, spec.window.every)
+    except ValueError as error:
+        raise SpecError("--window", str(error)) from None
+    return window
