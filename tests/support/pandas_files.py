@@ -37,4 +37,4 @@ def is_null_unit(column: pa.ChunkedArray) -> pa.Array:
         return pa.array(nulls)
     numbers = column.to_numpy().astype(float)
     below = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}[column.type.bit_width]
-    return pa.array(nulls | (np.abs(numbers) >= below) | (np.remainder(numbers, 1.0) != 0.0))
+    return pa.array(nulls | (np.abs(numbers) >= below) | (np.trunc(numbers) != numbers))
