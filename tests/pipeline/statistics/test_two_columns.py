@@ -151,6 +151,30 @@ def test_components_say_what_they_are() -> None:
     )
 
 
+DOCUMENTED = {
+    "2, with first moments": (2, True),
+    "2, a regression without an intercept": (2, False),
+    "3": (3, True),
+    "5": (5, True),
+}
+
+
+def test_the_documented_noise_is_that_of_the_maps(repository: Path) -> None:
+    text = (repository / "docs/reference/families.md").read_text(encoding="utf-8")
+    for row, (size, linear) in DOCUMENTED.items():
+        released = moment_map(tuple("abcde"[:size]), 1, linear=linear, weight=None)
+        sds = {
+            pair: math.sqrt(2.0 * sum(float(weight) ** 2 for weight in moment.coefficients.values()))
+            * (released.record_l1 or 0)
+            for pair, moment in released.moments.items()
+        }
+        products = sorted({f"{sd:.1f}" for (i, j), sd in sds.items() if 0 < i < j}, key=float)
+        first = f"{sds[0, 1]:.1f}" if linear else ""
+        last = products[0] if len(products) == 1 else f"{products[0]} (the last one {products[1]})"
+        line = f"| {row} | {sds[0, 0]:.1f} | {first} | {sds[1, 1]:.1f} | {last} |".replace("|  |", "| |")
+        assert line in text
+
+
 MAX_ROWS = 2
 CORNERS = [(1.0, 0.0), (0.0, -9.0), (1.0, 1.0), (-0.25, 1.0), (None, 1.0)]
 """The records of a unit: two that attain the bound, one of them clipped, and one that does not enter."""
