@@ -4,7 +4,7 @@ r"""Normal, mean and variance unknown: a numeric column clipped to ``lower..uppe
 
 On the lattice X lies in ``-M..M`` with ``M = 2**lattice_bits``, and ``x = centre + half_range X / M``.
 Sensitivity in `sensitivity.md`: partition-of-unity, the quadratic Bernstein basis, which sums to
-``(2M)^2`` a record; or minimal-moments.
+``(2M)^2`` a record; or minimal-moments; unit-means.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.families.shared.contract import Family, MeanAndVariance
+from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.priors.mixtures import ScaleMixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -152,10 +153,11 @@ def parameters(spec: NormalSpec) -> Parameters:
     return Parameters(lower=spec.lower, upper=spec.upper, lattice_bits=spec.lattice_bits)
 
 
-def default_prior(parameters: Parameters) -> NormalInverseGamma:
-    """Return a prior centred in the interval, of variance ``(upper - lower)^2 / 16`` on average."""
-    lower, upper = float(parameters.lower or 0), float(parameters.upper or 0)
-    return NormalInverseGamma((lower + upper) / 2, 1, 3, (upper - lower) ** 2 / 8)
+def default_prior(parameters: Parameters) -> ScaleMixture:
+    """Return a prior centred in the interval, of any standard deviation up to about its half range."""
+    from suffice.pipeline.priors.mixtures import ScaleMixture  # noqa: PLC0415 - consumers only
+
+    return ScaleMixture(float(parameters.lower or 0), float(parameters.upper or 0))
 
 
 def project(statistic: NoisyStatistic) -> NormalSums:
@@ -258,7 +260,9 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     """Return the log weight (n_cells,) of latent numbers, given a mean and a variance."""
     from suffice.pipeline.engines.jax.two_moments import one_column  # noqa: PLC0415 - an extra
 
-    noisy = noisy_moments(statistic, default_prior(statistic.plan.parameters), n_prior)
+    # Of a prior of the parameters a likelihood takes nothing: any will do.
+    some_prior = default_prior(statistic.plan.parameters).components[-1]
+    noisy = noisy_moments(statistic, some_prior, n_prior)
     mean, variance = given.values()
     return one_column(statistic, noisy, mean, variance, latent)
 
@@ -310,6 +314,7 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     takes_mixtures=True,
+    of_units=UNIT_MEANS,
     parameter_spaces=lambda _parameters: mean_and_variance("mean", "variance"),
     jax_likelihood=jax_likelihood,
     n_latent=n_moments,

@@ -146,7 +146,7 @@ def pooled(
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
     family = FAMILIES[parts[0].plan.family]
-    is_conjugate = not isinstance(read_prior(prior), Mixture | AnyDensity)
+    is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)
     posterior: Posterior | None
     try:
         if family.latent is not None:

@@ -11,7 +11,7 @@ likelihood is a formula.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -97,8 +97,7 @@ def _on_grid(
     if family.mean_and_variance is None:
         raise refused_prior(statistic.plan, prior)
     unit = family.mean_and_variance.interval(constants)
-    default: Any = family.default_prior(constants)
-    mean, variance = family.plug_in(statistic, default).parameters
+    mean, variance = family.parameter_names(constants)
     return (mean, variance), unit, DensityOnGrid.of(prior, *unit)
 
 

@@ -187,7 +187,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
     return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
 
 
-def default_prior(statistic: NoisyStatistic) -> Prior:
+def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
     """Return the family's default prior, from public constants only."""
     return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
 
@@ -204,12 +204,12 @@ def require_way_of_clipping(clipping: str) -> None:
         raise UsageError(message)
 
 
-def read_prior(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
+def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
     """Read the text of a prior, and take distributions of scipy.stats for densities."""
     if isinstance(prior, str):
         return parse_mixture(prior)
     density = Density.of(prior)
-    return cast("Prior | Mixture | None", prior) if density is None else density
+    return cast("Prior | Mixture", prior) if density is None else density
 
 
 def _any_prior_distribution(
@@ -227,7 +227,7 @@ def _any_prior_distribution(
 def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
     """Read the prior, the family's default where there is none, and check that the family takes it."""
     family = FAMILIES[statistic.plan.family]
-    read = read_prior(prior)
+    read = default_prior(statistic) if prior is None else read_prior(prior)
     if isinstance(read, Mixture):
         if not takes_mixtures(family):
             raise refused_prior(statistic.plan, read)
@@ -242,9 +242,8 @@ def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixtur
         if family.mean_and_variance is None:
             raise refused_prior(statistic.plan, read)
         return read
-    chosen = default_prior(statistic) if read is None else read
-    _require_kind(statistic, chosen)
-    return chosen
+    _require_kind(statistic, read)
+    return read
 
 
 def _conjugate_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:

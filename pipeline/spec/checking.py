@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.declaration.domains import MOST_CELLS, too_many_cells
-from suffice.pipeline.declaration.fields import SpecModel, statistic_name
+from suffice.pipeline.declaration.fields import RowsOf, SpecModel, statistic_name
 from suffice.pipeline.declaration.source_specs import source_model
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 
@@ -122,14 +122,9 @@ def check_terms(document: Document, terms: Terms) -> None:
 def check_statistic(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
     """Check a statistic against the terms that it stands among."""
     family, location = FAMILIES[statistic.family], document.location(("statistics", name))
+    check_unit(document, terms, name, statistic)
     _check_cells(location, _group_cells(terms) * family.n_categories(statistic))
     variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
-    if family.needs_unit and terms.privacy.column_unit is None:
-        raise SpecError(
-            location,
-            f"{statistic.family} follows the rows of a unit; unit: row does not say which those are",
-            "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
-        )
     unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
     if unit is not None and order == unit.column:
         raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
@@ -139,6 +134,26 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: Stat
             f"the variable {variable!r} is a group too",
             "call it otherwise, and state its column",
         )
+
+
+def check_unit(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+    """Check what a statistic says of units against the unit that it stands under."""
+    family, path = FAMILIES[statistic.family], ("statistics", name)
+    state_one = "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}"
+    if family.needs_unit and terms.privacy.column_unit is None:
+        rule = f"{statistic.family} follows the rows of a unit; unit: row does not say which those are"
+        raise SpecError(document.location(path), rule, state_one)
+    if statistic.rows_of is RowsOf.UNITS:
+        location = document.location((*path, "rows_of"))
+        if family.of_units is None:
+            takers = ", ".join(name for name, each in FAMILIES.items() if each.of_units is not None)
+            rule = f"{statistic.family} is of rows; rows_of: units is for {takers}"
+            raise SpecError(location, rule, "leave it out, or choose one of those families")
+        if terms.privacy.column_unit is None:
+            raise SpecError(location, "each row is a unit where the unit is a row", state_one)
+    rule = family.refused_under(statistic)
+    if rule is not None:
+        raise SpecError(document.location(path), rule)
 
 
 def n_sums(statistic: StatisticSpec) -> int:

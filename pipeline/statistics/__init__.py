@@ -60,7 +60,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "minimal_products",
         "minimal_sum",
         "minimal_tables",
-        "rotated_moments",
     ),
     "simulated_sums": (
         "SimulatedSums",
@@ -87,5 +86,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "log_bound",
         "power_bound",
     ),
+    "unit_measures": ("FirstRow", "RowCounts", "UnitMean"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

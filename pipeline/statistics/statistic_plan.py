@@ -52,6 +52,8 @@ class StatisticPlan:
         Public constants of the posterior.
     moment_weight : Fraction or None
         The weight of second moments beside first ones, where the minimal design has one.
+    rows : str or None
+        Under a column unit, which rows or units the parameters are of; None where every row counts.
     """
 
     name: str
@@ -67,6 +69,7 @@ class StatisticPlan:
     quantities: tuple[Quantity, ...]
     parameters: Parameters
     moment_weight: Fraction | None = None
+    rows: str | None = None
 
     @property
     def value_limits(self) -> tuple[int, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
+    from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -58,6 +61,31 @@ class MeanAndVariance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfUnits:
+    """What a family sums with ``rows_of: units``, where each unit counts once and as much as a record.
+
+    Parameters
+    ----------
+    measure : callable
+        What is summed of rows -> what is summed of units.
+    sentence : str
+        What the parameters are then of.
+    """
+
+    measure: Callable[[Any], Measure]
+    sentence: str
+
+
+ONE_ROW_A_UNIT = OfUnits(
+    measure=lambda rows: FirstRow(of=rows), sentence="of units: one row of each unit, chosen by hash"
+)
+UNIT_MEANS = OfUnits(
+    measure=lambda rows: UnitMean(of=rows),
+    sentence="of units: the mean of each unit's rows; the variance is that of these means",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """One exponential family: what is released of it, and its posteriors.
 
@@ -81,7 +109,7 @@ class Family:
     prior : type
         Its conjugate prior.
     default_prior : callable
-        The constants -> a prior that rests on them alone.
+        The constants -> a prior that rests on them alone, a mixture perhaps.
     plug_in : callable
         The noisy statistic, a prior -> the conjugate update that takes the projected statistic for exact.
     log_likelihood : callable
@@ -131,8 +159,13 @@ class Family:
         (n, upper + 1); None where posteriors do not model clipping.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
-    needs_unit : bool
-        Whether it follows the rows of a column unit, and so needs one.
+    of_units : OfUnits or None
+        What it sums with ``rows_of: units``; None where it does not take that.
+    of_whole_units : callable or None
+        The spec's entry -> what its parameters are of, where it takes all rows of a unit by its nature, and
+        so needs a column unit.
+    refused_under : callable
+        The spec's entry under a column unit -> the rule that it breaks there, None where it breaks none.
     n_categories : callable
         The spec's entry -> how many declared categories it counts in every cell; 1 where it counts none.
     tables : callable
@@ -149,7 +182,7 @@ class Family:
     totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
     parameters: Callable[[Any], Parameters]
     prior: type[Prior]
-    default_prior: Callable[[Parameters], Prior]
+    default_prior: Callable[[Parameters], Prior | Mixture]
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
@@ -179,12 +212,19 @@ class Family:
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None
-    needs_unit: bool = False
+    of_units: OfUnits | None = None
+    of_whole_units: Callable[[Any], str] | None = None
+    refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
     labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
         default=lambda _parameters: {}
     )
+
+    @property
+    def needs_unit(self) -> bool:
+        """Whether it takes all rows of a unit by its nature, and so needs a column unit."""
+        return self.of_whole_units is not None
 
     def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""
