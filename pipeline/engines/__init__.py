@@ -28,7 +28,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "network.pooled": ("pooled_network_distribution",),
     "network.posterior": ("NoisyTables",),
     "normal.distribution": ("MomentsDistribution",),
-    "normal.noisy_moments": ("BERNSTEIN", "MOMENTS", "NoisyMoments"),
+    "normal.noisy_moments": ("BERNSTEIN", "MOMENTS", "MomentsPrior", "NoisyMoments"),
     "normal.posterior": ("MomentPosterior",),
     "one_sum.marginals": (
         "BetaBinomial",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
-    from suffice.pipeline.priors.mixtures import ScaleMixture
+    from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -198,7 +198,9 @@ def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distributio
     return NormalInverseGammaDistribution.updated(prior, project(statistic))
 
 
-def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> NoisyMoments:
+def noisy_moments(
+    statistic: NoisyStatistic, prior: NormalInverseGamma | Mixture, n_prior: NPrior
+) -> NoisyMoments:
     r"""Return the raw noisy sums in half ranges, with the distribution of their noise and the prior.
 
     The noise is discrete, but on a lattice so fine that it is taken for continuous: with M = 4, the coarsest,
@@ -210,8 +212,10 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     from suffice.pipeline.engines.normal.noisy_moments import (  # noqa: PLC0415 - consumers only
         BERNSTEIN,
         MOMENTS,
+        MomentsPrior,
         NoisyMoments,
     )
+    from suffice.pipeline.priors.mixtures import Mixture  # noqa: PLC0415 - as above
 
     steps = 1 << (statistic.plan.parameters.lattice_bits or DEFAULT_BITS)
     minimal = statistic.plan.design is Design.MINIMAL
@@ -226,6 +230,7 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
         )
         scales += [observation.plan.scale / unit for unit in units]
     centre, half_range = interval(statistic.plan.parameters)
+    parts = prior if isinstance(prior, Mixture) else Mixture(1.0, prior)
     return NoisyMoments(
         totals=NoisyTotals(
             values=np.concatenate(values, axis=1, dtype=np.float64),
@@ -233,17 +238,25 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
             coefficients=np.tile(coefficients, (len(values), 1)),
             releases=len(values),
         ),
-        loc=(prior.loc - centre) / half_range,
-        precision=float(prior.precision),
-        concentration=float(prior.concentration),
-        scale=prior.scale / half_range**2,
+        prior=MomentsPrior.of(
+            [
+                (
+                    weight,
+                    (part.loc - centre) / half_range,
+                    part.precision,
+                    part.concentration,
+                    part.scale / half_range**2,
+                )
+                for weight, part in zip(parts.weights, parts.components, strict=True)
+            ]
+        ),
         n_prior=n_prior,
     )
 
 
 def noise_aware(
     statistic: NoisyStatistic,
-    prior: NormalInverseGamma,
+    prior: NormalInverseGamma | Mixture,
     n_prior: NPrior,
     names: tuple[str, str] = ("mean", "variance"),
 ) -> Distribution:
@@ -261,8 +274,7 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     from suffice.pipeline.engines.jax.two_moments import one_column  # noqa: PLC0415 - an extra
 
     # Of a prior of the parameters a likelihood takes nothing: any will do.
-    some_prior = default_prior(statistic.plan.parameters).components[-1]
-    noisy = noisy_moments(statistic, some_prior, n_prior)
+    noisy = noisy_moments(statistic, default_prior(statistic.plan.parameters), n_prior)
     mean, variance = given.values()
     return one_column(statistic, noisy, mean, variance, latent)
 

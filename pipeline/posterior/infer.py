@@ -122,7 +122,7 @@ def noise_aware_posterior(
         return dataclasses.replace(plain, models_clipping=modelled)
     if isinstance(chosen, Density):
         distribution = _any_prior_distribution(statistic, chosen, latent_n)
-    elif isinstance(chosen, Mixture):
+    elif isinstance(chosen, Mixture) and family.mean_and_variance is None:
         distributions = [
             family.noise_aware(statistic, component, latent_n) for component in chosen.components
         ]

