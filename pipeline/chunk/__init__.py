@@ -6,7 +6,7 @@ May import: sources and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "accumulators": ("TransitionAccumulator", "accumulator"),
+    "accumulators": ("TransitionAccumulator", "UnitProductAccumulator", "accumulator"),
     "exact_sums": ("Sums", "Table", "combine", "sums_nbytes", "to_python", "wipe", "wipe_sums", "zeros"),
     "exact_totals": ("ExactTotals",),
     "jit": ("compiled", "read_only", "writable"),

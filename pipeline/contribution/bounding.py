@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.chunk.accumulators import TransitionAccumulator, accumulator
+from suffice.pipeline.chunk.accumulators import (
+    TransitionAccumulator,
+    UnitProductAccumulator,
+    accumulator,
+)
 from suffice.pipeline.contribution import siphash
 from suffice.pipeline.contribution.records import RecordLayout, by_unit
 
@@ -44,13 +48,22 @@ class UnitSums:
         self._key = key
         self._layout = RecordLayout.of(job)
         self._accumulators = {name: accumulator(of, job.n_cells) for name, of in job.measures.items()}
+        self._multiplies = any(isinstance(of, UnitProductAccumulator) for of in self._accumulators.values())
 
     def add(self, records: Records) -> None:
-        """Add rows of which no unit has too many."""
+        """Add rows each of which is a unit of its own."""
+        self._add(records, None)
+
+    def _add(self, records: Records, units: NDArray[np.int32] | None) -> None:
+        """Add what units keep, (n_rows,) their numbers; without them each row is a unit of its own."""
         cells = self._layout.cells(records)
         for name, measure in self._job.measures.items():
             columns = [self._layout.column(records, of) for of in measure.reads]
-            self._accumulators[name].add(cells, columns)
+            adding = self._accumulators[name]
+            if units is not None and isinstance(adding, UnitProductAccumulator):
+                adding.add_units(units, cells, columns)
+            else:
+                adding.add(cells, columns)
 
     def add_units(self, pieces: Sequence[Records]) -> None:
         """Bound units all of whose rows are here, and add what they keep."""
@@ -59,7 +72,8 @@ class UnitSums:
             raise ValueError(message)
         for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
             self._add_sequences(records)
-            self.add(first_rows(records, self._job.unit.max_rows, self._key))
+            kept = first_rows(records, self._job.unit.max_rows, self._key)
+            self._add(kept, number_units(kept, self._key)[0] if self._multiplies else None)
 
     def _add_sequences(self, records: Records) -> None:
         """Add all rows of some units to the statistics that go along them, and bound them by themselves."""

@@ -16,7 +16,7 @@ from pydantic import model_validator
 from suffice.pipeline.declaration.domains import boolean_domain
 from suffice.pipeline.declaration.fields import ColumnSpec, Nulls, NullsField
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import Family, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.success_sums import PROBABILITY
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -187,6 +187,15 @@ def simulate(
     return code_counts(sizes, np.stack([1.0 - truth, truth], axis=1), rng)
 
 
+def unit_totals(_spec: BernoulliSpec, products: NDArray[Any]) -> NDArray[Any]:
+    """Take squares and twice the product of each unit's counts of false and true."""
+    return products * np.array([1, 2, 1], dtype=object)
+
+
+UNIT_MOMENTS = UnitMoments(
+    components=("false^2 of units", "2 false true of units", "true^2 of units"), totals=unit_totals
+)
+
 FAMILY = Family(
     name="bernoulli",
     spec=BernoulliSpec,
@@ -200,6 +209,7 @@ FAMILY = Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     latent=latent,
+    unit_moments=UNIT_MOMENTS,
     simulate=simulate,
     parameter_spaces=lambda _parameters: (PROBABILITY,),
     jax_likelihood=jax_likelihood,

@@ -13,12 +13,13 @@ from suffice.pipeline.declaration.domains import MOST_CELLS, too_many_cells
 from suffice.pipeline.declaration.fields import SpecModel, statistic_name
 from suffice.pipeline.declaration.source_specs import source_model
 from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.families.shared.within_unit import measure_of, most_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.declaration.document import Document
-    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.terms import Terms
 
 _MOST_TOTAL_ROWS = 10**15
@@ -133,6 +134,8 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: Stat
     unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
     if unit is not None and order == unit.column:
         raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
+    if statistic.within_unit is not None:
+        _check_within_unit(f"{location}.within_unit", unit, statistic)
     for variable in terms.groups.keys() & variables:
         raise SpecError(
             location,
@@ -141,9 +144,31 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: Stat
         )
 
 
+def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: StatisticSpec) -> None:
+    """Check that there is something to release of units beside their rows."""
+    family = FAMILIES[statistic.family]
+    if family.unit_moments is None:
+        known = ", ".join(name for name, each in FAMILIES.items() if each.unit_moments is not None)
+        rule = f"{family.name} does not tell how rows of one unit depend on each other"
+        raise SpecError(location, rule, f"leave it out, or use one of: {known}")
+    if unit is None:
+        rule = "it is about rows of one unit, and with unit: row every row is one"
+        raise SpecError(location, rule, "leave it out, or state unit: {column: customer_id, max_rows: 20}")
+    if unit.max_rows == 1:
+        raise SpecError(
+            location,
+            "units keep one row each, so nothing is within a unit",
+            "leave it out, or raise max_rows",
+        )
+    most = most_rows(measure_of(family, statistic))
+    if most is not None and unit.max_rows > most:
+        rule = f"max_rows is {unit.max_rows}: squares of a unit's sums are exact up to max_rows {most} only"
+        raise SpecError(location, rule, "leave it out, lower max_rows, or lower lattice_bits")
+
+
 def n_sums(statistic: StatisticSpec) -> int:
     """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded."""
-    return FAMILIES[statistic.family].measure(statistic).width
+    return measure_of(FAMILIES[statistic.family], statistic).width
 
 
 def _group_cells(terms: Terms) -> int:

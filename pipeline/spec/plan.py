@@ -15,6 +15,7 @@ from suffice.pipeline.declaration.exact_numbers import (
     scale_rounded_up,
 )
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import block_of, measure_of
 from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.statistics.measure import columns_of
@@ -218,15 +219,15 @@ def compile_statistics(
 
 def measures(spec: Spec) -> dict[str, Measure]:
     """Return what one pass over the data computes, by statistic."""
-    return {name: FAMILIES[entry.family].measure(entry) for name, entry in spec.statistics.items()}
+    return {name: measure_of(FAMILIES[entry.family], entry) for name, entry in spec.statistics.items()}
 
 
 def _compile_statistic(
     terms: Terms, name: str, entry: StatisticSpec, epsilon: Fraction, *, n_may_be_public: bool
 ) -> StatisticPlan:
     family = FAMILIES[entry.family]
-    block = family.block(entry, n_may_be_public)
     max_rows = terms.privacy.column_unit.max_rows if terms.privacy.column_unit else 1
+    block, within_unit = block_of(family, entry, max_rows, n_is_public=n_may_be_public)
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     position = f"statistics.{name}"
@@ -247,7 +248,7 @@ def _compile_statistic(
     return StatisticPlan(
         name=name,
         family=entry.family,
-        columns=columns_of(family.measure(entry)),
+        columns=columns_of(measure_of(family, entry)),
         design=block.design,
         components=block.components,
         epsilon=epsilon,
@@ -258,6 +259,7 @@ def _compile_statistic(
         quantities=block.quantities,
         parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
+        within_unit=within_unit,
     )
 
 

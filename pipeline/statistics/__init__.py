@@ -30,13 +30,16 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "measure": (
         "CodeColumn",
         "CodeCounts",
+        "LARGEST_UNIT_SUM",
         "LatticeColumn",
         "Measure",
         "MomentSums",
+        "N_PRODUCTS",
         "PowerSums",
         "ReadColumn",
         "TableCounts",
         "TransitionCounts",
+        "UnitProducts",
         "columns_of",
         "orders_of",
     ),
@@ -87,5 +90,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "log_bound",
         "power_bound",
     ),
+    "within_unit": ("WithinUnit", "beside_rows"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -58,6 +58,23 @@ class MeanAndVariance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnitMoments:
+    """What a family releases of units beside their rows, where its entry says ``within_unit: true``.
+
+    Parameters
+    ----------
+    components : tuple of str
+        Names of the squares of a unit's first part, twice the product, and the squares of its last part.
+    totals : callable
+        The spec's entry, exact sums of products (n_cells, 3) as ``UnitProducts`` has them, Python integers ->
+        exact totals of those components, of the same shape.
+    """
+
+    components: tuple[str, str, str]
+    totals: Callable[[Any, NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """One exponential family: what is released of it, and its posteriors.
 
@@ -131,6 +148,8 @@ class Family:
         (n, upper + 1); None where posteriors do not model clipping.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
+    unit_moments : UnitMoments or None
+        What it releases of units beside their rows; None where it has no such form.
     needs_unit : bool
         Whether it follows the rows of a column unit, and so needs one.
     n_categories : callable
@@ -179,6 +198,7 @@ class Family:
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None
+    unit_moments: UnitMoments | None = None
     needs_unit: bool = False
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())

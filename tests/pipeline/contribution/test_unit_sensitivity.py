@@ -21,9 +21,9 @@ from suffice.pipeline.contribution import bounding
 from suffice.pipeline.contribution.records import RecordLayout
 from suffice.pipeline.contribution.unit_key import UnitKey
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import totals_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.sensitivity import Design
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
 if TYPE_CHECKING:
@@ -48,6 +48,17 @@ ENTRIES: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
         pa.float64(),
         [-1.0, -0.25, 9.0],
         {"family": "normal", "lower": -1, "upper": 1, "lattice_bits": 2},
+    ),
+    "bernoulli-within": (pa.int64(), [0, 1, None], {"family": "bernoulli", "within_unit": "true"}),
+    "normal-within": (
+        pa.float64(),
+        [-1.0, -0.25, 9.0],
+        {"family": "normal", "lower": -1, "upper": 1, "lattice_bits": 2, "within_unit": "true"},
+    ),
+    "lognormal-within": (
+        pa.float64(),
+        [0.5, 9.0, np.nan],
+        {"family": "lognormal", "lower": 1, "upper": 8, "lattice_bits": 2, "within_unit": "true"},
     ),
     "exponential": (
         pa.float64(),
@@ -119,7 +130,7 @@ class Engine:
             sums = sum_tasks(self.job, partitions, self.key)
         entry = self.spec.statistics["s"]
         exact = to_python(sums)["s"]
-        return FAMILIES[entry.family].totals(entry, Design.PARTITION_OF_UNITY, exact).ravel()
+        return totals_of(FAMILIES[entry.family], entry, self.plan.statistics[0], exact).ravel()
 
     def of_every_unit(self, unit: str | None = "B", most: int = 3, **how: bool) -> NDArray[Any]:
         """Return the totals beside the other unit, of every multiset that a unit may hold."""
@@ -145,16 +156,29 @@ RELATIONS = ["add_or_remove_one", "replace_one"]
 @pytest.mark.parametrize("name", ENTRIES)
 def test_no_unit_moves_the_totals_further_than_declared(tmp_path: Path, name: str, neighboring: str) -> None:
     engine = Engine(tmp_path, name, neighboring)
-    record_l1 = engine.plan.statistics[0].partition_total
-    assert record_l1 is not None
-    assert engine.declared == MAX_ROWS * record_l1 * (1 if neighboring == "add_or_remove_one" else 2)
+    statistic = engine.plan.statistics[0]
+    if statistic.within_unit is None:
+        assert statistic.partition_total is not None
+        unit_l1 = MAX_ROWS * statistic.partition_total
+    else:
+        unit_l1 = (8 * MAX_ROWS + MAX_ROWS**2) * statistic.within_unit.unit_total
+    assert engine.declared == unit_l1 * (1 if neighboring == "add_or_remove_one" else 2)
     largest = farthest(engine.of_every_unit(), neighboring)
     assert largest == engine.declared, "claimed tight, and a halved one would be caught"
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
-@pytest.mark.parametrize("shape", ["groups", "window"])
-@pytest.mark.parametrize(("name", "key"), [("bernoulli", OTHER_KEY), ("normal", KEY)])
+@pytest.mark.parametrize(
+    ("name", "key", "shape"),
+    [
+        ("bernoulli", OTHER_KEY, "groups"),
+        ("bernoulli", OTHER_KEY, "window"),
+        ("normal", KEY, "groups"),
+        ("normal", KEY, "window"),
+        ("bernoulli-within", KEY, "groups"),
+        ("normal-within", OTHER_KEY, "groups"),
+    ],
+)
 def test_cells_and_windows_share_a_units_bound(
     tmp_path: Path, name: str, shape: str, neighboring: str, key: UnitKey
 ) -> None:
