@@ -7,33 +7,25 @@ none, and is thrown away.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.chunk import kernels
-from suffice.pipeline.chunk.exact_sums import (
-    Table,
-    add_in_time,
-    normalise,
-    rows_before_carry,
-    zero_table,
-)
+from suffice.pipeline.chunk.exact_sums import LIMB_BITS, Table, normalise, zero_table
 from suffice.pipeline.chunk.row_readers import NO_POSITION
-from suffice.pipeline.chunk.unit_products import UnitProductAccumulator
-from suffice.pipeline.statistics.measure import (
-    CodeCounts,
-    PowerSums,
-    TableCounts,
-    TransitionCounts,
-    UnitProducts,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from suffice.pipeline.chunk.row_readers import Places
-    from suffice.pipeline.statistics.measure import Measure, MomentSums
+    from suffice.pipeline.statistics.measure import (
+        CodeCounts,
+        MomentSums,
+        PowerSums,
+        TableCounts,
+        TransitionCounts,
+    )
     from suffice.typing import Codes
 
 
@@ -41,32 +33,6 @@ if TYPE_CHECKING:
 FEWEST_MATRIX_COLUMNS = 5
 MOST_MATRIX_CELLS = 64
 FEWEST_MATRIX_ROWS = 1 << 15
-
-
-class Accumulator(Protocol):
-    """What a task needs of a measure."""
-
-    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
-        """Add rows: their cells, and the columns that the measure reads, which may be overwritten."""
-
-    def table(self) -> Table:
-        """Return the exact sums, shape (n_cells, n_sums)."""
-
-
-def accumulator(measure: Measure, n_cells: int) -> Accumulator:
-    """Return an empty accumulator of a measure."""
-    if isinstance(measure, CodeCounts):
-        return CountAccumulator(measure, n_cells)
-    if isinstance(measure, TableCounts):
-        return TableAccumulator(measure, n_cells)
-    if isinstance(measure, TransitionCounts):
-        return TransitionAccumulator(measure, n_cells)
-    if isinstance(measure, UnitProducts):
-        return UnitProductAccumulator(measure, n_cells, accumulator(measure.rows, n_cells))
-    if isinstance(measure, PowerSums):
-        return PowerAccumulator(measure, n_cells)
-    by_matrices = multiplies_matrices(len(measure.of), n_cells, measure.largest_magnitude)
-    return (MatrixAccumulator if by_matrices else MomentAccumulator)(measure, n_cells)
 
 
 class CountAccumulator:
@@ -244,6 +210,16 @@ def without_last_cell(table: Table) -> Table:
     return Table(low=table.low[:-1], high=None if table.high is None else table.high[:-1])
 
 
+def rows_before_carry(largest: int, degree: int) -> int:
+    r"""Return how many rows may be added to normalised low limbs before any could leave int64.
+
+    .. math:: \lfloor (2^{63} - 1 - 2^{48}) / \max(1, M^{d}) \rfloor
+
+    where M is the largest magnitude of a lattice value and d the degree.
+    """
+    return ((1 << 63) - 1 - (1 << LIMB_BITS)) // max(1, int(largest**degree))
+
+
 def add_powers(table: Table, cells: Codes, lattice: Codes, *, room: int, limit: int) -> int:
     """Add a block's powers to low limbs, carrying in time.
 
@@ -268,3 +244,18 @@ def add_powers(table: Table, cells: Codes, lattice: Codes, *, room: int, limit: 
         kernels.add_powers(cells[rows], lattice[rows], table.low)
 
     return add_in_time(table, len(cells), add_rows, room=room, limit=limit)
+
+
+def add_in_time(
+    table: Table, n_rows: int, add_rows: Callable[[slice], None], *, room: int, limit: int
+) -> int:
+    """Add `n_rows` rows by slices, carrying before a low limb is full; return the room that is left."""
+    start = 0
+    while start < n_rows:
+        if not room:
+            normalise(table)
+            room = limit
+        rows = slice(start, min(start + room, n_rows))
+        add_rows(rows)
+        start, room = rows.stop, room - (rows.stop - rows.start)
+    return room

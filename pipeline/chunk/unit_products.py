@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.chunk import kernels
-from suffice.pipeline.chunk.exact_sums import (
-    LIMB_BITS,
-    LIMB_MASK,
-    Table,
+from suffice.pipeline.chunk.accumulators import (
+    CountAccumulator,
+    PowerAccumulator,
     add_in_time,
-    normalise,
     rows_before_carry,
 )
-from suffice.pipeline.statistics.measure import N_PRODUCTS, CodeCounts
+from suffice.pipeline.chunk.exact_sums import LIMB_BITS, LIMB_MASK, Table, normalise
+from suffice.pipeline.statistics.measure import CodeCounts
+from suffice.pipeline.statistics.unit_measures import N_PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.measure import UnitProducts
+    from suffice.pipeline.chunk.unit_accumulators import UnitRows
+    from suffice.pipeline.statistics.unit_measures import UnitProducts
     from suffice.typing import Codes
-
-
-class Rows(Protocol):
-    """What adds up rows, each for itself."""
-
-    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
-        """Add rows; their columns may be overwritten."""
-
-    def table(self) -> Table:
-        """Return the exact sums, shape (n_cells, n_sums)."""
 
 
 class UnitProductAccumulator:
@@ -41,18 +32,14 @@ class UnitProductAccumulator:
 
     A product is at most 2^62 in magnitude, as `measure.LARGEST_UNIT_SUM` bounds what is multiplied. It is
     added limb by limb, less than 2^48 to the low one.
-
-    Parameters
-    ----------
-    measure : UnitProducts
-    n_cells : int
-    rows : Rows
-        Adds up the rows; empty.
     """
 
-    def __init__(self, measure: UnitProducts, n_cells: int, rows: Rows) -> None:
-        self._rows = rows
-        self._counts_codes = isinstance(measure.rows, CodeCounts)
+    def __init__(self, measure: UnitProducts, n_cells: int) -> None:
+        of = measure.of
+        self._rows = (
+            CountAccumulator(of, n_cells) if isinstance(of, CodeCounts) else PowerAccumulator(of, n_cells)
+        )
+        self._counts_codes = isinstance(of, CodeCounts)
         shape = (n_cells, N_PRODUCTS)
         self._products = Table(low=np.zeros(shape, np.int64), high=np.zeros(shape, np.int64))
         self._limit = rows_before_carry(LIMB_MASK, 1)
@@ -60,10 +47,15 @@ class UnitProductAccumulator:
 
     def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
         """Add rows each of which is a unit of its own."""
-        self.add_units(np.arange(len(cells), dtype=np.int32), cells, columns)
+        self._add_kept(np.arange(len(cells), dtype=np.int32), cells, columns)
 
-    def add_units(self, units: Codes, cells: Codes, columns: Sequence[Codes]) -> None:
-        """Add all that some units keep, in any order; rows of one unit have one number."""
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add what units keep, all of whose rows are here."""
+        kept = rows.kept
+        self._add_kept(rows.units[kept], rows.cells[kept], [column[kept] for column in columns])
+
+    def _add_kept(self, units: Codes, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows in any order; those of one unit have one number."""
         # proof: within-unit
         first, second = self._parts(columns[0])
         chosen = np.flatnonzero((cells >= 0) & ((first != 0) | (second != 0)))

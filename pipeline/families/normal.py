@@ -4,7 +4,7 @@ r"""Normal, mean and variance unknown: a numeric column clipped to ``lower..uppe
 
 On the lattice X lies in ``-M..M`` with ``M = 2**lattice_bits``, and ``x = centre + half_range X / M``.
 Sensitivity in `sensitivity.md`: partition-of-unity, the quadratic Bernstein basis, which sums to
-``(2M)^2`` a record; or minimal-moments.
+``(2M)^2`` a record; or minimal-moments; unit-means.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.families.shared.contract import Family, MeanAndVariance, UnitMoments
+from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -316,6 +316,8 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     takes_mixtures=True,
+    of_units=UNIT_MEANS,
+    unit_moments=UnitMoments(components=UNIT_COMPONENTS, totals=unit_totals),
     parameter_spaces=lambda _parameters: mean_and_variance("mean", "variance"),
     jax_likelihood=jax_likelihood,
     n_latent=n_moments,
@@ -325,5 +327,4 @@ FAMILY = Family(
     ),
     outside=outside,
     mean_and_variance=MEAN_AND_VARIANCE,
-    unit_moments=UnitMoments(components=UNIT_COMPONENTS, totals=unit_totals),
 )

@@ -30,16 +30,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "measure": (
         "CodeColumn",
         "CodeCounts",
-        "LARGEST_UNIT_SUM",
         "LatticeColumn",
         "Measure",
         "MomentSums",
-        "N_PRODUCTS",
         "PowerSums",
         "ReadColumn",
         "TableCounts",
         "TransitionCounts",
-        "UnitProducts",
         "columns_of",
         "orders_of",
     ),
@@ -90,6 +87,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "log_bound",
         "power_bound",
     ),
+    "unit_measures": ("FirstRow", "LARGEST_UNIT_SUM", "N_PRODUCTS", "RowCounts", "UnitMean", "UnitProducts"),
     "within_unit": ("WithinUnit", "beside_rows"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -10,8 +10,7 @@ from suffice.pipeline.statistics.sensitivity import (
     Design,
     NeighboringRelation,
     bounded_records,
-    first_transitions,
-    rows_and_units,
+    bounded_units,
 )
 
 if TYPE_CHECKING:
@@ -91,8 +90,6 @@ class Block:
     unit_l1 : int or None
         The largest L1 norm of what one unit adds, where the statistic bounds units by itself; None where it
         takes the rows that each unit keeps.
-    unit_rows : int or None
-        The most rows of a unit, where products of what its rows add are released beside weighted rows.
     minimal_sensitivity : int or None
         The sensitivity of the minimal design under ``replace_one``.
     moment_weight : Fraction or None
@@ -106,23 +103,19 @@ class Block:
     largest_value: int
     record_l1: int | None = None
     unit_l1: int | None = None
-    unit_rows: int | None = None
     minimal_sensitivity: int | None = None
     moment_weight: Fraction | None = None
     quantities: tuple[Quantity, ...]
 
     @property
     def partition_total(self) -> int | None:
-        """What every entering record adds over all components, for a partition of unity of records."""
-        is_partition = self.design is Design.PARTITION_OF_UNITY and self.unit_rows is None
-        return self.record_l1 if is_partition else None
+        """What every entering record adds over all components, for a partition of unity."""
+        return self.record_l1 if self.design is Design.PARTITION_OF_UNITY else None
 
     def l1_sensitivity(self, neighboring: NeighboringRelation, max_rows: int = 1) -> int:
         """Return the block's joint sensitivity per unit of at most `max_rows` records, in lattice units."""
         if self.unit_l1 is not None:
-            return first_transitions(self.unit_l1, neighboring)
-        if self.record_l1 is not None and self.unit_rows is not None:
-            return rows_and_units(self.record_l1, neighboring, self.unit_rows)
+            return bounded_units(self.unit_l1, neighboring)
         if self.record_l1 is not None:
             return bounded_records(self.record_l1, neighboring, max_rows)
         replaces = neighboring is NeighboringRelation.REPLACE_ONE

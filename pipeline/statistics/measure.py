@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
@@ -19,12 +21,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.lattice import Quantiser
     from suffice.pipeline.statistics.transforms import Transform
-
-
-N_PRODUCTS = 3
-"""Products of two numbers, each with itself and with the other."""
-LARGEST_UNIT_SUM = 1 << 31
-"""What a unit may add to a sum of a cell at most, in magnitude, for int64 to hold products of two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,37 +256,17 @@ class TransitionCounts:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitProducts:
-    """Sum what rows add to each cell, and the products of what each unit adds to it.
-
-    With (a, b) what the kept rows of a unit add to two sums of a cell, the products are a^2, ab and b^2.
-
-    Parameters
-    ----------
-    rows : CodeCounts or PowerSums
-        What rows add; a and b are the counts of its two codes, or its n and sum X.
-    """
-
-    rows: CodeCounts | PowerSums
-
-    @property
-    def reads(self) -> tuple[ReadColumn, ...]:
-        """The columns read, in order."""
-        return self.rows.reads
-
-    @property
-    def width(self) -> int:
-        """Number of sums in a cell: those of rows, then three of products."""
-        return self.rows.width + N_PRODUCTS
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: those of products may."""
-        return True
-
-
-Measure: TypeAlias = CodeCounts | PowerSums | MomentSums | TableCounts | TransitionCounts | UnitProducts
+Measure: TypeAlias = (
+    CodeCounts
+    | PowerSums
+    | MomentSums
+    | TableCounts
+    | TransitionCounts
+    | FirstRow
+    | UnitMean
+    | RowCounts
+    | UnitProducts
+)
 
 
 def orders_of(measures: Iterable[Measure]) -> tuple[str, ...]:

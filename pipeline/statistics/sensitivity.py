@@ -57,10 +57,18 @@ def bounded_records(record_l1: int, neighboring: NeighboringRelation, max_rows: 
     return 2 * unit_l1
 
 
-def first_transitions(most: int, neighboring: NeighboringRelation) -> int:
-    """Return the sensitivity of counts of each unit's first `most` transitions."""
-    # proof: first-transitions
-    return most if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE else 2 * most
+def bounded_units(unit_l1: int, neighboring: NeighboringRelation) -> int:
+    """Return the sensitivity of totals to which no unit adds more than a public L1 norm.
+
+    Parameters
+    ----------
+    unit_l1 : int
+        The largest L1 norm of what one unit adds over all components and cells together.
+    neighboring : NeighboringRelation
+        Replacing a unit is removing one and adding one, perhaps in other cells.
+    """
+    # proof: bounded-units
+    return unit_l1 if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE else 2 * unit_l1
 
 
 def row_weight(max_rows: int) -> int:
@@ -69,23 +77,18 @@ def row_weight(max_rows: int) -> int:
     return 1 << (4 * max_rows - 1).bit_length()
 
 
-def rows_and_units(record_l1: int, neighboring: NeighboringRelation, max_rows: int) -> int:
-    """Return the sensitivity of weighted rows beside products of what their units add to each cell.
+def rows_and_units(record_l1: int, max_rows: int) -> int:
+    """Return the largest L1 norm that a unit adds: weighted rows beside products of its sums in each cell.
 
     Parameters
     ----------
     record_l1 : int
         What every record that enters adds over the components of rows, before they are weighted.
-    neighboring : NeighboringRelation
     max_rows : int
         The most records that a unit keeps.
     """
     # proof: within-unit
-    unit_l1 = row_weight(max_rows) * max_rows * record_l1 + max_rows**2 * record_l1
-    if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
-        return unit_l1
-    # proof: replacement
-    return 2 * unit_l1
+    return row_weight(max_rows) * max_rows * record_l1 + max_rows**2 * record_l1
 
 
 def minimal_sum(lowest: int, highest: int) -> int:

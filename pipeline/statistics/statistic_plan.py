@@ -55,6 +55,8 @@ class StatisticPlan:
         The weight of second moments beside first ones, where the minimal design has one.
     within_unit : WithinUnit or None
         How rows and units share the block, where units' products are released beside rows.
+    rows : str or None
+        Under a column unit, which rows or units the parameters are of; None where every row counts.
     """
 
     name: str
@@ -71,6 +73,7 @@ class StatisticPlan:
     parameters: Parameters
     moment_weight: Fraction | None = None
     within_unit: WithinUnit | None = None
+    rows: str | None = None
 
     @property
     def value_limits(self) -> tuple[int, int]:

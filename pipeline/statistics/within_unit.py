@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.statistics.block import Quantity, combination
-from suffice.pipeline.statistics.sensitivity import row_weight
+from suffice.pipeline.statistics.sensitivity import row_weight, rows_and_units
 
 if TYPE_CHECKING:
     from suffice.pipeline.statistics.block import Block
@@ -73,7 +73,8 @@ def beside_rows(
         block,
         components=(*block.components, *components),
         largest_value=weight * block.largest_value,
-        unit_rows=max_rows,
+        record_l1=None,
+        unit_l1=rows_and_units(block.partition_total, max_rows),
         quantities=(
             *(_divided(quantity, weight) for quantity in block.quantities),
             *_of_units(rows, block.partition_total, lower, upper),

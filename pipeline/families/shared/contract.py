@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -72,6 +74,31 @@ class UnitMoments:
 
     components: tuple[str, str, str]
     totals: Callable[[Any, NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfUnits:
+    """What a family sums with ``rows_of: units``, where each unit counts once and as much as a record.
+
+    Parameters
+    ----------
+    measure : callable
+        What is summed of rows -> what is summed of units.
+    sentence : str
+        What the parameters are then of.
+    """
+
+    measure: Callable[[Any], Measure]
+    sentence: str
+
+
+ONE_ROW_A_UNIT = OfUnits(
+    measure=lambda rows: FirstRow(of=rows), sentence="of units: one row of each unit, chosen by hash"
+)
+UNIT_MEANS = OfUnits(
+    measure=lambda rows: UnitMean(of=rows),
+    sentence="of units: the mean of each unit's rows; the variance is that of these means",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +177,13 @@ class Family:
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
     unit_moments : UnitMoments or None
         What it releases of units beside their rows; None where it has no such form.
-    needs_unit : bool
-        Whether it follows the rows of a column unit, and so needs one.
+    of_units : OfUnits or None
+        What it sums with ``rows_of: units``; None where it does not take that.
+    of_whole_units : callable or None
+        The spec's entry -> what its parameters are of, where it takes all rows of a unit by its nature, and
+        so needs a column unit.
+    refused_under : callable
+        The spec's entry under a column unit -> the rule that it breaks there, None where it breaks none.
     n_categories : callable
         The spec's entry -> how many declared categories it counts in every cell; 1 where it counts none.
     tables : callable
@@ -199,12 +231,19 @@ class Family:
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None
     unit_moments: UnitMoments | None = None
-    needs_unit: bool = False
+    of_units: OfUnits | None = None
+    of_whole_units: Callable[[Any], str] | None = None
+    refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
     labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
         default=lambda _parameters: {}
     )
+
+    @property
+    def needs_unit(self) -> bool:
+        """Whether it takes all rows of a unit by its nature, and so needs a column unit."""
+        return self.of_whole_units is not None
 
     def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.statistics.measure import (
-    LARGEST_UNIT_SUM,
-    N_PRODUCTS,
-    CodeCounts,
-    PowerSums,
-    UnitProducts,
-)
+from suffice.pipeline.statistics.measure import CodeCounts, PowerSums
+from suffice.pipeline.statistics.unit_measures import LARGEST_UNIT_SUM, N_PRODUCTS, UnitProducts
 from suffice.pipeline.statistics.within_unit import beside_rows
 
 if TYPE_CHECKING:
@@ -27,29 +22,21 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.within_unit import WithinUnit
 
 
-def measure_of(family: Family, entry: StatisticSpec) -> Measure:
-    """Return what a pass over the data computes of a statistic."""
-    rows = family.measure(entry)
-    if entry.within_unit is None:
-        return rows
+def measure_within(rows: Measure) -> UnitProducts:
+    """Return what is summed of rows and units, of what is summed of rows."""
     if not isinstance(rows, CodeCounts | PowerSums):
         message = f"products of what a unit adds are of two sums of rows, not of {type(rows).__name__}"
         raise TypeError(message)
-    return UnitProducts(rows=rows)
+    return UnitProducts(of=rows)
 
 
-def block_of(
-    family: Family, entry: StatisticSpec, max_rows: int, *, n_is_public: bool
-) -> tuple[Block, WithinUnit | None]:
-    """Return the components of a statistic, and how rows and units share them where both are released."""
-    block = family.block(entry, n_is_public)
-    if entry.within_unit is None:
-        return block, None
+def block_within(family: Family, entry: StatisticSpec, rows: Block) -> tuple[Block, WithinUnit]:
+    """Return the block of rows and units, and how they share it, of that of rows."""
     parameters = family.parameters(entry)
     lower, upper = parameters.lower, parameters.upper
     return beside_rows(
-        block,
-        max_rows,
+        rows,
+        entry.max_rows,
         _moments(family).components,
         lower=Fraction(0) if lower is None else lower,
         upper=Fraction(1) if upper is None else upper,
@@ -66,11 +53,9 @@ def totals_of(family: Family, entry: StatisticSpec, plan: StatisticPlan, sums: N
     return np.concatenate([rows * shared.row_weight, units], axis=1)
 
 
-def most_rows(measure: Measure) -> int | None:
-    """Return the largest ``max_rows`` under which products of what a unit adds can be summed, if any are."""
-    if not isinstance(measure, UnitProducts):
-        return None
-    rows = measure.rows
+def most_rows(measure: UnitProducts) -> int:
+    """Return the largest ``max_rows`` under which products of what a unit adds can be summed."""
+    rows = measure.of
     return LARGEST_UNIT_SUM // (1 if isinstance(rows, CodeCounts) else rows.of.quantiser.largest_magnitude)
 
 

@@ -12,9 +12,10 @@ from suffice.pipeline.chunk.accumulators import (
     MomentAccumulator,
     add_powers,
     multiplies_matrices,
+    rows_before_carry,
     rows_before_rounding,
 )
-from suffice.pipeline.chunk.exact_sums import Table, normalise, rows_before_carry, to_python
+from suffice.pipeline.chunk.exact_sums import Table, normalise, to_python
 from suffice.pipeline.chunk.kernels import NOTHING
 from suffice.pipeline.statistics.lattice import Quantiser
 from suffice.pipeline.statistics.measure import LatticeColumn, MomentSums

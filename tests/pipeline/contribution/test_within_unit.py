@@ -12,16 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from suffice.errors import SpecError
-from suffice.pipeline.chunk.accumulators import accumulator
+from suffice.pipeline.chunk.accumulator import accumulator
 from suffice.pipeline.chunk.exact_sums import LIMB_MASK, to_python, zero_table
 from suffice.pipeline.chunk.kernels import NOTHING
 from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.chunk.unit_accumulators import UnitAccumulator, UnitRows
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import most_rows, totals_of
 from suffice.pipeline.spec.plan import compile_plan, measures
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.measure import UnitProducts
-from support.units import KEY, by_customer, partitions_of, sum_tasks, write_row_groups
+from suffice.pipeline.statistics.unit_measures import UnitProducts
+from support.unit_engine import MAX_ROWS, WITHIN_UNITS, UnitEngine, farthest
+from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +106,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=ROWS,
     nulls=st.sampled_from(["drop", "own_unit"]),
@@ -182,7 +184,16 @@ def test_products_are_exact_at_their_largest(tmp_path: Path) -> None:
     units = np.repeat(np.arange(n_units, dtype=np.int32), 3)
     values = np.full(3 * n_units, -largest, np.int32)
     values[0], values[-1] = NOTHING, 5
-    adding.add_units(units, np.zeros(3 * n_units, np.int32), [values])  # type: ignore[attr-defined]
+    assert isinstance(adding, UnitAccumulator)
+    every_row = np.arange(3 * n_units)
+    rows = UnitRows(
+        units=units,
+        n_units=n_units,
+        cells=np.zeros(3 * n_units, np.int32),
+        ranked=every_row,
+        kept=every_row >= 0,
+    )
+    adding.add_units(rows, [values])
     ends = [(2, -2 * largest), (3, 5 - 2 * largest)]
     every = [*ends, *[(3, -3 * largest)] * (n_units - 2)]
     exact = to_python({"value": adding.table()})["value"][0].tolist()
@@ -195,11 +206,40 @@ def test_products_are_exact_at_their_largest(tmp_path: Path) -> None:
     assert zero_table(measure, 1).low.shape == adding.table().low.shape
 
 
+RELATIONS = ["add_or_remove_one", "replace_one"]
+
+
+@pytest.mark.parametrize("neighboring", RELATIONS)
+@pytest.mark.parametrize("name", WITHIN_UNITS)
+def test_no_unit_moves_rows_and_units_further_than_declared(
+    tmp_path: Path, name: str, neighboring: str
+) -> None:
+    engine = UnitEngine(tmp_path, f"{name} within units", neighboring)
+    shared = engine.plan.statistics[0].within_unit
+    assert shared is not None
+    assert shared.row_weight == 4 * MAX_ROWS, "with 2 rows a unit"
+    unit_l1 = (4 * MAX_ROWS * MAX_ROWS + MAX_ROWS**2) * shared.unit_total
+    assert engine.declared == unit_l1 * (1 if neighboring == "add_or_remove_one" else 2)
+    vectors = engine.of_every_unit()
+    assert farthest(vectors, neighboring) == engine.declared, "claimed tight"
+    units = vectors.reshape(len(vectors), -1)[:, shared.rows :]
+    assert farthest(units, "add_or_remove_one") == MAX_ROWS**2 * shared.unit_total
+
+
+def test_cells_share_what_rows_and_units_cost(tmp_path: Path) -> None:
+    """A unit's rows may lie in two cells: its products are then smaller than those of one cell."""
+    engine = UnitEngine(tmp_path, "normal within units", "add_or_remove_one", "groups", OTHER_KEY)
+    vectors = engine.of_every_unit()
+    assert farthest(vectors, "add_or_remove_one") == engine.declared
+    assert farthest(vectors, "replace_one") == 2 * engine.declared
+
+
 @pytest.mark.parametrize(
     ("statistic", "unit", "rule"),
     [
         ({"family": "poisson", "column": "c", "upper": "3"}, by_customer(3), "use one of: bernoulli, normal"),
         (STATISTICS["flag"], "row", "every row is one"),
+        ({**STATISTICS["flag"], "rows_of": "units"}, by_customer(3), "leave one of the two out"),
         (STATISTICS["flag"], by_customer(1), "nothing is within a unit"),
         (STATISTICS["value"], by_customer(2**29), "up to max_rows 268435456 only"),
     ],
