@@ -77,6 +77,7 @@ class StatisticSpec(SpecModel):
     family: str
     share: Share = Fraction(1)
     rows_of: RowsOfField = RowsOf.ROWS
+    within_unit: IfTrue | None = None
     _unit: ColumnUnit | None = PrivateAttr(default=None)
 
     @property
@@ -244,6 +245,8 @@ MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
 Share = Annotated[Fraction, PlainValidator(_share)]
 Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(read_text(value)))]
 Boolean = Annotated[bool, PlainValidator(read_boolean)]
+IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value) or None)]
+"""Whether something is asked for; what says no is the same plan as what does not say."""
 RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]
 EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]

@@ -16,6 +16,7 @@ from suffice.pipeline.declaration.exact_numbers import (
 )
 from suffice.pipeline.declaration.fields import RowsOf
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import block_within, measure_within
 from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.statistics.measure import columns_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.block import Block
     from suffice.pipeline.statistics.count_table import Label
     from suffice.pipeline.statistics.measure import Measure
+    from suffice.pipeline.statistics.within_unit import WithinUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,15 +231,21 @@ def measure_of(entry: StatisticSpec) -> Measure:
     measure = family.measure(entry)
     if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
         return family.of_units.measure(measure)
-    return measure
+    return measure if entry.within_unit is None else measure_within(measure)
 
 
-def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> Block:
-    """Return the block that a statistic releases: a unit that counts once adds what a record would."""
-    block = FAMILIES[entry.family].block(entry, n_may_be_public)
+def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, WithinUnit | None]:
+    """Return the block that a statistic releases, and how rows and units share it where both are in it.
+
+    A unit that counts once adds what a record would.
+    """
+    family = FAMILIES[entry.family]
+    block = family.block(entry, n_may_be_public)
+    if entry.within_unit is not None:
+        return block_within(family, entry, block)
     # proof: one-row-a-unit
     # proof: unit-means
-    return replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block
+    return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
 
 
 def rows_sentence(entry: StatisticSpec, unit: ColumnUnit | None) -> str | None:
@@ -256,7 +264,7 @@ def _compile_statistic(
     terms: Terms, name: str, entry: StatisticSpec, epsilon: Fraction, *, n_may_be_public: bool
 ) -> StatisticPlan:
     family = FAMILIES[entry.family]
-    block = block_of(entry, n_may_be_public=n_may_be_public)
+    block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
     max_rows = terms.privacy.column_unit.max_rows if terms.privacy.column_unit else 1
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
@@ -289,6 +297,7 @@ def _compile_statistic(
         quantities=block.quantities,
         parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
+        within_unit=within_unit,
         rows=rows_sentence(entry, terms.privacy.column_unit),
     )
 

@@ -61,6 +61,23 @@ class MeanAndVariance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnitMoments:
+    """What a family releases of units beside their rows, where its entry says ``within_unit: true``.
+
+    Parameters
+    ----------
+    components : tuple of str
+        Names of the squares of a unit's first part, twice the product, and the squares of its last part.
+    totals : callable
+        The spec's entry, exact sums of products (n_cells, 3) as ``UnitProducts`` has them, Python integers ->
+        exact totals of those components, of the same shape.
+    """
+
+    components: tuple[str, str, str]
+    totals: Callable[[Any, NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OfUnits:
     """What a family sums with ``rows_of: units``, where each unit counts once and as much as a record.
 
@@ -159,6 +176,8 @@ class Family:
         (n, upper + 1); None where posteriors do not model clipping.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
+    unit_moments : UnitMoments or None
+        What it releases of units beside their rows; None where it has no such form.
     of_units : OfUnits or None
         What it sums with ``rows_of: units``; None where it does not take that.
     of_whole_units : callable or None
@@ -212,6 +231,7 @@ class Family:
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None
+    unit_moments: UnitMoments | None = None
     of_units: OfUnits | None = None
     of_whole_units: Callable[[Any], str] | None = None
     refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
