@@ -128,7 +128,7 @@ class Family:
         it is not worked out.
     clipped_record : callable or None
         The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
-        (n, upper + 1); None where posteriors do not model clipping.
+        (n, upper + 1); None where posteriors do not model the clipping of counts.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
     needs_unit : bool
@@ -185,6 +185,11 @@ class Family:
     labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
         default=lambda _parameters: {}
     )
+
+    @property
+    def models_clipping(self) -> bool:
+        """Whether noise-aware posteriors take records for clipped, wherever that matters."""
+        return self.clipped_record is not None or self.mean_and_variance is not None
 
     def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""
