@@ -219,7 +219,7 @@ def simulate(
         names, clipped, widths = _ranks(generative_model, truth, sums.clipped, noise, seed)
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
-        if generative_model.family.clipped_record is not None:
+        if generative_model.family.models_clipping:
             # Their posteriors differ also where nothing was clipped: that might have been.
             differs |= np.any(differs)
         if np.any(differs):

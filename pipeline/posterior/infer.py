@@ -62,10 +62,11 @@ def posterior_of(
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
     clipping : {"modelled", "ignored"}
-        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records for
-        clipped to their public bound, in every cell in which that can matter (see ``clipped_sums.choice``),
-        or for never clipped. Others, plug-in posteriors too, never model clipping; ``Posterior.clipping``
-        says where it matters.
+        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts, of normal and of
+        lognormal columns take records for clipped to their public bounds, in every cell in which that can
+        matter (see ``clipped_cells`` and ``clipped_moments``), or for never clipped. Of counts that is
+        exact, of the others as exact as four moments of a clipped record are. Others, plug-in posteriors
+        too, never model clipping; ``Posterior.clipping`` says where it matters.
 
     Raises
     ------
@@ -111,16 +112,13 @@ def noise_aware_posterior(
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
             _require_range(statistic, component)
     distribution: Distribution
-    if isinstance(chosen, Independent | JointDensity):
-        distribution = _any_prior_distribution(statistic, chosen, latent_n)
-        return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
     if clipping == MODELLED and family.clipped_record is not None:
         from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
 
         distribution, modelled = distribution_with_clipping(statistic, chosen, latent_n)
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         return dataclasses.replace(plain, models_clipping=modelled)
-    if isinstance(chosen, Density):
+    if isinstance(chosen, AnyDensity):
         distribution = _any_prior_distribution(statistic, chosen, latent_n)
     elif isinstance(chosen, Mixture) and family.mean_and_variance is None:
         distributions = [
@@ -129,7 +127,8 @@ def noise_aware_posterior(
         distribution = mixture_distribution(chosen, distributions)
     else:
         distribution = family.noise_aware(statistic, chosen, latent_n)
-    return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+    plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+    return _with_clipped_moments(plain, [statistic], [latent_n]) if clipping == MODELLED else plain
 
 
 def disjoint_posterior(
@@ -157,6 +156,7 @@ def disjoint_moments_posterior(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
     from suffice.pipeline.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
@@ -165,7 +165,21 @@ def disjoint_moments_posterior(
     chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
     distribution = pooled_joint_distribution(statistics, chosen, n_priors)
-    return _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    plain = _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    return _with_clipped_moments(plain, statistics, n_priors) if clipping == MODELLED else plain
+
+
+def _with_clipped_moments(
+    plain: Posterior, statistics: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]
+) -> Posterior:
+    """Model the clipping of records with a mean and a variance, where it matters."""
+    if FAMILIES[plain.family].mean_and_variance is None:
+        return plain
+    from suffice.pipeline.posterior.clipped_moments import moments_with_clipping  # noqa: PLC0415 - rarely needed
+
+    prior = cast("AnyJointPrior", plain.prior)
+    distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors)
+    return dataclasses.replace(plain, distribution=distribution, models_clipping=modelled)
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:

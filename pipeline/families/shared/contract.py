@@ -173,7 +173,7 @@ class Family:
         it is not worked out.
     clipped_record : callable or None
         The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
-        (n, upper + 1); None where posteriors do not model clipping.
+        (n, upper + 1); None where posteriors do not model the clipping of counts.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
     unit_moments : UnitMoments or None
@@ -245,6 +245,11 @@ class Family:
     def needs_unit(self) -> bool:
         """Whether it takes all rows of a unit by its nature, and so needs a column unit."""
         return self.of_whole_units is not None
+
+    @property
+    def models_clipping(self) -> bool:
+        """Whether noise-aware posteriors take records for clipped, wherever that matters."""
+        return self.clipped_record is not None or self.mean_and_variance is not None
 
     def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""
