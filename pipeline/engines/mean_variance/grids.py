@@ -229,7 +229,9 @@ def _missed(noisy: NoisyMoments) -> float:
     return min(found)
 
 
-def _means(n: float, sums: tuple[float, float], scales: tuple[float, float], depth: float, fineness: Fineness) -> Floats:
+def _means(
+    n: float, sums: tuple[float, float], scales: tuple[float, float], depth: float, fineness: Fineness
+) -> Floats:
     """Means of n rows, in steps of the noise: where they change that of both sums, those are smaller."""
     (total, squares), (of_total, of_squares) = sums, scales
     least, most = (total - depth * of_total) / n, (total + depth * of_total) / n
@@ -245,7 +247,10 @@ def _means(n: float, sums: tuple[float, float], scales: tuple[float, float], dep
     centre = min(max(total / n, least), most)
     middle = to_noise(centre)
     position = np.concatenate(
-        [middle - _ladder(middle - to_noise(least), fineness)[:0:-1], middle + _ladder(to_noise(most) - middle, fineness)]
+        [
+            middle - _ladder(middle - to_noise(least), fineness)[:0:-1],
+            middle + _ladder(to_noise(most) - middle, fineness),
+        ]
     )
     # The larger root of squares / of_squares + roots / of_total = place / n.
     half = of_squares / of_total / 2.0
