@@ -137,9 +137,7 @@ def calibrate(
         require_positive("simulations", simulations)
     chosen = release.statistic(statistic).where(where)
     require_way_of_clipping(clipping)
-    generative_model = generative_model_of(
-        chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior
-    )
+    generative_model = generative_model_of(chosen, release.entry(statistic), method, prior, n_prior)
     generative_model = dataclasses.replace(generative_model, clipping=clipping)
     if simulations is None:
         simulations = default_simulations(generative_model)

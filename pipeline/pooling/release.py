@@ -78,6 +78,24 @@ class Release:
             raise UsageError(message)
         return self.statistics[name]
 
+    def entry(self, name: str) -> dict[str, Any]:
+        """Return one statistic's entry in the spec, with its columns and variables in declared order.
+
+        The canonical plan sorts them, while components, parameters and bounds follow the order declared.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        from suffice.pipeline.spec.declared_order import DeclaredOrder  # noqa: PLC0415 - only where rows are drawn
+
+        order = DeclaredOrder.read(self.manifest["declared_order"])
+        entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][
+            self.statistic(name).plan.name
+        ]
+        return entry
+
     def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Return a statistic's unbiased estimates; see :meth:`NoisyStatistic.table`."""
         return self.statistic(statistic).where(where).table()
@@ -123,5 +141,5 @@ class Release:
 
         chosen = self.statistic(statistic).where(where)
         posterior = posterior_of(chosen, method=method, prior=prior, n_prior=n_prior, clipping=clipping)
-        model = Model.of(chosen, self.manifest["plan"]["statistics"][statistic])
+        model = Model.of(chosen, self.entry(statistic))
         return dataclasses.replace(posterior, model=model)
