@@ -325,4 +325,5 @@ def _posterior(
         distribution=distribution,
         components=distribution.components if isinstance(distribution, Labelled) else {},
         constants=plan.parameters,
+        rows_of=plan.rows_of,
     )

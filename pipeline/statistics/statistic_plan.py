@@ -52,7 +52,9 @@ class StatisticPlan:
         Public constants of the posterior.
     moment_weight : Fraction or None
         The weight of second moments beside first ones, where the minimal design has one.
-    rows : str or None
+    max_rows : int or None
+        Most rows that a unit keeps; None where the unit is a row.
+    rows_of : str or None
         Under a column unit, which rows or units the parameters are of; None where every row counts.
     """
 
@@ -69,7 +71,8 @@ class StatisticPlan:
     quantities: tuple[Quantity, ...]
     parameters: Parameters
     moment_weight: Fraction | None = None
-    rows: str | None = None
+    max_rows: int | None = None
+    rows_of: str | None = None
 
     @property
     def value_limits(self) -> tuple[int, int]:
