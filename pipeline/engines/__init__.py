@@ -12,6 +12,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "jax.one_sum": ("one_sum",),
     "jax.totals": ("Total",),
     "jax.two_moments": ("columns", "one_column", "regression"),
+    "left_out_share": ("NoisyRowTotals", "RowShares", "draw_rows"),
     "mean_variance.distribution": ("Exists", "MeanVarianceDistribution"),
     "mean_variance.grids": ("COARSE", "FINE", "TooManyError"),
     "mean_variance.likelihood": ("LatentRows",),

@@ -30,6 +30,7 @@ from suffice.pipeline.families import (
     normal_known_variance,
     pareto,
     poisson,
+    rows_per_unit,
     weibull,
 )
 
@@ -45,6 +46,7 @@ FAMILIES: dict[str, Family] = {
         naive_bayes,
         bayesian_network,
         markov_chain,
+        rows_per_unit,
         binomial,
         poisson,
         geometric,

@@ -338,4 +338,5 @@ def _posterior(
         distribution=distribution,
         components=distribution.components if isinstance(distribution, Labelled) else {},
         constants=plan.parameters,
+        rows_of=plan.rows_of,
     )

@@ -87,6 +87,8 @@ class Posterior:
         What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
     models_clipping : ndarray of shape (n_groups,), bool, or None
         The cells whose records are taken for clipped to their public bound; None where no cell's are.
+    rows_of : str or None
+        Under a column unit, which rows or units the parameters are of; None where every row counts.
     """
 
     statistic: str
@@ -101,6 +103,7 @@ class Posterior:
     constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
     models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
+    rows_of: str | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:

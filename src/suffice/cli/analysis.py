@@ -196,6 +196,7 @@ def compare(
             "statistic": statistic,
             "first": found.first,
             "second": found.second,
+            "rows_of": found.before.rows_of,
             "method": found.before.method,
             "prior": str(found.before.prior),
             "n_prior": str(found.before.n_prior),
@@ -220,6 +221,7 @@ def compare(
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
     say(f"\nmethod: {found.before.method}")
+    output.print_rows_of(found.before.rows_of)
     say(f"prior: {found.before.prior}")
     say(f"prior of N: {', '.join(n_priors)}")
     say(f"intervals: central, {100 * mass:g} % posterior probability each")

@@ -111,6 +111,7 @@ def card(
             {
                 "statistic": posterior.statistic,
                 "family": posterior.family,
+                **({"parameters": posterior.rows_of} if posterior.rows_of is not None else {}),
                 "method": posterior.method,
                 "prior": posterior.prior,
                 "prior of N": "none" if posterior.n_prior is None else posterior.n_prior,

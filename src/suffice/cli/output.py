@@ -57,6 +57,12 @@ def print_saturation(statistic: NoisyStatistic) -> None:
         )
 
 
+def print_rows_of(sentence: str | None, what: str = "parameters") -> None:
+    """Say which rows or units, of those of a column unit, numbers are of."""
+    if sentence is not None:
+        say(f"{what}: {sentence}")
+
+
 def print_clipping(posterior: Posterior) -> None:
     """Say in how many cells clipping is modelled, in how many it matters and is not, or cannot be judged."""
     for line in clipping_lines(posterior):

@@ -104,6 +104,7 @@ def pool(
         document: dict[str, Any] = {
             "statistic": statistic,
             "family": posterior.family,
+            "rows_of": posterior.rows_of,
             "method": posterior.method,
             **pooled,
             "prior": str(posterior.prior),
@@ -123,6 +124,7 @@ def pool(
     say(f"\nmethod: {posterior.method}")
     for relation, names in pooled.items():
         say(f"{relation.replace('_', ' ')}: {', '.join(names)}")
+    output.print_rows_of(posterior.rows_of)
     say(f"prior: {posterior.prior}")
     say(f"prior of N: {posterior.n_prior}")
     output.print_written(out)

@@ -126,6 +126,7 @@ def posterior(
                 "release": f"{opened.name}@{opened.window}",
                 "statistic": statistic,
                 "family": drawn_from.family,
+                "rows_of": drawn_from.rows_of,
                 "method": drawn_from.method,
                 "prior": str(drawn_from.prior),
                 "mass": mass,
@@ -144,9 +145,7 @@ def posterior(
     output.print_clipping(drawn_from)
     output.print_diagnostics(drawn_from)
     say(f"\nrelease: {opened.name}@{opened.window}")
-    say(f"prior: {drawn_from.prior}")
-    if drawn_from.n_prior is not None:
-        say(f"prior of N: {drawn_from.n_prior}")
+    _print_terms(drawn_from)
     say(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)
 
@@ -167,6 +166,14 @@ def _check_files(
         check_card(card)
     for option, path in (("--out", out), ("--plot", plot), ("--card", card)):
         check_file(option, path, overwrite=overwrite)
+
+
+def _print_terms(drawn_from: Posterior) -> None:
+    """Say what the parameters are of, and the priors."""
+    output.print_rows_of(drawn_from.rows_of)
+    say(f"prior: {drawn_from.prior}")
+    if drawn_from.n_prior is not None:
+        say(f"prior of N: {drawn_from.n_prior}")
 
 
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
