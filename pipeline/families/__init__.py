@@ -71,7 +71,9 @@ NO_SUMS: dict[str, str] = {
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": ("FAMILIES", "NO_SUMS"),
+    "naive_bayes": ("estimated_tables",),
     "shared.contract": ("Absent", "Family", "MeanAndVariance"),
+    "shared.counted_tables": ("concentrations",),
     "shared.parameter_space": ("ParameterSpace", "Support"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

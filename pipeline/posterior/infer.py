@@ -149,7 +149,8 @@ def disjoint_posterior(
         return None
     chosen = _conjugate_prior_for(first, prior)
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
-    return _posterior(first, NOISE_AWARE, chosen, update(statistics, chosen, n_priors), n_priors[0])
+    shared = _posterior(first, NOISE_AWARE, chosen, update(statistics, chosen, n_priors), n_priors[0])
+    return dataclasses.replace(shared, observed=tuple(statistics))
 
 
 def disjoint_moments_posterior(
@@ -165,7 +166,8 @@ def disjoint_moments_posterior(
     chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
     distribution = pooled_joint_distribution(statistics, chosen, n_priors)
-    return _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    shared = _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    return dataclasses.replace(shared, observed=tuple(statistics))
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
@@ -325,4 +327,5 @@ def _posterior(
         distribution=distribution,
         components=distribution.components if isinstance(distribution, Labelled) else {},
         constants=plan.parameters,
+        observed=(statistic,),
     )
