@@ -73,7 +73,9 @@ NO_SUMS: dict[str, str] = {
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": ("FAMILIES", "NO_SUMS"),
+    "naive_bayes": ("estimated_tables",),
     "shared.contract": ("Absent", "Family", "MeanAndVariance"),
+    "shared.counted_tables": ("concentrations",),
     "shared.parameter_space": ("ParameterSpace", "Support"),
     "shared.within_unit": ("block_within", "measure_within", "most_rows", "totals_of"),
 }

@@ -192,7 +192,9 @@ def _of_one_parameter(
         first = dataclasses.replace(first, models_clipping=modelled)
     else:
         distribution = pooled_grid_distribution(parts, given, n_priors)
-    return dataclasses.replace(first, groups=parts[0].groups, distribution=distribution)
+    return dataclasses.replace(
+        first, groups=parts[0].groups, distribution=distribution, observed=tuple(parts)
+    )
 
 
 def _by_particles(
@@ -216,7 +218,9 @@ def _by_particles(
         positions = (positions for _, _, positions in first.distribution.pieces)
         pieces = ((own, slice(None), where) for own, where in zip(distributions, positions, strict=True))
         distribution = PiecewiseTables(pieces=tuple(pieces), apart=first.distribution.apart)
-    return dataclasses.replace(first, groups=parts[0].groups, distribution=distribution)
+    return dataclasses.replace(
+        first, groups=parts[0].groups, distribution=distribution, observed=tuple(parts)
+    )
 
 
 def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:

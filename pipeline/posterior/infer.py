@@ -148,7 +148,8 @@ def disjoint_posterior(
         return None
     chosen = _conjugate_prior_for(first, prior)
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
-    return _posterior(first, NOISE_AWARE, chosen, update(statistics, chosen, n_priors), n_priors[0])
+    shared = _posterior(first, NOISE_AWARE, chosen, update(statistics, chosen, n_priors), n_priors[0])
+    return dataclasses.replace(shared, observed=tuple(statistics))
 
 
 def disjoint_moments_posterior(
@@ -165,7 +166,9 @@ def disjoint_moments_posterior(
     chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
     distribution = pooled_joint_distribution(statistics, chosen, n_priors)
-    plain = _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    plain = dataclasses.replace(
+        _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0]), observed=tuple(statistics)
+    )
     return _with_clipped_moments(plain, statistics, n_priors) if clipping == MODELLED else plain
 
 
@@ -339,4 +342,5 @@ def _posterior(
         components=distribution.components if isinstance(distribution, Labelled) else {},
         constants=plan.parameters,
         rows_of=plan.rows_of,
+        observed=(statistic,),
     )

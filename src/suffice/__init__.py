@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.pooling.comparison import compare
     from suffice.pipeline.pooling.pool import pool
+    from suffice.pipeline.pooling.prior_comparison import compare_priors
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.pooling.roll_up import roll_up
     from suffice.pipeline.posterior.posterior import Posterior
@@ -65,6 +66,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "compare",
+    "compare_priors",
     "load_spec",
     "open_release",
     "plan",
@@ -81,6 +83,7 @@ _HOMES = {
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),
     "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),
+    "compare_priors": ("suffice.pipeline.pooling.prior_comparison", "compare_priors"),
     "pool": ("suffice.pipeline.pooling.pool", "pool"),
     "roll_up": ("suffice.pipeline.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.priors.density", "Density"),
