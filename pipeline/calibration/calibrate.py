@@ -146,6 +146,7 @@ def calibrate(
         clipped_share=simulated.clipped_share,
         clipped=simulated.clipped,
         unclipped=simulated.unclipped,
+        leaves_out_units=chosen.plan.within_unit is not None,
     )
 
 

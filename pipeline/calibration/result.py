@@ -25,6 +25,10 @@ BINS = 20
 CALIBRATED = "calibrated"
 CLIPPING = "calibrated but for clipping"
 NOT_CALIBRATED = "not calibrated"
+UNITS_LEFT_OUT = (
+    "rows are simulated as independent, and their posteriors take them for that: the widening by what rows "
+    "of one unit have in common, which is approximate, is not tested here"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +109,9 @@ class Calibration:
         The share of simulated records that were clipped.
     clipped, unclipped : tuple of Ranks
         With clipping as in the release, which the conclusion rests on, and of the same records without.
+    leaves_out_units : bool
+        Whether posteriors of the release are widened by what rows of one unit have in common. Simulated rows
+        are independent, and their posteriors are those of independent rows: that part is not tested.
     """
 
     statistic: str
@@ -118,6 +125,7 @@ class Calibration:
     clipped_share: float
     clipped: tuple[Ranks, ...] = field(repr=False)
     unclipped: tuple[Ranks, ...] = field(repr=False)
+    leaves_out_units: bool = False
 
     @property
     def conclusion(self) -> str:
@@ -173,6 +181,7 @@ class Calibration:
             "draws": DRAWS,
             "false_alarm": self.false_alarm,
             "clipped_share": self.clipped_share,
+            "leaves_out_units": self.leaves_out_units,
             "conclusion": self.conclusion,
             "passing": {f"coverage_{mass * 100:.0f}": self.passing(mass) for mass in LEFT_OUT},
             "rows": [
@@ -196,7 +205,8 @@ class Calibration:
             ]
             for row in rows
         ]
-        return f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
+        units = f"\n\n{UNITS_LEFT_OUT}" if self.leaves_out_units else ""
+        return f"{heading}{text_table(columns, cells)}\n\n{self.explanation}{units}"
 
     @property
     def explanation(self) -> str:

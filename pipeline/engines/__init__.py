@@ -45,6 +45,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "one_sum.posterior": ("LatentSumPosterior",),
     "pooled.importance_sampling": ("products",),
     "pooled.multinomial": ("factors_of",),
-    "posterior_mixture": ("mixture_distribution", "weighed"),
+    "posterior_mixture": ("PosteriorMixture", "mixture_distribution", "weighed"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

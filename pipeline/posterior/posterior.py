@@ -87,6 +87,9 @@ class Posterior:
         What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
     models_clipping : ndarray of shape (n_groups,), bool, or None
         The cells whose records are taken for clipped to their public bound; None where no cell's are.
+    design_effect : ndarray of shape (n_groups,), float64, or None
+        How many times fewer independent rows say as much as those of a cell: posterior means, by which the
+        distribution is widened, approximately. None where rows of one unit are taken for independent.
     """
 
     statistic: str
@@ -101,6 +104,7 @@ class Posterior:
     constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
     models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
+    design_effect: Floats | None = field(default=None, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:

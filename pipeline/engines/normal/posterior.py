@@ -42,10 +42,18 @@ class MomentPosterior:
         What it is the posterior of.
     share : float
         How fine the boxes are: no box that could be halved has more of its cell's mass.
+    levels : ndarray of shape (n_cells, n_levels), float64, or None
+        Design effects, equally likely: rows count as that many times fewer independent ones.
     """
 
     noisy: NoisyMoments
     share: float = SHARE
+    levels: Floats | None = None
+
+    @property
+    def n(self) -> Floats:
+        """Posterior means of N, (n_cells,), or of N over the design effect where there are levels."""
+        return self._integrals[4]
 
     @property
     def mean(self) -> Floats:
@@ -71,17 +79,20 @@ class MomentPosterior:
         return self._integrals[3][parameter]
 
     @cached_property
-    def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[Mixture, Mixture]]:
-        """Means, standard deviations, log evidence and marginal distributions: draws need none of them."""
+    def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[Mixture, Mixture], Floats]:
+        """Means, standard deviations, log evidence, marginal distributions and N: draws need none of them."""
         shape = (self.noisy.totals.n_cells, 2)
-        mean, sd, log_evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
+        mean, sd, log_evidence, n = np.empty(shape), np.empty(shape), np.empty(shape[0]), np.empty(shape[0])
         means, variances, starts = [], [], []
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
-            nodes = integrate(weights, cover(weights, self.share)[0])
+            levels = None if self.levels is None else self.levels[cells]
+            nodes = integrate(weights, cover(weights, self.share)[0], levels)
             mean[cells, 0], sd[cells, 0] = mean_moments(nodes, len(cells))
             mean[cells, 1], sd[cells, 1] = variance_moments(nodes, len(cells))
             log_evidence[cells] = nodes.log_evidence + np.sum(np.log(self.noisy.totals.rate / 2.0))
+            counts = nodes.weight * (nodes.given.precision - self.noisy.precision)
+            n[cells] = np.bincount(nodes.cell, counts, len(cells))
             means.append(Mixture.of_mean(nodes, len(cells)))
             variances.append(Mixture.of_variance(nodes, len(cells)))
             starts.append(int(cells[0]))
@@ -90,7 +101,7 @@ class MomentPosterior:
         mean[:, 0] = np.where(least > 0.5, mean[:, 0], np.nan)
         mean[:, 1] = np.where(least > 1.0, mean[:, 1], np.inf)
         sd = np.where(np.array([least > 1.0, least > 2.0]), sd, np.inf)
-        return mean, sd, log_evidence, (Mixture.joined(means, starts), Mixture.joined(variances, starts))
+        return mean, sd, log_evidence, (Mixture.joined(means, starts), Mixture.joined(variances, starts)), n
 
     def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
         """Conjugate distributions given independent draws of the latent sums: arrays (draws, n_cells)."""
@@ -98,7 +109,7 @@ class MomentPosterior:
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
             sums = sample_sums(weights, *cover(weights, self.share), draws, rng).swapaxes(0, 1)
-            given = Given.of(weights.noisy, *np.moveaxis(sums, -1, 0))
+            given = Given.of(weights.noisy, *np.moveaxis(self._tempered(sums, cells, rng), -1, 0))
             parts[:, :, cells] = [given.loc, given.precision, given.concentration, given.scale]
         loc, precision, concentration, scale = parts
         return Given(loc=loc, precision=precision, concentration=concentration, scale=scale)
@@ -109,10 +120,20 @@ class MomentPosterior:
         variance = np.empty_like(mean)
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
-            sums = sample_sums(weights, *cover(weights, self.share), draws, rng)
-            drawn = sample_parameters(weights, sums.swapaxes(0, 1), rng)
+            sums = sample_sums(weights, *cover(weights, self.share), draws, rng).swapaxes(0, 1)
+            drawn = sample_parameters(weights, self._tempered(sums, cells, rng), rng)
             mean[:, cells], variance[:, cells] = drawn
         return mean, variance
+
+    def _tempered(self, sums: Floats, cells: Cells, rng: np.random.Generator) -> Floats:
+        """Divide N of draws (draws, n_cells, 3) of the latent sums by drawn design effects."""
+        if self.levels is None:
+            return sums
+        own = self.levels[cells]
+        chosen = rng.integers(own.shape[1], size=sums.shape[:2])
+        tempered = sums.copy()
+        tempered[..., 0] /= own[np.arange(len(cells)), chosen]
+        return tempered
 
 
 def _batches(noisy: NoisyMoments) -> Iterator[Cells]:
