@@ -162,6 +162,7 @@ def calibrate(
         clipped=simulated.clipped,
         unclipped=simulated.unclipped,
         noise=noise,
+        leaves_out_units=chosen.plan.within_unit is not None,
     )
 
 

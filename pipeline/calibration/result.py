@@ -37,6 +37,10 @@ _DUE_TO_CLIPPING = {
 """What the verdict on the run without clipping says about one that failed."""
 SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL: "cannot tell"}
 """What the verdict on the posterior that ignores the noise says about the noise."""
+UNITS_LEFT_OUT = (
+    "rows are simulated as independent, and their posteriors take them for that: the widening by what rows "
+    "of one unit have in common, which is approximate, is not tested here"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +114,9 @@ class Calibration:
         With clipping as in the release, which the conclusion rests on, and of the same records without.
     noise : NoiseSeen
         Whether the noise can be seen at all.
+    leaves_out_units : bool
+        Whether posteriors of the release are widened by what rows of one unit have in common. Simulated rows
+        are independent, and their posteriors are those of independent rows: that part is not tested.
     """
 
     statistic: str
@@ -124,6 +131,7 @@ class Calibration:
     clipped: tuple[Ranks, ...] = field(repr=False)
     unclipped: tuple[Ranks, ...] = field(repr=False)
     noise: NoiseSeen = field(repr=False)
+    leaves_out_units: bool = False
 
     @property
     def conclusion(self) -> str:
@@ -182,6 +190,7 @@ class Calibration:
             "simulations": self.simulations,
             "draws": DRAWS,
             "clipped_share": self.clipped_share,
+            "leaves_out_units": self.leaves_out_units,
             "conclusion": self.conclusion,
             "reason": self.reason,
             "simulations_needed": self.simulations_needed,
@@ -213,7 +222,8 @@ class Calibration:
             ]
             for row in rows
         ]
-        return f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
+        units = f"\n\n{UNITS_LEFT_OUT}" if self.leaves_out_units else ""
+        return f"{heading}{text_table(columns, cells)}\n\n{self.explanation}{units}"
 
     @property
     def explanation(self) -> str:

@@ -17,6 +17,7 @@ from suffice.pipeline.posterior.predictive import Model
 from suffice.pipeline.priors.mixtures import AnyDensity
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.released.within_unit import rows_alone
 from suffice.pipeline.statistics.measure import CodeCounts
 from suffice.pipeline.statistics.sensitivity import Design
 
@@ -139,6 +140,7 @@ def generative_model_of(
     UsageError, PriorError
         Where no data of the family can be simulated, or the method or a prior does not fit.
     """
+    statistic = rows_alone(statistic)  # records are simulated one by one, as if each were a unit
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if family.simulate is None:

@@ -26,6 +26,7 @@ from suffice.pipeline.posterior.infer import (
 )
 from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, generator
+from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def pool(
     require_way_of_clipping(clipping)
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([release.statistic(statistic).where(where) for release in releases])
+    refuse_within_unit(parts[0], "pooling")
     if claimed is Relation.DISJOINT:
         return pooled(parts, prior=prior, n_prior=n_prior, clipping=clipping, rng=generator(rng))
     if len({part.public_n for part in parts}) > 1:
@@ -148,6 +150,7 @@ def pooled(
     UsageError
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
+    refuse_within_unit(parts[0], "pooling")
     family = FAMILIES[parts[0].plan.family]
     is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)
     posterior: Posterior | None

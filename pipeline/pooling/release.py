@@ -108,6 +108,7 @@ class Release:
         method: str = "noise-aware",
         n_prior: NPrior | int | str | None = None,
         clipping: str = "modelled",
+        within_unit: str = "modelled",
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
 
@@ -130,6 +131,9 @@ class Release:
         clipping : {"modelled", "ignored"}
             Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records
             for clipped to their public bound, wherever that can matter, or for never clipped.
+        within_unit : {"modelled", "ignored"}
+            Whether noise-aware posteriors of statistics with ``within_unit: true`` are widened by what rows
+            of one unit have in common, or take all rows for independent.
 
         Raises
         ------
@@ -138,8 +142,11 @@ class Release:
         """
         from suffice.pipeline.posterior.infer import posterior_of  # noqa: PLC0415 - scipy is slow to import
         from suffice.pipeline.posterior.predictive import Model  # noqa: PLC0415
+        from suffice.pipeline.released.within_unit import rows_alone  # noqa: PLC0415 - numpy is slow to import
 
         chosen = self.statistic(statistic).where(where)
-        posterior = posterior_of(chosen, method=method, prior=prior, n_prior=n_prior, clipping=clipping)
-        model = Model.of(chosen, self.entry(statistic))
+        posterior = posterior_of(
+            chosen, method=method, prior=prior, n_prior=n_prior, clipping=clipping, within_unit=within_unit
+        )
+        model = Model.of(rows_alone(chosen), self.entry(statistic))
         return dataclasses.replace(posterior, model=model)

@@ -42,5 +42,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "summarise",
     ),
     "predictive": ("Model",),
+    "within_unit": ("refuse_within_unit",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

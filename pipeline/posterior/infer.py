@@ -19,6 +19,7 @@ from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component, parse_mixture
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.released.within_unit import noisy_products, rows_alone
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def posterior_of(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    within_unit: str = MODELLED,
 ) -> Posterior:
     """Compute the posterior of a released statistic's parameters.
 
@@ -67,6 +69,10 @@ def posterior_of(
         matter (see ``clipped_cells`` and ``clipped_moments``), or for never clipped. Of counts that is
         exact, of the others as exact as four moments of a clipped record are. Others, plug-in posteriors
         too, never model clipping; ``Posterior.clipping`` says where it matters.
+    within_unit : {"modelled", "ignored"}
+        Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
+        design effect that their units tell, which is approximate; or rows of one unit are taken for
+        independent, as in all other statistics and in plug-in posteriors.
 
     Raises
     ------
@@ -77,8 +83,11 @@ def posterior_of(
         Where the prior is not of the family's conjugate kind, or is an improper density.
     """
     if method == NOISE_AWARE:
-        return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping=clipping)
+        return noise_aware_posterior(
+            statistic, prior=prior, n_prior=n_prior, clipping=clipping, within_unit=within_unit
+        )
     require_way_of_clipping(clipping)
+    require_way_of_units(within_unit)
     if method != PLUG_IN:
         message = (
             f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
@@ -96,9 +105,16 @@ def noise_aware_posterior(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    within_unit: str = MODELLED,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
     require_way_of_clipping(clipping)
+    require_way_of_units(within_unit)
+    if statistic.plan.within_unit is not None:
+        # What units have in common widens the model of unclipped records only.
+        way = clipping if within_unit == IGNORED else IGNORED
+        independent = noise_aware_posterior(rows_alone(statistic), prior=prior, n_prior=n_prior, clipping=way)
+        return independent if within_unit == IGNORED else _of_units(independent, statistic)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:
         message = (
@@ -129,6 +145,15 @@ def noise_aware_posterior(
         distribution = family.noise_aware(statistic, chosen, latent_n)
     plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
     return _with_clipped_moments(plain, [statistic], [latent_n]) if clipping == MODELLED else plain
+
+
+def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
+    """Widen the posterior of independent rows by what rows of one unit have in common."""
+    from suffice.pipeline.posterior.within_unit import widened  # noqa: PLC0415 - few statistics have units
+
+    products = noisy_products(statistic)
+    distribution, effects = widened(independent.distribution, products, statistic.plan.name)
+    return dataclasses.replace(independent, distribution=distribution, design_effect=effects)
 
 
 def disjoint_posterior(
@@ -190,6 +215,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
 
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
     """
+    statistic = rows_alone(statistic)
     chosen = _any_prior_for(statistic, prior)
     if isinstance(chosen, AnyDensity):
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
@@ -218,6 +244,18 @@ def require_way_of_clipping(clipping: str) -> None:
     """
     if clipping not in {MODELLED, IGNORED}:
         message = f"clipping is {MODELLED} or {IGNORED}, not {clipping!r}"
+        raise UsageError(message)
+
+
+def require_way_of_units(within_unit: str) -> None:
+    """Refuse what is neither modelled nor ignored.
+
+    Raises
+    ------
+    UsageError
+    """
+    if within_unit not in {MODELLED, IGNORED}:
+        message = f"within_unit is {MODELLED} or {IGNORED}, not {within_unit!r}"
         raise UsageError(message)
 
 

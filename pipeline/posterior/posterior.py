@@ -94,6 +94,9 @@ class Posterior:
         Under a column unit, which rows or units the parameters are of; None where every row counts.
     observed : tuple of NoisyStatistic
         What was released: one statistic, or those of several data sets with the same parameters.
+    design_effect : ndarray of shape (n_groups,), float64, or None
+        How many times fewer independent rows say as much as those of a cell: posterior means, by which the
+        distribution is widened, approximately. None where rows of one unit are taken for independent.
     """
 
     statistic: str
@@ -110,6 +113,7 @@ class Posterior:
     models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
     rows_of: str | None = None
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
+    design_effect: Floats | None = field(default=None, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:

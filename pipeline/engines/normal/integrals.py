@@ -43,16 +43,21 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """Points with weights that stand for a density on boxes, cell by cell."""
+    """Points with weights that stand for a density on boxes, cell by cell; N over a design effect is `n`."""
 
     cell: Cells
     weight: Floats
+    n: Floats
     given: Given
     log_evidence: Floats
 
 
-def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
-    """Nodes whose weights sum to 1 in every cell; ``log_evidence`` is the log of their sum before."""
+def integrate(weights: MomentWeights, boxes: Boxes, levels: Floats | None = None) -> Nodes:
+    """Nodes whose weights sum to 1 in every cell; ``log_evidence`` is the log of their sum before.
+
+    With ``levels`` (n_cells, n_levels), equally likely design effects d, the distributions given the latent
+    sums are those of N / d records with the same mean and mean square deviation.
+    """
     cells = weights.noisy.totals.n_cells
     middle, half = (boxes.low + boxes.high) / 2.0, (boxes.high - boxes.low) / 2.0
     # Two points: exact for cubic polynomials over the integers of a side, and over an interval.
@@ -66,11 +71,21 @@ def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
     np.maximum.at(top, cell, log_weight)
     weight = np.exp(log_weight - top[cell])
     total = np.bincount(cell, weight, cells)
+    log_evidence = top + np.log(total) - np.log(len(signs))
+    share = weight / total[cell]
+    if levels is None:
+        given = Given.of(weights.noisy.prior.at(part), *points.T)
+        return Nodes(cell=cell, weight=share, n=points[:, 0], given=given, log_evidence=log_evidence)
+    # Level by level, so that a box's nodes stay together.
+    number = levels.shape[1]
+    n, mean, log_e = (np.tile(column, number) for column in points.T)
+    effective = n / levels[cell].T.ravel()
     return Nodes(
-        cell=cell,
-        weight=weight / total[cell],
-        given=Given.of(weights.noisy.prior.at(part), *points.T),
-        log_evidence=top + np.log(total) - np.log(len(signs)),
+        cell=np.tile(cell, number),
+        weight=np.tile(share / number, number),
+        n=effective,
+        given=Given.of(weights.noisy.prior.at(np.tile(part, number)), effective, mean, log_e),
+        log_evidence=log_evidence,
     )
 
 

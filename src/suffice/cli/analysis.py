@@ -206,6 +206,9 @@ def compare(
             **({"diagnostics": diagnostics} if any(diagnostics.values()) else {}),
             "rows": rows,
             "clipping": {which: output.clipping_document(posterior) for which, posterior in both.items()},
+            "design_effect": {
+                which: output.design_effect_document(posterior) for which, posterior in both.items()
+            },
         }
         output.print_json(document)
         return
@@ -216,7 +219,7 @@ def compare(
         "noise_probability: how often noise alone moves them as far"
     )
     for name, posterior in ((found.first, found.before), (found.second, found.after)):
-        for line in output.clipping_lines(posterior):
+        for line in output.model_lines(posterior):
             say(f"\n{name}: {line}")
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())

@@ -75,6 +75,14 @@ ClippingOption = Annotated[
         help="Of counts beyond their bound: Poisson, geometric, negative binomial.",
     ),
 ]
+WithinUnitOption = Annotated[
+    str,
+    typer.Option(
+        "--within-unit",
+        metavar="modelled|ignored",
+        help="Of what rows of one unit have in common: statistics with within_unit: true.",
+    ),
+]
 MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]
 NumberOfDrawsOption = Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")]

@@ -119,7 +119,7 @@ def pool(
         output.print_json(document)
         return
     output.print_rows(rows)
-    output.print_clipping(posterior)
+    output.print_model(posterior)
     output.print_diagnostics(posterior)
     say(f"\nmethod: {posterior.method}")
     for relation, names in pooled.items():

@@ -23,6 +23,7 @@ from suffice.cli.options import (
     SeedOption,
     StoreOption,
     WhereOption,
+    WithinUnitOption,
     check_draws,
     open_for_reading,
     parse_pairs,
@@ -41,6 +42,7 @@ def posterior(
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
     clipping: ClippingOption = "modelled",
+    within_unit: WithinUnitOption = "modelled",
     where: WhereOption = None,
     method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
     mass: MassOption = 0.95,
@@ -88,7 +90,12 @@ def posterior(
 
     keys = parse_pairs("--where", where)
     analysis.check_versus(keys, versus)
-    terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior), "clipping": clipping}
+    terms: dict[str, Any] = {
+        "prior": prior,
+        "n_prior": parse_prior_of_n(n_prior),
+        "clipping": clipping,
+        "within_unit": within_unit,
+    }
     statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))
     drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
     rng = np.random.default_rng(seed)
@@ -136,13 +143,14 @@ def posterior(
                 **({"diagnostics": drawn_from.diagnostics} if drawn_from.diagnostics else {}),
                 "rows": rows,
                 "clipping": output.clipping_document(drawn_from),
+                "design_effect": output.design_effect_document(drawn_from),
                 **answers,
             }
         )
         return
     _print_posterior(drawn_from, rows, answers)
     output.print_saturation(opened.statistic(statistic))
-    output.print_clipping(drawn_from)
+    output.print_model(drawn_from)
     output.print_diagnostics(drawn_from)
     say(f"\nrelease: {opened.name}@{opened.window}")
     _print_terms(drawn_from)
