@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.block import Block, Parameters
@@ -115,7 +116,9 @@ def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distributio
     return NormalInverseGammaDistribution.updated(prior, normal.project(statistic), NAMES)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> Distribution:
+def noise_aware(
+    statistic: NoisyStatistic, prior: NormalInverseGamma | Mixture, n_prior: NPrior
+) -> Distribution:
     """Return the exact posterior of the logarithm's mean and variance: N and both sums are latent."""
     return normal.noise_aware(statistic, prior, n_prior, NAMES)
 

@@ -64,14 +64,15 @@ def posterior_of(
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
     clipping : {"modelled", "ignored"}
-        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records for
-        clipped to their public bound, in every cell in which that can matter (see ``clipped_sums.choice``),
-        or for never clipped. Others, plug-in posteriors too, never model clipping; ``Posterior.clipping``
-        says where it matters.
+        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts, of normal and of
+        lognormal columns take records for clipped to their public bounds, in every cell in which that can
+        matter (see ``clipped_cells`` and ``clipped_moments``), or for never clipped. Of counts that is
+        exact, of the others as exact as four moments of a clipped record are. Others, plug-in posteriors
+        too, never model clipping; ``Posterior.clipping`` says where it matters.
     within_unit : {"modelled", "ignored"}
         Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
-        design effect that their units tell, which is approximate; or rows of one unit are taken for
-        independent, as in all other statistics and in plug-in posteriors.
+        design effect that their units tell, which is approximate, and then take no record for clipped; or
+        rows of one unit are taken for independent, as in all other statistics and in plug-in posteriors.
 
     Raises
     ------
@@ -110,10 +111,11 @@ def noise_aware_posterior(
     require_way_of_clipping(clipping)
     require_way_of_units(within_unit)
     if statistic.plan.within_unit is not None:
-        independent = noise_aware_posterior(
-            rows_alone(statistic), prior=prior, n_prior=n_prior, clipping=clipping
-        )
-        return independent if within_unit == IGNORED else _of_units(independent, statistic)
+        rows = rows_alone(statistic)
+        if within_unit == IGNORED:
+            return noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=clipping)
+        independent = noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=IGNORED)
+        return _of_units(independent, statistic)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:
         message = (
@@ -127,25 +129,23 @@ def noise_aware_posterior(
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
             _require_range(statistic, component)
     distribution: Distribution
-    if isinstance(chosen, Independent | JointDensity):
-        distribution = _any_prior_distribution(statistic, chosen, latent_n)
-        return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
     if clipping == MODELLED and family.clipped_record is not None:
         from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
 
         distribution, modelled = distribution_with_clipping(statistic, chosen, latent_n)
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         return dataclasses.replace(plain, models_clipping=modelled)
-    if isinstance(chosen, Density):
+    if isinstance(chosen, AnyDensity):
         distribution = _any_prior_distribution(statistic, chosen, latent_n)
-    elif isinstance(chosen, Mixture):
+    elif isinstance(chosen, Mixture) and family.mean_and_variance is None:
         distributions = [
             family.noise_aware(statistic, component, latent_n) for component in chosen.components
         ]
         distribution = mixture_distribution(chosen, distributions)
     else:
         distribution = family.noise_aware(statistic, chosen, latent_n)
-    return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+    plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+    return _with_clipped_moments(plain, [statistic], [latent_n]) if clipping == MODELLED else plain
 
 
 def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
@@ -182,6 +182,7 @@ def disjoint_moments_posterior(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
     from suffice.pipeline.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
@@ -190,7 +191,21 @@ def disjoint_moments_posterior(
     chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
     distribution = pooled_joint_distribution(statistics, chosen, n_priors)
-    return _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    plain = _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    return _with_clipped_moments(plain, statistics, n_priors) if clipping == MODELLED else plain
+
+
+def _with_clipped_moments(
+    plain: Posterior, statistics: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]
+) -> Posterior:
+    """Model the clipping of records with a mean and a variance, where it matters."""
+    if FAMILIES[plain.family].mean_and_variance is None:
+        return plain
+    from suffice.pipeline.posterior.clipped_moments import moments_with_clipping  # noqa: PLC0415 - rarely needed
+
+    prior = cast("AnyJointPrior", plain.prior)
+    distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors)
+    return dataclasses.replace(plain, distribution=distribution, models_clipping=modelled)
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
@@ -213,7 +228,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
     return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
 
 
-def default_prior(statistic: NoisyStatistic) -> Prior:
+def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
     """Return the family's default prior, from public constants only."""
     return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
 
@@ -242,12 +257,12 @@ def require_way_of_units(within_unit: str) -> None:
         raise UsageError(message)
 
 
-def read_prior(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
+def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
     """Read the text of a prior, and take distributions of scipy.stats for densities."""
     if isinstance(prior, str):
         return parse_mixture(prior)
     density = Density.of(prior)
-    return cast("Prior | Mixture | None", prior) if density is None else density
+    return cast("Prior | Mixture", prior) if density is None else density
 
 
 def _any_prior_distribution(
@@ -265,7 +280,7 @@ def _any_prior_distribution(
 def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
     """Read the prior, the family's default where there is none, and check that the family takes it."""
     family = FAMILIES[statistic.plan.family]
-    read = read_prior(prior)
+    read = default_prior(statistic) if prior is None else read_prior(prior)
     if isinstance(read, Mixture):
         if not takes_mixtures(family):
             raise refused_prior(statistic.plan, read)
@@ -280,9 +295,8 @@ def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixtur
         if family.mean_and_variance is None:
             raise refused_prior(statistic.plan, read)
         return read
-    chosen = default_prior(statistic) if read is None else read
-    _require_kind(statistic, chosen)
-    return chosen
+    _require_kind(statistic, read)
+    return read
 
 
 def _conjugate_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:

@@ -60,7 +60,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "minimal_products",
         "minimal_sum",
         "minimal_tables",
-        "rotated_moments",
     ),
     "simulated_sums": (
         "SimulatedSums",

@@ -161,3 +161,17 @@ def rotated_moments(steps: int, *, columns: int, linear: bool) -> int:
     """
     # proof: rotated-moments
     return steps**2 * ((2 if linear else 1) * columns + columns * (columns - 1) // 2)
+
+
+def two_column_moments(steps: int) -> int:
+    r"""Return the largest L1 norm of one record's moments of two columns, with linear terms.
+
+    .. math:: 17 M^2
+
+    Parameters
+    ----------
+    steps : int
+        ``M``: both X_i lie in ``-M..M``.
+    """
+    # proof: two-column-moments
+    return 17 * steps**2

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
+    from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -125,7 +126,7 @@ class Family:
     prior : type
         Its conjugate prior.
     default_prior : callable
-        The constants -> a prior that rests on them alone.
+        The constants -> a prior that rests on them alone, a mixture perhaps.
     plug_in : callable
         The noisy statistic, a prior -> the conjugate update that takes the projected statistic for exact.
     log_likelihood : callable
@@ -133,7 +134,7 @@ class Family:
         but for what does not depend on the parameters; arrays broadcast.
     noise_aware : callable or None
         The noisy statistic, a prior, the prior of N -> the exact posterior given all its observations; None
-        where there is none yet.
+        where there is none yet. Where there is a ``mean_and_variance`` the prior may be a mixture.
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
         the exact sums of data sets that the model draws; None where no data can be simulated yet.
@@ -172,7 +173,7 @@ class Family:
         it is not worked out.
     clipped_record : callable or None
         The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
-        (n, upper + 1); None where posteriors do not model clipping.
+        (n, upper + 1); None where posteriors do not model the clipping of counts.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
     unit_moments : UnitMoments or None
@@ -200,7 +201,7 @@ class Family:
     totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
     parameters: Callable[[Any], Parameters]
     prior: type[Prior]
-    default_prior: Callable[[Parameters], Prior]
+    default_prior: Callable[[Parameters], Prior | Mixture]
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
@@ -244,6 +245,11 @@ class Family:
     def needs_unit(self) -> bool:
         """Whether it takes all rows of a unit by its nature, and so needs a column unit."""
         return self.of_whole_units is not None
+
+    @property
+    def models_clipping(self) -> bool:
+        """Whether noise-aware posteriors take records for clipped, wherever that matters."""
+        return self.clipped_record is not None or self.mean_and_variance is not None
 
     def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""
