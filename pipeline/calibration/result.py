@@ -35,12 +35,12 @@ _DUE_TO_CLIPPING = {
     NOT_CALIBRATED: "not by clipping alone: without it the same simulations fail as well",
 }
 """What the verdict on the run without clipping says about one that failed."""
-SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL: "cannot tell"}
-"""What the verdict on the posterior that ignores the noise says about the noise."""
 UNITS_LEFT_OUT = (
     "rows are simulated as independent, and their posteriors take them for that: the widening by what rows "
     "of one unit have in common, which is approximate, is not tested here"
 )
+SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL: "cannot tell"}
+"""What the verdict on the posterior that ignores the noise says about the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,8 +222,7 @@ class Calibration:
             ]
             for row in rows
         ]
-        units = f"\n\n{UNITS_LEFT_OUT}" if self.leaves_out_units else ""
-        return f"{heading}{text_table(columns, cells)}\n\n{self.explanation}{units}"
+        return f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
 
     @property
     def explanation(self) -> str:
@@ -233,7 +232,8 @@ class Calibration:
             NOT_CALIBRATED: f" (said of a calibrated posterior at most {FALSE_ALARM:g} of the time)",
         }.get(self.conclusion, self._duration)
         clipped = f"clipping: {100 * self.clipped_share:.3g} % of the simulated records are clipped"
-        return f"{self.conclusion}: {self.reason}{alarm}\n{clipped}\n{self.noise}"
+        units = f"\n{UNITS_LEFT_OUT}" if self.leaves_out_units else ""
+        return f"{self.conclusion}: {self.reason}{alarm}\n{clipped}\n{self.noise}{units}"
 
     @property
     def _duration(self) -> str:

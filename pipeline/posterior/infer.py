@@ -71,8 +71,8 @@ def posterior_of(
         too, never model clipping; ``Posterior.clipping`` says where it matters.
     within_unit : {"modelled", "ignored"}
         Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
-        design effect that their units tell, which is approximate; or rows of one unit are taken for
-        independent, as in all other statistics and in plug-in posteriors.
+        design effect that their units tell, which is approximate, and then take no record for clipped; or
+        rows of one unit are taken for independent, as in all other statistics and in plug-in posteriors.
 
     Raises
     ------
@@ -111,10 +111,11 @@ def noise_aware_posterior(
     require_way_of_clipping(clipping)
     require_way_of_units(within_unit)
     if statistic.plan.within_unit is not None:
-        # What units have in common widens the model of unclipped records only.
-        way = clipping if within_unit == IGNORED else IGNORED
-        independent = noise_aware_posterior(rows_alone(statistic), prior=prior, n_prior=n_prior, clipping=way)
-        return independent if within_unit == IGNORED else _of_units(independent, statistic)
+        rows = rows_alone(statistic)
+        if within_unit == IGNORED:
+            return noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=clipping)
+        independent = noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=IGNORED)
+        return _of_units(independent, statistic)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:
         message = (

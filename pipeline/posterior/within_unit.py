@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.released.within_unit import NoisyProducts
     from suffice.typing import Floats
 
-_NEGLIGIBLE = 1e-4
-"""Share of a prior's component, in every cell, up to which it is left as it is."""
-
 
 def widened(distribution: Distribution, products: NoisyProducts, name: str) -> tuple[Distribution, Floats]:
     """Return a distribution of independent rows as one of rows of units, and mean design effects (n_cells,).
@@ -38,11 +35,7 @@ def widened(distribution: Distribution, products: NoisyProducts, name: str) -> t
         Where the distribution is not one given latent sums: under a density.
     """
     if isinstance(distribution, PosteriorMixture):
-        matters = np.max(distribution.share, axis=1, initial=0.0) > _NEGLIGIBLE
-        parts = [
-            widened(part, products, name) if counts else (part, np.ones(len(products.values)))
-            for part, counts in zip(distribution.distributions, matters.tolist(), strict=True)
-        ]
+        parts = [widened(part, products, name) for part in distribution.distributions]
         mixed = dataclasses.replace(distribution, distributions=tuple(part for part, _ in parts))
         return mixed, np.sum(distribution.share * np.stack([effects for _, effects in parts]), axis=0)
     if isinstance(distribution, LatentSumPosterior):

@@ -43,7 +43,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """Points with weights that stand for a density on boxes, cell by cell; N over a design effect is `n`."""
+    """Points with weights that stand for a density on boxes, cell by cell."""
 
     cell: Cells
     weight: Floats
@@ -71,21 +71,19 @@ def integrate(weights: MomentWeights, boxes: Boxes, levels: Floats | None = None
     np.maximum.at(top, cell, log_weight)
     weight = np.exp(log_weight - top[cell])
     total = np.bincount(cell, weight, cells)
-    log_evidence = top + np.log(total) - np.log(len(signs))
+    n, mean, log_e = points.T
     share = weight / total[cell]
-    if levels is None:
-        given = Given.of(weights.noisy.prior.at(part), *points.T)
-        return Nodes(cell=cell, weight=share, n=points[:, 0], given=given, log_evidence=log_evidence)
-    # Level by level, so that a box's nodes stay together.
-    number = levels.shape[1]
-    n, mean, log_e = (np.tile(column, number) for column in points.T)
-    effective = n / levels[cell].T.ravel()
+    if levels is not None:  # level by level, so that a box's nodes stay together
+        number = levels.shape[1]
+        n = np.tile(n, number) / levels[cell].T.ravel()
+        mean, log_e, part, share = (np.tile(column, number) for column in (mean, log_e, part, share / number))
+        cell = np.tile(cell, number)
     return Nodes(
-        cell=np.tile(cell, number),
-        weight=np.tile(share / number, number),
-        n=effective,
-        given=Given.of(weights.noisy.prior.at(np.tile(part, number)), effective, mean, log_e),
-        log_evidence=log_evidence,
+        cell=cell,
+        weight=share,
+        n=n,
+        given=Given.of(weights.noisy.prior.at(part), n, mean, log_e),
+        log_evidence=top + np.log(total) - np.log(len(signs)),
     )
 
 

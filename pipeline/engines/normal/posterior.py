@@ -55,7 +55,7 @@ class MomentPosterior:
 
     @property
     def n(self) -> Floats:
-        """Posterior means of N, (n_cells,), or of N over the design effect where there are levels."""
+        """Posterior means of N, (n_cells,), over the design effect where there are levels."""
         return self._integrals[4]
 
     @property
@@ -105,8 +105,13 @@ class MomentPosterior:
         mean[:, 0] = np.where(least > 0.5, mean[:, 0], np.nan)
         mean[:, 1] = np.where(least > 1.0, mean[:, 1], np.inf)
         sd = np.where(np.array([least > 1.0, least > 2.0]), sd, np.inf)
-        marginals = MarginalMixture.joined(means, starts), MarginalMixture.joined(variances, starts)
-        return mean, sd, log_evidence, marginals, n
+        return (
+            mean,
+            sd,
+            log_evidence,
+            (MarginalMixture.joined(means, starts), MarginalMixture.joined(variances, starts)),
+            n,
+        )
 
     def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
         """Conjugate distributions given independent draws of the latent sums: arrays (draws, n_cells)."""
@@ -124,29 +129,23 @@ class MomentPosterior:
         variance = np.empty_like(mean)
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
-            drawn = sample_parameters(self._given(weights, cells, draws, rng), rng)
-            mean[:, cells], variance[:, cells] = drawn
+            mean[:, cells], variance[:, cells] = sample_parameters(
+                self._given(weights, cells, draws, rng), rng
+            )
         return mean, variance
 
     def _given(self, weights: MomentWeights, cells: Cells, draws: int, rng: np.random.Generator) -> Given:
         """Conjugate distributions given draws of the latent sums of some cells: arrays (draws, n_cells)."""
         sums, part = sample_sums(weights, *self._cover(weights), draws, rng)
-        tempered = self._tempered(sums.swapaxes(0, 1), cells, rng)
-        return Given.of(weights.noisy.prior.at(part.T), *np.moveaxis(tempered, -1, 0))
+        n, mean, log_e = np.moveaxis(sums.swapaxes(0, 1), -1, 0)
+        if self.levels is not None:
+            own = self.levels[cells]
+            n = n / own[np.arange(len(cells)), rng.integers(own.shape[1], size=n.shape)]
+        return Given.of(weights.noisy.prior.at(part.T), n, mean, log_e)
 
     def _cover(self, weights: MomentWeights) -> tuple[Boxes, Floats]:
         """Boxes of some cells, and the log of a bound of the mass on each."""
         return cover(weights, self.share / weights.noisy.prior.n_parts)
-
-    def _tempered(self, sums: Floats, cells: Cells, rng: np.random.Generator) -> Floats:
-        """Divide N of draws (draws, n_cells, 3) of the latent sums by drawn design effects."""
-        if self.levels is None:
-            return sums
-        own = self.levels[cells]
-        chosen = rng.integers(own.shape[1], size=sums.shape[:2])
-        tempered = sums.copy()
-        tempered[..., 0] /= own[np.arange(len(cells)), chosen]
-        return tempered
 
 
 def _batches(noisy: NoisyMoments) -> Iterator[Cells]:
