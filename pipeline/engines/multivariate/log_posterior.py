@@ -26,6 +26,8 @@ import numpy as np
 from suffice.pipeline.engines.multivariate.evidence import Gradient, State, multivariate_gamma, outer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.multivariate.evidence import Evidence
@@ -94,6 +96,8 @@ class Position:
         The logarithms of its diagonal.
     slope, log_prior, by_free : ndarray of shape (b,) or (1,), float64
         Of N: dn/dx, the log prior of x, and its derivative.
+    latent : ndarray of shape (n_latent, b), float64
+        Coordinates of latent scales.
     """
 
     state: State
@@ -102,6 +106,7 @@ class Position:
     slope: Floats
     log_prior: Floats
     by_free: Floats
+    latent: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +114,8 @@ class Target:
     """The log density of latent moments in coordinates on the whole space, for many cells at once.
 
     Coordinates: x of N unless it is fixed; the means, where there are first moments; then by rows the lower
-    triangle L of S / n = L L^T (of Q / n without first moments), the logarithm of its diagonal.
+    triangle L of S / n = L L^T (of Q / n without first moments), the logarithm of its diagonal; then those of
+    latent scales.
 
     Attributes
     ----------
@@ -133,6 +139,15 @@ class Target:
     @property
     def n_coordinates(self) -> int:
         """Number of coordinates."""
+        return self._n_moments + self.n_latent
+
+    @property
+    def n_latent(self) -> int:
+        """Number of coordinates of latent scales."""
+        return sum(evidence.n_latent for evidence in self.evidence)
+
+    @property
+    def _n_moments(self) -> int:
         means = self.size if self.linear else 0
         return int(not self.latent_n.fixed) + means + self.size * (self.size + 1) // 2
 
@@ -145,7 +160,7 @@ class Target:
         return self.unpack(x).state
 
     def coordinates(self, n: Floats, mean: Floats, spread: Floats) -> Floats:
-        """Return the coordinates (n_coordinates, b) of n (b,), means (d, b) and S / n (d, d, b)."""
+        """Return the coordinates of n (b,), means (d, b) and S / n (d, d, b), without latent scales."""
         root = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2)
         diagonal = np.arange(self.size)
         root[diagonal, diagonal] = np.log(root[diagonal, diagonal])
@@ -160,17 +175,16 @@ class Target:
         position = self.unpack(x)
         return self.complete(position, *self.own(position))
 
-    def own(self, position: Position) -> tuple[Floats, Gradient]:
-        """Return the log of noise, evidence and prior of N, and the gradient by moments of the former two."""
+    def own(self, position: Position) -> tuple[Floats, Gradient, Floats]:
+        """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
         value, gradient = self._noise(position.state)
         value += position.log_prior
-        for evidence in self.evidence:
-            more, by = evidence(position.state)
-            value += more
-            gradient.add(by)
-        return value, gradient
+        more, by_latent = evidence_of(self.evidence, position.state, position.latent, gradient)
+        return value + more, gradient, by_latent
 
-    def complete(self, position: Position, value: Floats, gradient: Gradient) -> tuple[Floats, Floats]:
+    def complete(
+        self, position: Position, value: Floats, gradient: Gradient, by_latent: Floats
+    ) -> tuple[Floats, Floats]:
         """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
         state, root, logs = position.state, position.root, position.logs
         n, d = state.n, self.size
@@ -187,7 +201,7 @@ class Target:
         diagonal = np.arange(d)
         by_root[diagonal, diagonal] *= root[diagonal, diagonal]
         by_root[diagonal, diagonal] += (n - loose) + rows[:, None]
-        parts = [by_root[_below(d)]]
+        parts = [by_root[_below(d)], by_latent]
         if self.linear:
             pulled = 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean)
             parts.insert(0, n * (gradient.total + pulled))
@@ -211,7 +225,7 @@ class Target:
         mean = x[start : start + d] if self.linear else np.zeros((d, x.shape[1]))
         start += d if self.linear else 0
         root = np.zeros((d, d, x.shape[1]))
-        root[_below(d)] = x[start:]
+        root[_below(d)] = x[start : self._n_moments]
         diagonal = np.arange(d)
         logs = np.clip(root[diagonal, diagonal], -_STEEPEST, _STEEPEST)
         root[diagonal, diagonal] = np.exp(logs)
@@ -224,6 +238,7 @@ class Target:
             slope=slope,
             log_prior=log_prior,
             by_free=by_free,
+            latent=x[self._n_moments :],
         )
 
     def _noise(self, state: State) -> tuple[Floats, Gradient]:
@@ -240,6 +255,23 @@ class Target:
         symmetric = (products + np.swapaxes(products, 0, 1)) / 2.0
         gradient = Gradient(n=by[0], total=by[1 : 1 + self.size], products=symmetric)
         return -np.abs(distance).sum(axis=0), gradient
+
+
+def evidence_of(
+    found: Sequence[Evidence], state: State, latent: Floats, gradient: Gradient
+) -> tuple[Floats, Floats]:
+    """Return the log of several evidences (b,) and its derivatives by their scales; add those by moments.
+
+    `latent` has the coordinates of one evidence after those of the other.
+    """
+    value, slopes, start = np.zeros(state.mean.shape[1]), [latent[:0]], 0
+    for evidence in found:
+        more, by, by_latent = evidence(state, latent[start : start + evidence.n_latent])
+        start += evidence.n_latent
+        value = value + more
+        gradient.add(by)
+        slopes.append(by_latent)
+    return value, np.concatenate(slopes)
 
 
 @cache

@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.engines.multivariate.evidence import outer
+from suffice.pipeline.engines.multivariate.evidence import State, outer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.pipeline.engines.multivariate.log_posterior import Target
+    from suffice.pipeline.engines.multivariate.pooled import SharedTarget
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 
 _LEAST_SPREAD = 1e-12
 """Added so that a start is positive definite where there is next to no noise."""
+
+
+SPREAD_OF_SCALES = 0.3
+"""A guess of the posterior standard deviation of a latent scale's coordinate."""
 
 
 def starts(
@@ -56,6 +63,8 @@ def starts(
     average, spread = _possible(sums, n, noise_of_products, linear=target.linear)
     spread = spread + (_LEAST_SPREAD + 0.1 * doubt) * np.eye(size)[:, :, None]
     base_point = target.coordinates(n, average, spread)
+    state = State(n=n, mean=average, spread=spread, second=spread + outer(average, average))
+    latent = [evidence.start(state) for evidence in target.evidence]
     scales = [np.minimum(0.5, noise / n)[None]] if not latent_n.fixed else []
     if target.linear:
         scales.append(np.repeat(0.3 * doubt[None], size, axis=0))
@@ -64,9 +73,22 @@ def starts(
     below = np.minimum(0.5 * root[rows], doubt / root[columns])
     relative = np.minimum(0.5, doubt / root[rows] ** 2)
     scales.append(np.where((rows == columns)[:, None], relative, below))
+    scales += [np.full_like(each, SPREAD_OF_SCALES) for each in latent]
     guess = np.maximum(np.concatenate(scales), 1e-12)
+    base_point = np.concatenate([base_point, *latent])
     jitter = rng.standard_normal((target.n_coordinates, len(n), n_chains))
     return base_point[:, :, None] + guess[:, :, None] * jitter, guess
+
+
+def shared_start(target: SharedTarget, begun: Sequence[Floats], rng: np.random.Generator) -> Floats:
+    """Return starts of the shared latent scales, (n_latent, n_cells, n_chains), where those of data sets are."""
+    _, n_cells, n_chains = begun[0].shape
+    x = np.concatenate(begun).reshape(-1, n_cells * n_chains)
+    empty = np.empty((sum(evidence.n_latent for evidence in target.shared), x.shape[1]))
+    state = target.total(np.concatenate([x, empty]))
+    start = np.concatenate([empty[:0], *(evidence.start(state) for evidence in target.shared)])
+    jittered = start + SPREAD_OF_SCALES * rng.standard_normal(start.shape)
+    return jittered.reshape(-1, n_cells, n_chains)
 
 
 def _possible(sums: Moments, n: Floats, noise: Floats, *, linear: bool) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
         Design,
     )
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+
+
+PredictorWorld: TypeAlias = (
+    "Callable[[int, np.random.Generator], Callable[[NDArray[np.int64]], NDArray[np.float64]]]"
+)
+"""The number of data sets, a generator -> the data set of each row -> its predictors, a row each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,12 @@ class Family:
         The spec's entry -> the constants of its posterior.
     prior : type
         Its conjugate prior.
+    spread_prior : type or None
+        One with latent scales, where the family takes it as well.
+    default_predictor_prior : callable or None
+        The constants -> the prior of its predictors' mean and covariance; None where it has no predictors.
+    normal_predictors : callable or None
+        A prior of predictors, how many there are, whether there is an intercept -> a world of predictors.
     default_prior : callable
         The constants -> a prior that rests on them alone.
     plug_in : callable
@@ -121,7 +133,8 @@ class Family:
         Whether new rows depend on nothing but its parameters.
     disjoint : callable or None
         Noisy statistics of data sets that share their parameters, a prior, the priors of N -> the posterior
-        given all of them, where it is no product of the posteriors of each; None elsewhere.
+        given all of them, where it is no product of the posteriors of each; None elsewhere. Where there are
+        predictors, their prior may follow.
     outside : callable or None
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
@@ -173,9 +186,12 @@ class Family:
     )
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    spread_prior: type[Prior] | None = None
+    default_predictor_prior: Callable[[Parameters], Prior] | None = None
+    normal_predictors: Callable[[Any, int, bool], PredictorWorld] | None = None
     takes_mixtures: bool = False
     predicts: bool = True
-    disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
+    disjoint: Callable[..., Distribution] | None = None
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None

@@ -1,0 +1,53 @@
+r"""The density on the log of a scale that priors of several columns take, as a mixture's weights made smooth.
+
+In squares of the half range of a column's bounds a variance's scale v has, with :math:`u = \log v` on
+:math:`-R..0` and :math:`R = 8 \log 10`,
+
+.. math:: f(u) = \frac 1 4 \cdot \frac 1 R + \frac 3 4 \cdot \frac{e^{u / 2}}{2 (1 - e^{-R / 2})},
+
+a quarter even over eight decades, the rest flat in the standard deviation: the weights of
+``spread_scales.py``, as a density. Chains move on the whole line, :math:`u = -R / (1 + e^x)`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.distributions.spread_scales import EVEN
+
+if TYPE_CHECKING:
+    from suffice.typing import Floats
+
+RANGE = 8.0 * math.log(10.0)
+"""R: how far below that of the half range the log of a variance's scale may lie."""
+_FLAT = (1.0 - EVEN) / 2.0 / -math.expm1(-RANGE / 2.0)
+
+
+def log_scale(x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return u, du/dx, the log density of x, and its derivative by x, of coordinates on the line."""
+    below = 1.0 / (1.0 + np.exp(x))
+    u, slope = -RANGE * below, RANGE * below * (1.0 - below)
+    tilted = _FLAT * np.exp(u / 2.0)
+    density = EVEN / RANGE + tilted
+    # The log of the slope, also where it underflows.
+    value = np.log(density) - np.abs(x) - 2.0 * np.log1p(np.exp(-np.abs(x)))
+    return u, slope, value, tilted / 2.0 / density * slope + 2.0 * below - 1.0
+
+
+def coordinate(u: Floats) -> Floats:
+    """Return the coordinate of a log scale; what is not inside of its interval is moved there."""
+    inside = np.clip(u, 0.01 - RANGE, -0.01)
+    x: Floats = np.log(inside + RANGE) - np.log(-inside)
+    return x
+
+
+def sample(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Draw scales v, in squares of half ranges."""
+    share, is_even = rng.uniform(size=shape), rng.uniform(size=shape) < EVEN
+    lowest = math.exp(-RANGE / 2.0)
+    deviation = lowest + (1.0 - lowest) * share
+    drawn: Floats = np.where(is_even, np.exp(-RANGE * share), deviation**2)
+    return drawn
