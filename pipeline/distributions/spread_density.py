@@ -6,7 +6,12 @@ In squares of the half range of a column's bounds a variance's scale v has, with
 .. math:: f(u) = \frac 1 4 \cdot \frac 1 R + \frac 3 4 \cdot \frac{e^{u / 2}}{2 (1 - e^{-R / 2})},
 
 a quarter even over eight decades, the rest flat in the standard deviation: the weights of
-``spread_scales.py``, as a density. Chains move on the whole line, :math:`u = -R / (1 + e^x)`.
+``spread_scales.py``, as a density. Chains move on the whole line,
+
+.. math:: u = \log \frac{1 + e^{x + R}}{1 + e^x} - R, \qquad
+          \frac{du}{dx} = (1 - e^{-R}) \frac{1}{1 + e^x} \cdot \frac{1}{1 + e^{-x - R}},
+
+which is x but for a nat at either end: where noise hides a variance its scale goes straight along with it.
 """
 
 from __future__ import annotations
@@ -23,24 +28,26 @@ if TYPE_CHECKING:
 
 RANGE = 8.0 * math.log(10.0)
 """R: how far below that of the half range the log of a variance's scale may lie."""
+_LOG_INSIDE = math.log(-math.expm1(-RANGE))
 _FLAT = (1.0 - EVEN) / 2.0 / -math.expm1(-RANGE / 2.0)
 
 
 def log_scale(x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return u, du/dx, the log density of x, and its derivative by x, of coordinates on the line."""
-    below = 1.0 / (1.0 + np.exp(x))
-    u, slope = -RANGE * below, RANGE * below * (1.0 - below)
+    above, below = np.logaddexp(0.0, x), np.logaddexp(0.0, -x - RANGE)
+    u = np.logaddexp(0.0, x + RANGE) - above - RANGE
+    log_slope = _LOG_INSIDE - above - below
+    slope = np.exp(log_slope)
     tilted = _FLAT * np.exp(u / 2.0)
     density = EVEN / RANGE + tilted
-    # The log of the slope, also where it underflows.
-    value = np.log(density) - np.abs(x) - 2.0 * np.log1p(np.exp(-np.abs(x)))
-    return u, slope, value, tilted / 2.0 / density * slope + 2.0 * below - 1.0
+    by_x = tilted / 2.0 / density * slope - np.exp(x - above) + np.exp(-x - RANGE - below)
+    return u, slope, np.log(density) + log_slope, by_x
 
 
 def coordinate(u: Floats) -> Floats:
     """Return the coordinate of a log scale; what is not inside of its interval is moved there."""
-    inside = np.clip(u, 0.01 - RANGE, -0.01)
-    x: Floats = np.log(inside + RANGE) - np.log(-inside)
+    inside = np.clip(u, 0.1 - RANGE, -0.1)
+    x: Floats = np.log(np.expm1(inside + RANGE)) - np.log(-np.expm1(inside)) - RANGE
     return x
 
 

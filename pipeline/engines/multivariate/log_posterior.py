@@ -114,8 +114,8 @@ class Target:
     """The log density of latent moments in coordinates on the whole space, for many cells at once.
 
     Coordinates: x of N unless it is fixed; the means, where there are first moments; then by rows the lower
-    triangle L of S / n = L L^T (of Q / n without first moments), the logarithm of its diagonal; then those of
-    latent scales.
+    triangle L of S / n = L L^T (of Q / n without first moments), the logarithm of its diagonal, its other
+    entries over what ``relative`` says; then those of latent scales.
 
     Attributes
     ----------
@@ -128,6 +128,10 @@ class Target:
     latent_n : LatentN
     scaled : NoisyTotals
         What was released of the moments, which are in half ranges, in units of the noise.
+    relative : ndarray of shape (3, n_pairs, n_cells), float64, or None
+        a, b and c of the entries below the diagonal, by rows: that of row i and column j is its coordinate
+        times :math:`\sqrt{(a L_{jj})^2 + (b L_{ii})^2 + c^2}`. Where noise hides a diagonal entry over many
+        scales the others then need not change with it. None: coordinates are the entries.
     """
 
     size: int
@@ -135,6 +139,7 @@ class Target:
     evidence: tuple[Evidence, ...]
     latent_n: LatentN
     scaled: NoisyTotals
+    relative: Floats | None = None
 
     @property
     def n_coordinates(self) -> int:
@@ -153,7 +158,8 @@ class Target:
 
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
-        return replace(self, scaled=self.scaled.take(cells))
+        relative = None if self.relative is None else self.relative[:, :, cells]
+        return replace(self, scaled=self.scaled.take(cells), relative=relative)
 
     def state(self, x: Floats) -> State:
         """Return the moments at coordinates (n_coordinates, b)."""
@@ -163,6 +169,8 @@ class Target:
         """Return the coordinates of n (b,), means (d, b) and S / n (d, d, b), without latent scales."""
         root = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2)
         diagonal = np.arange(self.size)
+        if self.relative is not None:
+            root[_pairs(self.size)] /= self.lengths(root[diagonal, diagonal])[0]
         root[diagonal, diagonal] = np.log(root[diagonal, diagonal])
         free = [] if self.latent_n.fixed else [self.latent_n.coordinate(n)[None]]
         return np.concatenate([*free, *([mean] if self.linear else []), root[_below(self.size)]])
@@ -201,6 +209,14 @@ class Target:
         diagonal = np.arange(d)
         by_root[diagonal, diagonal] *= root[diagonal, diagonal]
         by_root[diagonal, diagonal] += (n - loose) + rows[:, None]
+        if self.relative is not None:
+            pairs = _pairs(d)
+            lengths, of_column, of_row = self.lengths(root[diagonal, diagonal])
+            value = value + np.log(lengths).sum(axis=0)
+            by_length = by_root[pairs] * root[pairs] + 1.0
+            by_root[pairs] *= lengths
+            np.add.at(by_root, (pairs[1], pairs[1]), by_length * of_column)
+            np.add.at(by_root, (pairs[0], pairs[0]), by_length * of_row)
         parts = [by_root[_below(d)], by_latent]
         if self.linear:
             pulled = 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean)
@@ -229,6 +245,8 @@ class Target:
         diagonal = np.arange(d)
         logs = np.clip(root[diagonal, diagonal], -_STEEPEST, _STEEPEST)
         root[diagonal, diagonal] = np.exp(logs)
+        if self.relative is not None:
+            root[_pairs(d)] *= self.lengths(root[diagonal, diagonal])[0]
         spread = np.einsum("ikb,jkb->ijb", root, root)
         second = spread + outer(mean, mean) if self.linear else spread
         return Position(
@@ -240,6 +258,14 @@ class Target:
             by_free=by_free,
             latent=x[self._n_moments :],
         )
+
+    def lengths(self, diagonal: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return what entries below a diagonal (d, b) are in units of, and its log slopes by log L_jj and L_ii."""
+        rows, columns = _pairs(self.size)
+        repeated = np.repeat(self.relative, diagonal.shape[1] // self.relative.shape[2], axis=2)
+        of_column, of_row = (repeated[0] * diagonal[columns]) ** 2, (repeated[1] * diagonal[rows]) ** 2
+        square = of_column + of_row + repeated[2] ** 2
+        return np.sqrt(square), of_column / square, of_row / square
 
     def _noise(self, state: State) -> tuple[Floats, Gradient]:
         """Return the log density of the noise, and the slopes that guide a chain."""
@@ -278,6 +304,13 @@ def evidence_of(
 def _below(size: int) -> Indices:
     """Return where the entries of a lower triangle stand, by rows."""
     rows, columns = np.tril_indices(size)
+    return rows, columns
+
+
+@cache
+def _pairs(size: int) -> Indices:
+    """Return where the entries below a diagonal stand, by rows."""
+    rows, columns = np.tril_indices(size, -1)
     return rows, columns
 
 

@@ -20,7 +20,7 @@ from suffice.pipeline.engines.multivariate.priors_of_columns import (
     regression_evidence,
     regression_update,
 )
-from suffice.pipeline.engines.multivariate.starts import SPREAD_OF_SCALES, shared_start, starts
+from suffice.pipeline.engines.multivariate.starts import SPREAD_OF_SCALES, shared_start, starts, with_lengths
 from suffice.pipeline.engines.multivariate.states import lengths, mixture_of_states, moments_of
 from suffice.pipeline.priors.record_count import Reciprocal
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -105,8 +105,10 @@ def _posterior(
     size, n_cells = sums[0].total.shape[1], len(sums[0].n)
     target = SharedTarget(
         targets=tuple(
-            _target(statistic, own, n_prior, size)
-            for statistic, n_prior in zip(statistics, n_priors, strict=True)
+            with_lengths(
+                _target(statistic, own, n_prior, size), moments, statistic, outcome=bool(own)
+            )
+            for statistic, moments, n_prior in zip(statistics, sums, n_priors, strict=True)
         ),
         shared=shared,
     )
