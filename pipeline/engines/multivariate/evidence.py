@@ -58,6 +58,10 @@ class Evidence(Protocol):
     def n_latent(self) -> int:
         """Number of coordinates of latent scales."""
 
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """Which column's scatter each of them goes along with; None: with none."""
+
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence (b,), up to a constant, and its derivatives.
 
@@ -101,6 +105,11 @@ class NormalEvidence:
     def n_latent(self) -> int:
         """None: the scales are given."""
         return 0
+
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """Of no scale."""
+        return ()
 
     def start(self, state: State) -> Floats:
         """Nothing."""
@@ -155,6 +164,11 @@ class RegressionEvidence:
     def n_latent(self) -> int:
         """None: the scales are given."""
         return 0
+
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """Of no scale."""
+        return ()
 
     def start(self, state: State) -> Floats:
         """Nothing."""

@@ -98,6 +98,9 @@ class Position:
         Of N: dn/dx, the log prior of x, and its derivative.
     latent : ndarray of shape (n_latent, b), float64
         Coordinates of latent scales.
+    log_slopes : tuple
+        Of logs by coordinates: the sum of the logarithms of their derivatives (b,), the derivatives (d, b),
+        and the derivatives of that sum (d, b).
     """
 
     state: State
@@ -107,6 +110,7 @@ class Position:
     log_prior: Floats
     by_free: Floats
     latent: Floats
+    log_slopes: tuple[Floats | float, Floats | float, Floats | float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +136,9 @@ class Target:
         a, b and c of the entries below the diagonal, by rows: that of row i and column j is its coordinate
         times :math:`\sqrt{(a L_{jj})^2 + (b L_{ii})^2 + c^2}`. Where noise hides a diagonal entry over many
         scales the others then need not change with it. None: coordinates are the entries.
+    units : ndarray of shape (d, n_cells), float64, or None
+        r: a diagonal entry is :math:`r \log(1 + e^q)` of its coordinate q, its logarithm where it is below
+        r and itself above. None: coordinates are logarithms.
     """
 
     size: int
@@ -140,6 +147,7 @@ class Target:
     latent_n: LatentN
     scaled: NoisyTotals
     relative: Floats | None = None
+    units: Floats | None = None
 
     @property
     def n_coordinates(self) -> int:
@@ -159,7 +167,8 @@ class Target:
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
         relative = None if self.relative is None else self.relative[:, :, cells]
-        return replace(self, scaled=self.scaled.take(cells), relative=relative)
+        units = None if self.units is None else self.units[:, cells]
+        return replace(self, scaled=self.scaled.take(cells), relative=relative, units=units)
 
     def state(self, x: Floats) -> State:
         """Return the moments at coordinates (n_coordinates, b)."""
@@ -171,7 +180,12 @@ class Target:
         diagonal = np.arange(self.size)
         if self.relative is not None:
             root[_pairs(self.size)] /= self.lengths(root[diagonal, diagonal])[0]
-        root[diagonal, diagonal] = np.log(root[diagonal, diagonal])
+        on = root[diagonal, diagonal]
+        if self.units is None:
+            root[diagonal, diagonal] = np.log(on)
+        else:
+            ratio = on / np.repeat(self.units, on.shape[1] // self.units.shape[1], axis=1)
+            root[diagonal, diagonal] = ratio + np.log(-np.expm1(-ratio))
         free = [] if self.latent_n.fixed else [self.latent_n.coordinate(n)[None]]
         return np.concatenate([*free, *([mean] if self.linear else []), root[_below(self.size)]])
 
@@ -187,11 +201,17 @@ class Target:
         """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
         value, gradient = self._noise(position.state)
         value += position.log_prior
-        more, by_latent = evidence_of(self.evidence, position.state, position.latent, gradient)
+        latent = position.latent + along(self.evidence, position.logs)
+        more, by_latent = evidence_of(self.evidence, position.state, latent, gradient)
         return value + more, gradient, by_latent
 
     def complete(
-        self, position: Position, value: Floats, gradient: Gradient, by_latent: Floats
+        self,
+        position: Position,
+        value: Floats,
+        gradient: Gradient,
+        by_latent: Floats,
+        by_logs: Floats | float = 0.0,
     ) -> tuple[Floats, Floats]:
         """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
         state, root, logs = position.state, position.root, position.logs
@@ -208,7 +228,8 @@ class Target:
         by_root = 2.0 * n * np.einsum("ijb,jkb->ikb", gradient.products, root)
         diagonal = np.arange(d)
         by_root[diagonal, diagonal] *= root[diagonal, diagonal]
-        by_root[diagonal, diagonal] += (n - loose) + rows[:, None]
+        by_root[diagonal, diagonal] += (n - loose) + rows[:, None] + by_logs
+        by_root[diagonal, diagonal] += pulled_along(self.evidence, by_latent, d)
         if self.relative is not None:
             pairs = _pairs(d)
             lengths, of_column, of_row = self.lengths(root[diagonal, diagonal])
@@ -217,6 +238,8 @@ class Target:
             by_root[pairs] *= lengths
             np.add.at(by_root, (pairs[1], pairs[1]), by_length * of_column)
             np.add.at(by_root, (pairs[0], pairs[0]), by_length * of_row)
+        value = value + position.log_slopes[0]
+        by_root[diagonal, diagonal] = by_root[diagonal, diagonal] * position.log_slopes[1] + position.log_slopes[2]
         parts = [by_root[_below(d)], by_latent]
         if self.linear:
             pulled = 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean)
@@ -244,6 +267,10 @@ class Target:
         root[_below(d)] = x[start : self._n_moments]
         diagonal = np.arange(d)
         logs = np.clip(root[diagonal, diagonal], -_STEEPEST, _STEEPEST)
+        log_slopes: tuple[Floats | float, Floats | float, Floats | float] = (0.0, 1.0, 0.0)
+        if self.units is not None:
+            units = np.repeat(self.units, x.shape[1] // self.units.shape[1], axis=1)
+            logs, log_slopes = _diagonal(root[diagonal, diagonal], units)
         root[diagonal, diagonal] = np.exp(logs)
         if self.relative is not None:
             root[_pairs(d)] *= self.lengths(root[diagonal, diagonal])[0]
@@ -257,6 +284,7 @@ class Target:
             log_prior=log_prior,
             by_free=by_free,
             latent=x[self._n_moments :],
+            log_slopes=log_slopes,
         )
 
     def lengths(self, diagonal: Floats) -> tuple[Floats, Floats, Floats]:
@@ -281,6 +309,35 @@ class Target:
         symmetric = (products + np.swapaxes(products, 0, 1)) / 2.0
         gradient = Gradient(n=by[0], total=by[1 : 1 + self.size], products=symmetric)
         return -np.abs(distance).sum(axis=0), gradient
+
+
+def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+    """Return the logs of diagonal entries r log(1 + e^q), and ``Position.log_slopes``."""
+    q = np.maximum(coordinate, -_STEEPEST)
+    soft = np.logaddexp(0.0, q)
+    share = np.exp(q - soft)
+    slope = share / soft
+    return np.log(units * soft), (np.log(slope).sum(axis=0), slope, 1.0 - share - slope)
+
+
+def along(found: Sequence[Evidence], logs: Floats) -> Floats:
+    """Return what coordinates of latent scales are relative to: twice the log of a column's diagonal entry."""
+    columns = [column for evidence in found for column in evidence.columns]
+    shift = np.zeros((len(columns), logs.shape[1]))
+    for position, column in enumerate(columns):
+        if column is not None:
+            shift[position] = 2.0 * logs[column]
+    return shift
+
+
+def pulled_along(found: Sequence[Evidence], by_latent: Floats, size: int) -> Floats:
+    """Return the derivatives (size, b) by the logs of diagonal entries, from those by latent scales."""
+    pulled = np.zeros((size, by_latent.shape[1]))
+    columns = [column for evidence in found for column in evidence.columns]
+    for position, column in enumerate(columns):
+        if column is not None:
+            pulled[column] += 2.0 * by_latent[position]
+    return pulled
 
 
 def evidence_of(

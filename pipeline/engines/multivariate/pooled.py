@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.pipeline.engines.multivariate.evidence import State, no_gradient, outer
-from suffice.pipeline.engines.multivariate.log_posterior import evidence_of
+from suffice.pipeline.engines.multivariate.log_posterior import along, evidence_of, pulled_along
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +52,9 @@ class SharedTarget:
         return _added([target.state(part) for target, part in zip(self.targets, parts, strict=True)])
 
     def latent(self, x: Floats) -> Floats:
-        """Return the coordinates of the shared evidence's latent scales."""
-        return self._parts(x)[-1]
+        """Return the coordinates of the shared evidence's latent scales, relative to nothing."""
+        first, *_, latent = self._parts(x)
+        return latent + along(self.shared, self.targets[0].unpack(first).logs)
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the log density (b,), up to a constant, and its gradient (k, b); see ``Target``."""
@@ -61,12 +62,16 @@ class SharedTarget:
         positions = [target.unpack(part) for target, part in zip(self.targets, parts, strict=True)]
         total = _added([position.state for position in positions])
         shared = no_gradient(total)
+        # Shared scales go along with the first data set's moments.
+        latent = latent + along(self.shared, positions[0].logs)
         value, by_latent = evidence_of(self.shared, total, latent, shared)
+        by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
         slopes = []
         for target, position in zip(self.targets, positions, strict=True):
             own, gradient, by_own = target.own(position)
             gradient.add(shared)
-            own, slope = target.complete(position, own, gradient, by_own)
+            own, slope = target.complete(position, own, gradient, by_own, by_logs)
+            by_logs = 0.0
             value = value + own
             slopes.append(slope)
         return value, np.concatenate([*slopes, by_latent])

@@ -69,6 +69,11 @@ class SpreadNormalEvidence:
         """A scale of every column, and w where there are means."""
         return len(self.loc) + int(self.linear)
 
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """Each scale goes along with its column; w with none."""
+        return (*range(len(self.loc)), *([None] if self.linear else []))
+
     def start(self, state: State) -> Floats:
         """Return each column's variance for its scale, and w / a of 1."""
         size = len(self.loc)
@@ -181,6 +186,11 @@ class SpreadRegressionEvidence:
     def n_latent(self) -> int:
         """The scale of the residuals, and one of every coefficient."""
         return 1 + len(self.loc)
+
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """The scale of the residuals goes along with the outcome; those of coefficients with none."""
+        return (len(self.loc) - int(self.linear), *[None] * len(self.loc))
 
     def start(self, state: State) -> Floats:
         """Return the outcome's variance for the residuals' scale, and coefficients of about a third."""

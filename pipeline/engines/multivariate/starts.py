@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.engines.multivariate.evidence import State, outer
+from suffice.pipeline.engines.multivariate.log_posterior import along
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,8 @@ SPREAD_OF_SCALES = 1.0
 
 _SEEN = 5.0
 """Conditional variances of so many times the noise are taken for seen."""
+_UNIT = 0.3
+"""Below so much of the noise's standard deviation a column's scatter is hidden, and chains see its logarithm."""
 _COEFFICIENT = 0.5
 """About how large a coefficient is, in half ranges, of a predictor whose scale noise hides."""
 
@@ -51,7 +54,8 @@ def with_lengths(target: Target, sums: Moments, statistic: NoisyStatistic, *, ou
         relative[0, of_outcome] = _COEFFICIENT
         relative[1, of_outcome] = 1.0 / np.sqrt(n)
         relative[2, of_outcome] = 0.0
-    return replace(target, relative=relative)
+    units = np.repeat(_UNIT * np.sqrt(np.minimum(1.0, noise))[None], target.size, axis=0)
+    return replace(target, relative=relative, units=units)
 
 
 def starts(
@@ -80,7 +84,8 @@ def starts(
     doubt = np.minimum(1.0, noise_of_products)
     base_point = target.coordinates(n, average, spread)
     state = State(n=n, mean=average, spread=spread, second=spread + outer(average, average))
-    latent = [evidence.start(state) for evidence in target.evidence]
+    logs = np.log(np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))))
+    latent = [evidence.start(state) - along((evidence,), logs) for evidence in target.evidence]
     noise = statistic.plan.quantity_noise_sd(statistic.plan.quantities[0])
     scales = [np.minimum(0.5, noise / n)[None]] if not latent_n.fixed else []
     if target.linear:
@@ -91,6 +96,8 @@ def starts(
     if target.relative is not None:
         below[rows != columns] /= target.lengths(root)[0]
     relative = np.minimum(0.5, doubt / root[rows] ** 2)
+    if target.units is not None:
+        relative *= np.maximum(1.0, (root / target.units)[rows])
     scales.append(np.where((rows == columns)[:, None], relative, below))
     scales += [np.full_like(each, SPREAD_OF_SCALES) for each in latent]
     guess = np.maximum(np.concatenate(scales), 1e-12)
@@ -122,9 +129,10 @@ def shared_start(target: SharedTarget, begun: Sequence[Floats], rng: np.random.G
     """Return starts of the shared latent scales, (n_latent, n_cells, n_chains), where those of data sets are."""
     _, n_cells, n_chains = begun[0].shape
     x = np.concatenate(begun).reshape(-1, n_cells * n_chains)
-    empty = np.empty((sum(evidence.n_latent for evidence in target.shared), x.shape[1]))
+    empty = np.zeros((sum(evidence.n_latent for evidence in target.shared), x.shape[1]))
     state = target.total(np.concatenate([x, empty]))
     start = np.concatenate([empty[:0], *(evidence.start(state) for evidence in target.shared)])
+    start -= target.latent(np.concatenate([x, empty]))
     jittered = start + SPREAD_OF_SCALES * rng.standard_normal(start.shape)
     return jittered.reshape(-1, n_cells, n_chains)
 
