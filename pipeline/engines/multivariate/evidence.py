@@ -77,8 +77,8 @@ class Evidence(Protocol):
         by_latent : ndarray of shape (n_latent, b), float64
         """
 
-    def start(self, state: State) -> Floats:
-        """Return coordinates of latent scales, (n_latent, b), that go with moments like these."""
+    def start(self, state: State) -> tuple[Floats, Floats]:
+        """Return coordinates of latent scales that go with such moments, and their sds, (n_latent, b)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +111,10 @@ class NormalEvidence:
         """Of no scale."""
         return ()
 
-    def start(self, state: State) -> Floats:
+    def start(self, state: State) -> tuple[Floats, Floats]:
         """Nothing."""
-        return np.empty((0, state.mean.shape[1]))
+        nothing = np.empty((0, state.mean.shape[1]))
+        return nothing, nothing
 
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
@@ -170,9 +171,10 @@ class RegressionEvidence:
         """Of no scale."""
         return ()
 
-    def start(self, state: State) -> Floats:
+    def start(self, state: State) -> tuple[Floats, Floats]:
         """Nothing."""
-        return np.empty((0, state.mean.shape[1]))
+        nothing = np.empty((0, state.mean.shape[1]))
+        return nothing, nothing
 
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""

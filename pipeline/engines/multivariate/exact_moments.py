@@ -11,7 +11,6 @@ import numpy as np
 from suffice.pipeline.engines.multivariate.evidence import State, no_gradient
 from suffice.pipeline.engines.multivariate.hmc import sample_until_settled
 from suffice.pipeline.engines.multivariate.log_posterior import evidence_of
-from suffice.pipeline.engines.multivariate.starts import SPREAD_OF_SCALES
 from suffice.pipeline.engines.multivariate.states import lengths, mixture_of_states, moments_of
 
 if TYPE_CHECKING:
@@ -78,10 +77,9 @@ def posterior_of_moments(sums: Moments, evidence: Evidence, update: Update, prio
     diagonal = np.arange(len(mean))
     visible = spread.copy()
     visible[diagonal, diagonal] += 1e-9
-    base = evidence.start(replace(target.state, spread=visible, second=second + visible - spread))
-    jitter = SPREAD_OF_SCALES * rng.standard_normal((*base.shape, n_chains))
-    guess = np.full(base.shape, SPREAD_OF_SCALES)
-    kept = sample_until_settled(target, base[:, :, None] + jitter, guess, iterations, rng)
+    base, guess = evidence.start(replace(target.state, spread=visible, second=second + visible - spread))
+    start = base[:, :, None] + guess[:, :, None] * rng.standard_normal((*base.shape, n_chains))
+    kept = sample_until_settled(target, start, guess, iterations, rng)
     flat = kept.transpose(1, 0, 3, 2).reshape(kept.shape[1], -1)
     # States stand in the order of draws, then chains, then cells.
     state = _indexed(target.state, np.tile(np.arange(len(n)), iterations * n_chains))

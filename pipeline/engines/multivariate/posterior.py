@@ -20,7 +20,7 @@ from suffice.pipeline.engines.multivariate.priors_of_columns import (
     regression_evidence,
     regression_update,
 )
-from suffice.pipeline.engines.multivariate.starts import SPREAD_OF_SCALES, shared_start, starts, with_lengths
+from suffice.pipeline.engines.multivariate.starts import shared_start, starts, with_lengths
 from suffice.pipeline.engines.multivariate.states import lengths, mixture_of_states, moments_of
 from suffice.pipeline.priors.record_count import Reciprocal
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -118,9 +118,8 @@ def _posterior(
         starts(part, moments, statistic, n_chains, rng)
         for part, moments, statistic in zip(target.targets, sums, statistics, strict=True)
     ]
-    of_scales = shared_start(target, [base for base, _ in begun], rng)
-    start = np.concatenate([*(base for base, _ in begun), of_scales])
-    spread = np.concatenate([*(guess for _, guess in begun), np.full(of_scales.shape[:2], SPREAD_OF_SCALES)])
+    begun.append(shared_start(target, [base for base, _ in begun], rng))
+    start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
     kept = sample_until_settled(target, start, spread, iterations, rng)
     # Latent states in the order of draws, then chains, then cells.
     flat = kept.transpose(1, 0, 3, 2).reshape(kept.shape[1], -1)

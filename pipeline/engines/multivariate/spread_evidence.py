@@ -74,12 +74,14 @@ class SpreadNormalEvidence:
         """Each scale goes along with its column; w with none."""
         return (*range(len(self.loc)), *([None] if self.linear else []))
 
-    def start(self, state: State) -> Floats:
+    def start(self, state: State) -> tuple[Floats, Floats]:
         """Return each column's variance for its scale, and w / a of 1."""
         size = len(self.loc)
         seen = np.einsum("iib->ib", state.spread if self.linear else state.second)[:size]
         scales = spread_density.coordinate(np.log(seen / self.half_range[:, None] ** 2))
-        return np.concatenate([scales, np.zeros((int(self.linear), scales.shape[1]))])
+        sd_of_weight = np.sqrt(2.0 / (freedom(size) + state.n))
+        ones = np.ones((int(self.linear), scales.shape[1]))
+        return np.concatenate([scales, 0.0 * ones]), np.concatenate([np.ones_like(scales), sd_of_weight * ones])
 
     def variances(self, latent: Floats) -> Floats:
         """Return v (size, b), in squares of the prior's half ranges."""
@@ -192,11 +194,11 @@ class SpreadRegressionEvidence:
         """The scale of the residuals goes along with the outcome; those of coefficients with none."""
         return (len(self.loc) - int(self.linear), *[None] * len(self.loc))
 
-    def start(self, state: State) -> Floats:
+    def start(self, state: State) -> tuple[Floats, Floats]:
         """Return the outcome's variance for the residuals' scale, and coefficients of about a third."""
         seen = (state.spread if self.linear else state.second)[-1, -1] / self.outcome**2
         scales = np.concatenate([np.log(seen)[None], np.full((len(self.loc), len(seen)), _LIKELY)])
-        return spread_density.coordinate(scales)
+        return spread_density.coordinate(scales), np.ones_like(scales)
 
     def prior(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the precision (k, k, b) and the scale (b,) of the conjugate prior, in half ranges."""

@@ -25,10 +25,6 @@ _LEAST_SPREAD = 1e-12
 """Added so that a start is positive definite where there is next to no noise."""
 
 
-SPREAD_OF_SCALES = 1.0
-"""A guess of the posterior standard deviation of a latent scale's coordinate."""
-
-
 _SEEN = 5.0
 """Conditional variances of so many times the noise are taken for seen."""
 _UNIT = 0.3
@@ -85,7 +81,8 @@ def starts(
     base_point = target.coordinates(n, average, spread)
     state = State(n=n, mean=average, spread=spread, second=spread + outer(average, average))
     logs = np.log(np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))))
-    latent = [evidence.start(state) - along((evidence,), logs) for evidence in target.evidence]
+    latent = [evidence.start(state) for evidence in target.evidence]
+    relative_to = along(target.evidence, logs)
     noise = statistic.plan.quantity_noise_sd(statistic.plan.quantities[0])
     scales = [np.minimum(0.5, noise / n)[None]] if not latent_n.fixed else []
     if target.linear:
@@ -99,9 +96,10 @@ def starts(
     if target.units is not None:
         relative *= np.maximum(1.0, (root / target.units)[rows])
     scales.append(np.where((rows == columns)[:, None], relative, below))
-    scales += [np.full_like(each, SPREAD_OF_SCALES) for each in latent]
+    scales += [sd for _, sd in latent]
     guess = np.maximum(np.concatenate(scales), 1e-12)
-    base_point = np.concatenate([base_point, *latent])
+    scales_start = np.concatenate([relative_to[:0], *(each for each, _ in latent)]) - relative_to
+    base_point = np.concatenate([base_point, scales_start])
     jitter = rng.standard_normal((target.n_coordinates, len(n), n_chains))
     return base_point[:, :, None] + guess[:, :, None] * jitter, guess
 
@@ -125,16 +123,20 @@ def _near(
     return n, noise_of_products, average, spread + mixed * np.eye(size)[:, :, None]
 
 
-def shared_start(target: SharedTarget, begun: Sequence[Floats], rng: np.random.Generator) -> Floats:
-    """Return starts of the shared latent scales, (n_latent, n_cells, n_chains), where those of data sets are."""
+def shared_start(
+    target: SharedTarget, begun: Sequence[Floats], rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return starts of the shared latent scales where those of data sets are, and a guess of the spread."""
     _, n_cells, n_chains = begun[0].shape
     x = np.concatenate(begun).reshape(-1, n_cells * n_chains)
     empty = np.zeros((sum(evidence.n_latent for evidence in target.shared), x.shape[1]))
-    state = target.total(np.concatenate([x, empty]))
-    start = np.concatenate([empty[:0], *(evidence.start(state) for evidence in target.shared)])
-    start -= target.latent(np.concatenate([x, empty]))
-    jittered = start + SPREAD_OF_SCALES * rng.standard_normal(start.shape)
-    return jittered.reshape(-1, n_cells, n_chains)
+    whole = np.concatenate([x, empty])
+    state = target.total(whole)
+    found = [evidence.start(state) for evidence in target.shared]
+    start, guess = (np.concatenate([empty[:0], *parts]) for parts in zip(*found, strict=True))
+    start = start - target.latent(whole) + guess * rng.standard_normal(start.shape)
+    shape = (-1, n_cells, n_chains)
+    return start.reshape(shape), guess.reshape(shape)[:, :, 0]
 
 
 def _possible(sums: Moments, n: Floats, noise: Floats, *, linear: bool) -> tuple[Floats, Floats]:
