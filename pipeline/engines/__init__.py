@@ -13,7 +13,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "jax.totals": ("Total",),
     "jax.two_moments": ("columns", "one_column", "regression"),
     "mean_variance.distribution": ("Exists", "MeanVarianceDistribution"),
-    "mean_variance.grids": ("TooManyError",),
+    "mean_variance.grids": ("COARSE", "FINE", "TooManyError"),
     "mean_variance.likelihood": ("LatentRows",),
     "mean_variance.panels": ("NowhereError", "Panels", "around", "node_weights"),
     "mean_variance.plug_in": ("Exact", "exists"),
@@ -28,7 +28,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "network.pooled": ("pooled_network_distribution",),
     "network.posterior": ("NoisyTables",),
     "normal.distribution": ("MomentsDistribution",),
-    "normal.noisy_moments": ("BERNSTEIN", "MOMENTS", "NoisyMoments"),
+    "normal.noisy_moments": ("BERNSTEIN", "MOMENTS", "MomentsPrior", "NoisyMoments"),
     "normal.posterior": ("MomentPosterior",),
     "one_sum.marginals": (
         "BetaBinomial",

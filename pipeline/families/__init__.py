@@ -73,5 +73,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "": ("FAMILIES", "NO_SUMS"),
     "shared.contract": ("Absent", "Family", "MeanAndVariance"),
     "shared.parameter_space": ("ParameterSpace", "Support"),
+    "shared.within_unit": ("block_within", "measure_within", "most_rows", "totals_of"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -4,8 +4,8 @@ r"""Linear regression: a numeric outcome on numeric predictors, each clipped to 
           T(z) = (z, z z^T) \text{ of } z = (x, y)
 
 Without an intercept there are no first moments. Columns, lattice, block and quantities are those of
-`several_columns.py`, the outcome being the last column. Sensitivity in `sensitivity.md`: rotated-moments, or
-minimal-moments and, without an intercept, minimal-products beside a public N.
+`several_columns.py`, the outcome being the last column. Sensitivity in `sensitivity.md`: two-column-moments
+or rotated-moments; beside a public N minimal-moments or, without an intercept, minimal-products.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def measure(spec: LinearRegressionSpec) -> MomentSums:
 
 
 def block(spec: LinearRegressionSpec, n_is_public: bool) -> Block:
-    """Release rotated moments, or weighted ones beside a public N."""
+    """Release moments combined so that n follows, or weighted ones beside a public N."""
     return several_columns.block(_box(spec), n_is_public)
 
 

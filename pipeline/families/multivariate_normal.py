@@ -4,7 +4,7 @@ r"""Multivariate normal: numeric columns, each clipped to bounds of its own.
           T(x) = (x, x x^T)
 
 Columns, lattice, block and quantities are those of `several_columns.py`. Sensitivity in `sensitivity.md`:
-rotated-moments, or minimal-moments beside a public N.
+two-column-moments or rotated-moments; minimal-moments beside a public N.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def measure(spec: MultivariateNormalSpec) -> MomentSums:
 
 
 def block(spec: MultivariateNormalSpec, n_is_public: bool) -> Block:
-    """Release rotated moments, or weighted ones beside a public N."""
+    """Release moments combined so that n follows, or weighted ones beside a public N."""
     return several_columns.block(_box(spec), n_is_public)
 
 

@@ -80,8 +80,8 @@ def pool(
     n_prior : optional
         Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
     clipping : {"modelled", "ignored"}
-        As in ``Release.posterior``, under `disjoint`. Posteriors of `same_data` ignore clipping: the
-        distribution of clipped sums is worked out behind one noise alone.
+        As in ``Release.posterior``. Under `same_data` clipped counts are never modelled: the distribution of
+        their sums is worked out behind one noise alone.
     where : mapping, optional
         Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional
@@ -111,7 +111,10 @@ def pool(
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    return noise_aware_posterior(observed_again(parts), prior=prior, n_prior=n_prior, clipping=IGNORED)
+    counts = FAMILIES[parts[0].plan.family].clipped_record is not None
+    return noise_aware_posterior(
+        observed_again(parts), prior=prior, n_prior=n_prior, clipping=IGNORED if counts else clipping
+    )
 
 
 def _listed(given: object) -> list[Release]:
@@ -146,7 +149,7 @@ def pooled(
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
     family = FAMILIES[parts[0].plan.family]
-    is_conjugate = not isinstance(read_prior(prior), Mixture | AnyDensity)
+    is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)
     posterior: Posterior | None
     try:
         if family.latent is not None:
@@ -156,7 +159,7 @@ def pooled(
         elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None
         else:
-            return disjoint_moments_posterior(parts, prior=prior, n_prior=n_prior)
+            return disjoint_moments_posterior(parts, prior=prior, n_prior=n_prior, clipping=clipping)
     except PriorError:
         # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
         if not is_conjugate:

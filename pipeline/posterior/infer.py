@@ -65,10 +65,11 @@ def posterior_of(
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
     clipping : {"modelled", "ignored"}
-        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records for
-        clipped to their public bound, in every cell in which that can matter (see ``clipped_sums.choice``),
-        or for never clipped. Others, plug-in posteriors too, never model clipping; ``Posterior.clipping``
-        says where it matters.
+        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts, of normal and of
+        lognormal columns take records for clipped to their public bounds, in every cell in which that can
+        matter (see ``clipped_cells`` and ``clipped_moments``), or for never clipped. Of counts that is
+        exact, of the others as exact as four moments of a clipped record are. Others, plug-in posteriors
+        too, never model clipping; ``Posterior.clipping`` says where it matters.
     predictor_prior : Prior or str, optional
         Of the mean and the covariance of a regression's predictors, whose rows are modelled as normal:
         ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, which is the default.
@@ -124,18 +125,15 @@ def noise_aware_posterior(
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
             _require_range(statistic, component)
     distribution: Distribution
-    if isinstance(chosen, Independent | JointDensity):
-        distribution = _any_prior_distribution(statistic, chosen, latent_n)
-        return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
     if clipping == MODELLED and family.clipped_record is not None:
         from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
 
         distribution, modelled = distribution_with_clipping(statistic, chosen, latent_n)
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         return dataclasses.replace(plain, models_clipping=modelled)
-    if isinstance(chosen, Density):
+    if isinstance(chosen, AnyDensity):
         distribution = _any_prior_distribution(statistic, chosen, latent_n)
-    elif isinstance(chosen, Mixture):
+    elif isinstance(chosen, Mixture) and family.mean_and_variance is None:
         distributions = [
             family.noise_aware(statistic, component, latent_n) for component in chosen.components
         ]
@@ -144,7 +142,8 @@ def noise_aware_posterior(
         distribution = family.disjoint((statistic,), chosen, (latent_n,), predictors)
     else:
         distribution = family.noise_aware(statistic, chosen, latent_n)
-    return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n, predictors)
+    plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n, predictors)
+    return _with_clipped_moments(plain, [statistic], [latent_n]) if clipping == MODELLED else plain
 
 
 def disjoint_posterior(
@@ -176,6 +175,7 @@ def disjoint_moments_posterior(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
     from suffice.pipeline.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
@@ -184,7 +184,21 @@ def disjoint_moments_posterior(
     chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
     distribution = pooled_joint_distribution(statistics, chosen, n_priors)
-    return _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    plain = _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
+    return _with_clipped_moments(plain, statistics, n_priors) if clipping == MODELLED else plain
+
+
+def _with_clipped_moments(
+    plain: Posterior, statistics: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]
+) -> Posterior:
+    """Model the clipping of records with a mean and a variance, where it matters."""
+    if FAMILIES[plain.family].mean_and_variance is None:
+        return plain
+    from suffice.pipeline.posterior.clipped_moments import moments_with_clipping  # noqa: PLC0415 - rarely needed
+
+    prior = cast("AnyJointPrior", plain.prior)
+    distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors)
+    return dataclasses.replace(plain, distribution=distribution, models_clipping=modelled)
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
@@ -206,7 +220,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
     return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
 
 
-def default_prior(statistic: NoisyStatistic) -> Prior:
+def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
     """Return the family's default prior, from public constants only."""
     return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
 
@@ -223,12 +237,12 @@ def require_way_of_clipping(clipping: str) -> None:
         raise UsageError(message)
 
 
-def read_prior(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
+def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
     """Read the text of a prior, and take distributions of scipy.stats for densities."""
     if isinstance(prior, str):
         return parse_mixture(prior)
     density = Density.of(prior)
-    return cast("Prior | Mixture | None", prior) if density is None else density
+    return cast("Prior | Mixture", prior) if density is None else density
 
 
 def _any_prior_distribution(
@@ -246,7 +260,7 @@ def _any_prior_distribution(
 def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
     """Read the prior, the family's default where there is none, and check that the family takes it."""
     family = FAMILIES[statistic.plan.family]
-    read = read_prior(prior)
+    read = default_prior(statistic) if prior is None else read_prior(prior)
     if isinstance(read, Mixture):
         if not takes_mixtures(family):
             raise refused_prior(statistic.plan, read)
@@ -261,9 +275,8 @@ def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixtur
         if family.mean_and_variance is None:
             raise refused_prior(statistic.plan, read)
         return read
-    chosen = default_prior(statistic) if read is None else read
-    _require_kind(statistic, chosen)
-    return chosen
+    _require_kind(statistic, read)
+    return read
 
 
 def _conjugate_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:

@@ -119,7 +119,7 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     name, call = called_name(text)
     if name in NAMES:
         return parse_density(text)
-    known_names = {*CONJUGATE, *NAMES, "Independent", "Mixture"}
+    known_names = {*CONJUGATE, *NAMES, "Independent", "Mixture", "ScaleMixture"}
     if name and name not in known_names:
         message = (
             f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))} with its "

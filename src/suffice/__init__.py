@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import Density
     from suffice.pipeline.priors.joint_density import Independent, JointDensity
-    from suffice.pipeline.priors.mixtures import Mixture
+    from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.priors.record_count import Reciprocal, Uniform
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.plan import compile_plan as plan
@@ -58,6 +58,7 @@ __all__ = [
     "Posterior",
     "Reciprocal",
     "Release",
+    "ScaleMixture",
     "Spec",
     "SufficeError",
     "Uniform",
@@ -85,6 +86,7 @@ _HOMES = {
     "Density": ("suffice.pipeline.priors.density", "Density"),
     **{prior: ("suffice.pipeline.priors.joint_density", prior) for prior in ("Independent", "JointDensity")},
     "Mixture": ("suffice.pipeline.priors.mixtures", "Mixture"),
+    "ScaleMixture": ("suffice.pipeline.priors.mixtures", "ScaleMixture"),
     "Posterior": ("suffice.pipeline.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.pooling.release", "Release"),
     "Spec": ("suffice.pipeline.spec.spec", "Spec"),

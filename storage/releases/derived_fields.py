@@ -49,6 +49,7 @@ def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
         "value_type": statistic.value_type,
         "quantities": (_quantity(quantity, statistic.components) for quantity in statistic.quantities),
         **({"moment_weight": format_number(weight)} if weight is not None else {}),
+        **_within_unit(statistic),
         "parameters": {
             "categories": list(parameters.categories),
             "lower": _optional(parameters.lower),
@@ -58,6 +59,21 @@ def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
             **_columns(parameters.columns),
             **_tables(parameters.tables),
         },
+    }
+
+
+def _within_unit(statistic: StatisticPlan) -> dict[str, Any]:
+    """Return how rows and units share the block, where they do."""
+    shared = statistic.within_unit
+    if shared is None:
+        return {}
+    return {
+        "within_unit": {
+            "max_rows": str(shared.max_rows),
+            "row_weight": str(shared.row_weight),
+            "row_components": list(statistic.components[: shared.rows]),
+            "unit_total": str(shared.unit_total),
+        }
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.engines.normal.noisy_moments import MomentsPrior
     from suffice.pipeline.engines.normal.weights import Boxes, MomentWeights
     from suffice.typing import Cells, Floats
 
@@ -28,16 +28,16 @@ class Given:
     scale: Floats
 
     @classmethod
-    def of(cls, noisy: NoisyMoments, n: Floats, mean: Floats, log_e: Floats) -> Given:
-        """Update the prior with N, m and log E."""
-        precision = noisy.precision + n
-        shift = n / precision * (mean - noisy.loc)
-        between = noisy.precision * shift * (mean - noisy.loc) / 2.0
+    def of(cls, prior: MomentsPrior, n: Floats, mean: Floats, log_e: Floats) -> Given:
+        """Update the prior, of the part that each point belongs to, with N, m and log E."""
+        precision = prior.precision + n
+        shift = n / precision * (mean - prior.loc)
+        between = prior.precision * shift * (mean - prior.loc) / 2.0
         return cls(
-            loc=noisy.loc + shift,
+            loc=prior.loc + shift,
             precision=precision,
-            concentration=noisy.concentration + n / 2.0,
-            scale=noisy.scale + between + n * np.exp(log_e) / 2.0,
+            concentration=prior.concentration + n / 2.0,
+            scale=prior.scale + between + n * np.exp(log_e) / 2.0,
         )
 
 
@@ -60,8 +60,8 @@ def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
     half[:, 1:] /= np.sqrt(3.0)
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
     points = (middle[:, None] + signs * half[:, None]).reshape(-1, 3)
-    cell = np.repeat(boxes.cell, len(signs))
-    log_weight = weights.log_weight(cell, *points.T) + np.repeat(boxes.log_volume(), len(signs))
+    cell, part = np.repeat(boxes.cell, len(signs)), np.repeat(boxes.part, len(signs))
+    log_weight = weights.log_weight(cell, part, *points.T) + np.repeat(boxes.log_volume(), len(signs))
     top = np.full(cells, -np.inf)
     np.maximum.at(top, cell, log_weight)
     weight = np.exp(log_weight - top[cell])
@@ -69,7 +69,7 @@ def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
     return Nodes(
         cell=cell,
         weight=weight / total[cell],
-        given=Given.of(weights.noisy, *points.T),
+        given=Given.of(weights.noisy.prior.at(part), *points.T),
         log_evidence=top + np.log(total) - np.log(len(signs)),
     )
 

@@ -125,7 +125,8 @@ def calibrate(
     simulations: Annotated[
         int | None,
         typer.Option(
-            "--simulations", help="Data sets to draw; default: 1000, or 200 where posteriors are slow."
+            "--simulations",
+            help="Data sets to draw; default: what a verdict takes, 5000 or more, or 200 if slow.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the simulation repeatable.")] = None,
