@@ -121,9 +121,7 @@ def main() -> None:
         covered = np.concatenate([part for part, _, _ in found], axis=1).mean(axis=(1, 2))
         shares = "".join(f"{100 * share:9.1f}" for share in covered)
         r_hat, effective = max(part for _, part, _ in found), min(part for _, _, part in found)
-        print(
-            f"{name:46}{shares}{r_hat:9.3f}{effective:7d}{time.process_time() - started:7.0f}", flush=True
-        )
+        print(f"{name:46}{shares}{r_hat:9.3f}{effective:7d}{time.process_time() - started:7.0f}", flush=True)
 
 
 def measured(
@@ -156,9 +154,7 @@ def measured(
     totals = family.totals(spec, plan.design, sums.unclipped)
     noise = discrete_laplace(plan.scale, totals.shape, rng).astype(object)
     released = noisy_statistic(plan, totals + noise)
-    posterior = posterior_of(
-        released, prior=None if own_prior else prior, n_prior=Uniform(4, 2 * setting.n0)
-    )
+    posterior = posterior_of(released, prior=None if own_prior else prior, n_prior=Uniform(4, 2 * setting.n0))
     slopes = truth[:, : setting.size]
     drawn = posterior.distribution.sample(4000, rng)["coefficient"]
     covered = []

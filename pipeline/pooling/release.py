@@ -90,6 +90,7 @@ class Release:
         method: str = "noise-aware",
         n_prior: NPrior | int | str | None = None,
         clipping: str = "modelled",
+        predictor_prior: Prior | str | None = None,
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
 
@@ -112,6 +113,9 @@ class Release:
         clipping : {"modelled", "ignored"}
             Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records
             for clipped to their public bound, wherever that can matter, or for never clipped.
+        predictor_prior : prior object or str, optional
+            Of the mean and covariance of a regression's predictors, whose rows are modelled as normal:
+            ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, the default, from the bounds alone.
 
         Raises
         ------
@@ -122,6 +126,13 @@ class Release:
         from suffice.pipeline.posterior.predictive import Model  # noqa: PLC0415
 
         chosen = self.statistic(statistic).where(where)
-        posterior = posterior_of(chosen, method=method, prior=prior, n_prior=n_prior, clipping=clipping)
+        posterior = posterior_of(
+            chosen,
+            method=method,
+            prior=prior,
+            n_prior=n_prior,
+            clipping=clipping,
+            predictor_prior=predictor_prior,
+        )
         model = Model.of(chosen, self.manifest["plan"]["statistics"][statistic])
         return dataclasses.replace(posterior, model=model)

@@ -101,11 +101,27 @@ def sample_chains(
     with np.errstate(all="ignore"):  # a proposal that is no number is rejected
         for number, stage in enumerate(_STAGES):
             kept, position, step = _run(target, position, root, step, steps, stage, rng, tuned=True)
+            position = _unstuck(kept, position, rng)
             root = _root(kept[stage // 4 :], root)
             if number > 0:  # before, steps are short because the covariance is not known yet
                 steps = int(np.clip(np.ceil(_LENGTH / np.median(step)), _FEWEST_STEPS, _MOST_STEPS))
         kept, _, _ = _run(target, position, root, step, steps, iterations, rng, tuned=False)
     return kept
+
+
+def _unstuck(kept: Floats, position: Floats, rng: np.random.Generator) -> Floats:
+    """Put chains that have not moved in a stage of warm-up, too far out for the step, where another one is.
+
+    Cells none of whose chains have moved stay as they are.
+    """
+    moved = np.any(kept[-1] != kept[0], axis=0)
+    n_cells, n_chains = moved.shape
+    # A random order of the chains that have moved: those that have not come last.
+    order = np.argsort(np.where(moved, rng.uniform(size=moved.shape), 2.0), axis=1)
+    count = np.maximum(moved.sum(axis=1), 1)[:, None]
+    chosen = np.take_along_axis(order, np.arange(n_chains)[None] % count, axis=1)
+    source = np.where(moved | ~moved.any(axis=1, keepdims=True), np.arange(n_chains), chosen)
+    return position[:, np.arange(n_cells)[:, None], source]
 
 
 def _run(

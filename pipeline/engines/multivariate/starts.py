@@ -92,7 +92,7 @@ def starts(
     below = np.minimum(0.5 * root[rows], doubt / root[columns])
     if target.relative is not None:
         below[rows != columns] /= target.lengths(root)[0]
-    relative = np.minimum(0.5, doubt / root[rows] ** 2)
+    relative = np.minimum(0.3, doubt / root[rows] ** 2)
     if target.units is not None:
         relative *= np.maximum(1.0, (root / target.units)[rows])
     scales.append(np.where((rows == columns)[:, None], relative, below))

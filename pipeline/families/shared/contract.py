@@ -149,7 +149,8 @@ class Family:
         where there is none yet. Where there is a ``mean_and_variance`` the prior may be a mixture.
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
-        the exact sums of data sets that the model draws; None where no data can be simulated yet.
+        the exact sums of data sets that the model draws; None where no data can be simulated yet. Where there
+        are predictors, a world that they are drawn from may follow.
     parameter_spaces : callable
         The constants -> its parameters in the order of its likelihood, as models of one's own give them.
     jax_likelihood : callable or Absent
@@ -218,9 +219,7 @@ class Family:
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
-    simulate: (
-        Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
-    )
+    simulate: Callable[..., SimulatedSums] | None
     parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
     jax_likelihood: Callable[[NoisyStatistic, NPrior, Mapping[str, Any], Any], Any] | Absent
     n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
