@@ -17,19 +17,26 @@ which is x but for a nat at either end: where noise hides a variance its scale g
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.pipeline.distributions.spread_scales import EVEN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.typing import Floats
 
 RANGE = 8.0 * math.log(10.0)
 """R: how far below that of the half range the log of a variance's scale may lie."""
 _LOG_INSIDE = math.log(-math.expm1(-RANGE))
 _FLAT = (1.0 - EVEN) / 2.0 / -math.expm1(-RANGE / 2.0)
+
+
+def density(u: Any, exp: Callable[[Any], Any]) -> Any:
+    """Return f(u) of logs of scales, by NumPy's or JAX's exponential."""
+    return EVEN / RANGE + _FLAT * exp(u / 2.0)
 
 
 def log_scale(x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -39,9 +46,9 @@ def log_scale(x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     log_slope = _LOG_INSIDE - above - below
     slope = np.exp(log_slope)
     tilted = _FLAT * np.exp(u / 2.0)
-    density = EVEN / RANGE + tilted
-    by_x = tilted / 2.0 / density * slope - np.exp(x - above) + np.exp(-x - RANGE - below)
-    return u, slope, np.log(density) + log_slope, by_x
+    chance = EVEN / RANGE + tilted
+    by_x = tilted / 2.0 / chance * slope - np.exp(x - above) + np.exp(-x - RANGE - below)
+    return u, slope, np.log(chance) + log_slope, by_x
 
 
 def coordinate(u: Floats) -> Floats:

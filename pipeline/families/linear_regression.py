@@ -169,6 +169,12 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     return regression(statistic, n_prior, predictors, given, latent)
 
 
+def n_latent(parameters: Parameters) -> int:
+    """Return how many latent numbers that likelihood takes: moments, the predictors' scales, and w."""
+    scales = len(parameters.columns) - 1 + int(is_linear(parameters))
+    return moment_columns.n_moments(parameters) + scales
+
+
 def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, parameters: Parameters) -> Floats:
     r"""Return :math:`-(n \log v + \sum (y - x^T \beta - \beta_0)^2 / v) / 2`.
 
@@ -263,7 +269,7 @@ FAMILY = Family(
     simulate=simulate,
     parameter_spaces=parameter_spaces,
     jax_likelihood=jax_likelihood,
-    n_latent=moment_columns.n_moments,
+    n_latent=n_latent,
     example=Example(
         entry={
             "outcome": {"y": {"lower": "-3", "upper": "100"}},

@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
 from suffice.pipeline.distributions.moment_projection import Moments
-from suffice.pipeline.engines.multivariate.hmc import effective_draws, split_r_hat
+from suffice.pipeline.engines.multivariate.hmc import effective_draws, normal_scores, split_r_hat
 
 if TYPE_CHECKING:
     from suffice.pipeline.engines.multivariate.evidence import State
@@ -57,7 +57,7 @@ def mixture_of_states(
     iterations, _, n_cells, n_chains = kept.shape
     drawn = distribution.sample(1, rng)
     each = [values[0].reshape(iterations, n_chains, n_cells, -1) for values in drawn.values()]
-    parameters = np.concatenate(each, axis=3)
+    parameters = normal_scores(np.concatenate(each, axis=3))
     return ConjugateMixture(
         conditional=distribution,
         n_states=iterations * n_chains,
