@@ -74,6 +74,9 @@ class Posterior:
         The prior of the parameters, the same for every cell.
     n_prior : NPrior or None
         The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
+    predictor_prior : str or None
+        The prior of the mean and covariance of a regression's predictors; None of other families, and under
+        ``plug-in``.
     groups : dict of str to list
         The key of every cell, by group column.
     label_columns : dict of str to tuple
@@ -114,6 +117,7 @@ class Posterior:
     rows_of: str | None = None
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
     design_effect: Floats | None = field(default=None, repr=False)
+    predictor_prior: str | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:

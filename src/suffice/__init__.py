@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
     from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
     from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.distributions.spread_regression import SpreadNormalInverseGammaRegression
     from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.pooling.comparison import compare
     from suffice.pipeline.pooling.pool import pool
@@ -61,6 +63,8 @@ __all__ = [
     "Release",
     "ScaleMixture",
     "Spec",
+    "SpreadNormalInverseGammaRegression",
+    "SpreadNormalInverseWishart",
     "SufficeError",
     "Uniform",
     "__version__",
@@ -106,6 +110,14 @@ _HOMES = {
     "NormalInverseGammaRegression": (
         "suffice.pipeline.distributions.normal_inverse_gamma_regression",
         "NormalInverseGammaRegression",
+    ),
+    "SpreadNormalInverseGammaRegression": (
+        "suffice.pipeline.distributions.spread_regression",
+        "SpreadNormalInverseGammaRegression",
+    ),
+    "SpreadNormalInverseWishart": (
+        "suffice.pipeline.distributions.spread_normal_inverse_wishart",
+        "SpreadNormalInverseWishart",
     ),
     "NormalInverseWishart": (
         "suffice.pipeline.distributions.normal_inverse_wishart",

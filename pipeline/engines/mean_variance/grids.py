@@ -62,7 +62,9 @@ class Fineness:
 
 
 FINE = Fineness()
-COARSE = Fineness(finest=0.5, growth=0.25, coarsest=2.0, of_rows=24.0, of_few=3.0, wider=4.0, beside=1.0, depth=20.0)
+COARSE = Fineness(
+    finest=0.5, growth=0.25, coarsest=2.0, of_rows=24.0, of_few=3.0, wider=4.0, beside=1.0, depth=20.0
+)
 """As exact as the distribution of clipped records by their first moments is."""
 
 

@@ -15,6 +15,7 @@ from suffice.cli.options import (
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
     PublicKeyOption,
@@ -47,6 +48,7 @@ def pool(
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
     clipping: ClippingOption = "modelled",
+    predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
@@ -88,6 +90,7 @@ def pool(
         prior=prior,
         n_prior=parse_prior_of_n(n_prior),
         clipping=clipping,
+        predictor_prior=predictor_prior,
         where=parse_pairs("--where", where),
         rng=rng,
     )
@@ -109,6 +112,7 @@ def pool(
             **pooled,
             "prior": str(posterior.prior),
             "n_prior": str(posterior.n_prior),
+            "predictor_prior": posterior.predictor_prior,
             "mass": mass,
             "draws": draws,
             "seed": seed,
@@ -127,4 +131,6 @@ def pool(
     output.print_rows_of(posterior.rows_of)
     say(f"prior: {posterior.prior}")
     say(f"prior of N: {posterior.n_prior}")
+    if posterior.predictor_prior is not None:
+        say(f"prior of predictors: {posterior.predictor_prior}")
     output.print_written(out)
