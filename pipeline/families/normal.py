@@ -10,7 +10,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity, the quadratic Bernstein bas
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from pydantic import model_validator
@@ -231,6 +231,7 @@ def noisy_moments(
         scales += [observation.plan.scale / unit for unit in units]
     centre, half_range = interval(statistic.plan.parameters)
     parts = prior if isinstance(prior, Mixture) else Mixture(1.0, prior)
+    components = cast("tuple[NormalInverseGamma, ...]", parts.components)
     return NoisyMoments(
         totals=NoisyTotals(
             values=np.concatenate(values, axis=1, dtype=np.float64),
@@ -247,7 +248,7 @@ def noisy_moments(
                     part.concentration,
                     part.scale / half_range**2,
                 )
-                for weight, part in zip(parts.weights, parts.components, strict=True)
+                for weight, part in zip(parts.weights, components, strict=True)
             ]
         ),
         n_prior=n_prior,

@@ -255,7 +255,8 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
 
 def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
     """Return the family's default prior, from public constants only."""
-    return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+    prior: Prior | Mixture = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+    return prior
 
 
 def require_way_of_clipping(clipping: str) -> None:

@@ -102,7 +102,7 @@ class ScaleMixture(Mixture):
 
     def __init__(self, lower: float, upper: float) -> None:
         for name, bound in (("lower", lower), ("upper", upper)):
-            is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
+            is_number = not isinstance(bound, bool) and isinstance(bound, int | float)
             if not is_number or not abs(bound) <= _LARGEST_BOUND:
                 message = f"ScaleMixture: {name} must be a number in -1e150..1e150, not {bound!r}"
                 raise PriorError(message)

@@ -253,7 +253,7 @@ def _weight_over_n(prior: MomentsPrior, n: Floats) -> Floats:
     return prior.precision / (prior.precision + np.maximum(n, 1.0))
 
 
-def _digamma_difference(x: Floats, step: float) -> tuple[Floats, Floats]:
+def _digamma_difference(x: Floats, step: Floats) -> tuple[Floats, Floats]:
     r"""Bounds of :math:`\psi(x + h) - \psi(x)`, from those of :math:`\psi(x) - \log x` (Alzer 1997)."""
     far = x + step
     tail = (1.0 / x - 1.0 / far) / 2.0 + (1.0 / x**2 - 1.0 / far**2) / 12.0 + np.log1p(step / x)

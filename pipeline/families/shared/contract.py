@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
-    from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -215,7 +214,7 @@ class Family:
     totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
     parameters: Callable[[Any], Parameters]
     prior: type[Prior]
-    default_prior: Callable[[Parameters], Prior | Mixture]
+    default_prior: Callable[[Parameters], Any]
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None

@@ -209,7 +209,8 @@ def test_the_density_of_both_sums_integrates_to_one(n: int) -> None:
         mean, both = (grid.ravel() for grid in np.meshgrid(np.sinh(position), log_e))
         step = np.tile(np.cosh(position), 700) * (position[1] - position[0]) * (log_e[1] - log_e[0])
         weights = MomentWeights.of(silent)
-        density = weights.log_weight(*np.zeros((2, len(mean)), dtype=int), np.full_like(mean, n), mean, both)
+        first = np.zeros(len(mean), dtype=int)
+        density = weights.log_weight(first, first, np.full_like(mean, n), mean, both)
         assert np.sum(np.exp(density) * step) == pytest.approx(1.0, rel=1e-4)
 
 
