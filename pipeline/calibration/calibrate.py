@@ -250,7 +250,7 @@ def simulate(
             _, unclipped[differs], widths[differs] = _ranks(
                 free, truth[differs], sums.unclipped[differs], noise[differs], seed
             )
-        ranks = [clipped, unclipped]
+        ranks: list[NDArray[Any]] = [clipped, unclipped]
         if sees_noise:
             _, ignored, _ = _ranks(conjugate, truth, sums.unclipped, noise, seed)
             _, _, without_noise = _ranks(conjugate, truth, sums.unclipped, 0 * noise, seed)

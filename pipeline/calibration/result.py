@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _WORTH_SAYING, _MINUTES = 10.0, 120.0
 """Seconds from which on a time is told, and told in minutes."""
+_TIMED = 50
+"""Simulations from which on their time says what more of them take: a few cost what it takes to begin."""
 _DUE_TO_CLIPPING = {
     CALIBRATED: "but for clipping: without it the same simulations are calibrated, so wider bounds would "
     "help where real records are clipped as often",
@@ -147,10 +149,7 @@ class Calibration:
     @property
     def reason(self) -> str:
         """What the conclusion rests on, and whether it is due to clipping."""
-        verdict = self._verdict
-        if verdict.conclusion != NOT_CALIBRATED or self.clipped_share == 0.0:
-            return verdict.reason
-        return f"{verdict.reason}, {_DUE_TO_CLIPPING[judge(self.unclipped).conclusion]}"
+        return f"{self._verdict.reason}{self._due_to_clipping}"
 
     @property
     def simulations_needed(self) -> int:
@@ -219,7 +218,7 @@ class Calibration:
         heading = (
             f"{self.statistic}: {self.method} posterior of {self.family}, epsilon "
             f"{format_epsilon(self.epsilon)}\nprior {self.prior}; N: {self.n_prior}; "
-            f"{self.simulations} simulations\n"
+            f"{self.simulations} simulation{'s' if self.simulations > 1 else ''}\n"
         )
         if self.predictors is not None:
             believed = "" if self.predictor_prior is None else f"prior of predictors {self.predictor_prior}; "
@@ -244,14 +243,21 @@ class Calibration:
             NOT_CALIBRATED: f" (said of a calibrated posterior at most {FALSE_ALARM:g} of the time)",
         }.get(self.conclusion, self._duration)
         clipped = f"clipping: {100 * self.clipped_share:.3g} % of the simulated records are clipped"
-        units = f"\n{UNITS_LEFT_OUT}" if self.leaves_out_units else ""
-        return f"{self.conclusion}: {self.reason}{alarm}\n{clipped}\n{self.noise}{units}"
+        lines = (f"{self.conclusion}: {self._verdict.reason}{alarm}", f"{clipped}{self._due_to_clipping}")
+        units = (UNITS_LEFT_OUT,) if self.leaves_out_units else ()
+        return "\n".join((*lines, str(self.noise), *units))
+
+    @property
+    def _due_to_clipping(self) -> str:
+        if self.conclusion != NOT_CALIBRATED or self.clipped_share == 0.0:
+            return ""
+        return f"; {_DUE_TO_CLIPPING[judge(self.unclipped).conclusion]}"
 
     @property
     def _duration(self) -> str:
         """How long the simulations that are needed would take, where that is worth saying."""
         seconds = self.seconds / self.simulations * self.simulations_needed
-        if seconds < _WORTH_SAYING:
+        if seconds < _WORTH_SAYING or self.simulations < _TIMED:
             return ""
         return f" (about {seconds:.0f} s)" if seconds < _MINUTES else f" (about {seconds / 60:.0f} minutes)"
 

@@ -237,10 +237,16 @@ def _adjusted(run: tuple[Ranks, ...]) -> list[tuple[float, Ranks, float | None]]
     return [*coverages, *((tests * ranks.rank_p_value, ranks, None) for ranks in run)]
 
 
+def _order(test: tuple[float, Ranks, float | None]) -> tuple[bool, float, float, float]:
+    """Coverages first, then the least p-value; where several are 0, the widest and worst interval."""
+    p_value, ranks, mass = test
+    return mass is None, p_value, -(mass or 0.0), ranks.coverage(mass) if mass else 0.0
+
+
 def _worst(run: tuple[Ranks, ...]) -> str:
     """Say which coverage is furthest off, or whose ranks are uneven where no coverage is rejected."""
     rejected = [test for test in _adjusted(run) if test[0] <= FALSE_ALARM]
-    _, ranks, mass = min(rejected, key=lambda test: (test[2] is None, test[0]))
+    _, ranks, mass = min(rejected, key=_order)
     if mass is None:
         return f"the ranks of {ranks.name} are uneven"
     low, high = ranks.coverage_interval(mass, level_of(len(run)))
