@@ -151,9 +151,9 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: Statistic
             raise SpecError(location, rule, "leave it out, or choose one of those families")
         if terms.privacy.column_unit is None:
             raise SpecError(location, "each row is a unit where the unit is a row", state_one)
-    rule = family.refused_under(statistic)
-    if rule is not None:
-        raise SpecError(document.location(path), rule)
+    broken = family.refused_under(statistic)
+    if broken is not None:
+        raise SpecError(document.location(path), broken)
 
 
 def n_sums(statistic: StatisticSpec) -> int:

@@ -53,7 +53,17 @@ OF_UNITS = {
     for name, (kind, values, entry) in OF_ROWS.items()
     if entry["family"] in {"bernoulli", "categorical", "poisson", "normal"}
 }
-ENTRIES = {**OF_ROWS, **{f"{name} of units": entry for name, entry in OF_UNITS.items()}}
+UPPER = 3
+"""Of rows of a unit that are told apart."""
+ROWS_PER_UNIT: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
+    "rows": (pa.int64(), [0, 1, None], {"family": "rows_per_unit", "upper": UPPER}),
+    "rows-histogram": (
+        pa.int64(),
+        [0, 1, None],
+        {"family": "rows_per_unit", "upper": UPPER, "histogram": "true"},
+    ),
+}
+ENTRIES = {**OF_ROWS, **ROWS_PER_UNIT, **{f"{name} of units": entry for name, entry in OF_UNITS.items()}}
 """Types and values of a column ``v``, and the entry of its statistic, by name."""
 MANY = [("A", 0), ("A", 1), ("A", 2), ("A", 1), ("A", 0)]
 """Another unit's records, more than it may keep: numbers of values."""
@@ -71,7 +81,7 @@ class UnitEngine:
             "dataset": "d",
             "source": {"parquet": str(directory)},
             "privacy": {"epsilon": "1", "neighboring": neighboring, "unit": by_customer(MAX_ROWS)},
-            "statistics": {"s": {**entry, "column": "v"}},
+            "statistics": {"s": entry if name in ROWS_PER_UNIT else {**entry, "column": "v"}},
         }
         keys, days = ["a"], [dt.date(2013, 1, 31)]
         if shape == "own units":
