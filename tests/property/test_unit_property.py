@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.statistics.measure import Measure
 
 N_ROWS = 600
 LARGE_BOUND = 10**9 - 1
@@ -104,7 +105,9 @@ def check(
             found.append(as_lists(bounded_sums(job, partitions_of(spec), threads, KEY).open_totals()))
     assert found[0] == found[1]
     if bound == LARGE_BOUND:
-        of_rows = {name: of for name, of in job.measures.items() if not isinstance(of, UnitMeasure)}
+        of_rows: dict[str, Measure] = {
+            name: of for name, of in job.measures.items() if not isinstance(of, UnitMeasure)
+        }
         job = replace(job, measures=of_rows)
         kept = table if nulls == "own_unit" else table.filter(pc.invert(is_null_unit(table[unit])))
         assert {name: found[0][name] for name in of_rows} == as_lists(sum_batches(kept.to_batches(), job))
