@@ -3,11 +3,11 @@
     python benchmarks/unit_coverage.py [--cells 4000] [--units 200]
 
 Every cell is a data set of its own, with units of its own; all are released together, under the keyed hash
-and the noise of a real release, epsilon 1 a statistic. Truths: of ``rows_of: units`` means over the population
-of units; of ``rows_per_unit`` the share of rows that the bound leaves out of the cell's own. Beside them how
-often the interval about the rows kept holds the means over units and over rows. Priors are the defaults, but for the normal column. Unit
-means of the normal column are nearly normal; the poisson rows, taken of units of different rates, are nearly
-poisson: what these assumptions cost is in the numbers.
+and the noise of a real release, epsilon 1 a statistic. Truths: of ``rows_of: units`` means over the
+population of units; of ``rows_per_unit`` the share of rows that the bound leaves out of the cell's own.
+Beside them how often the interval about the rows kept holds the means over units and over rows. Priors are
+the defaults, but for the normal column. Unit means of the normal column are nearly normal; the poisson
+rows, taken of units of different rates, are nearly poisson: what these assumptions cost is in the numbers.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ MOST_N = 192
 _NATS = 32.0
 _LEFTMOST = -30.0
 """The logit of the smallest share looked at."""
-_COARSE, _LOOKS, _PANELS = 32, 3, 8
+_COARSE, _LOOKS, _MOST_LOOKS, _PANELS = 32, 3, 16, 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,13 +186,15 @@ class RowShares:
 def _panels(noisy: NoisyRowTotals, cell: int) -> Cell:
     """Return panels of the logit, narrower where the posterior is high, and its log density."""
     left, right = _LEFTMOST, float(Line.LOGIT.position(np.array(noisy.largest)))
-    for _ in range(_LOOKS):  # each is closer
+    for look in range(1, _MOST_LOOKS):  # each is closer, until the posterior fills what is looked at
         position = np.linspace(left, right, _COARSE + 2)[1:-1]
         height = noisy.log_density(cell, position)
         high = np.flatnonzero(height > height.max() - _NATS)
         step = position[1] - position[0]
         top = position[np.argmax(height)]
         left, right = max(left, position[high[0]] - step), min(right, position[high[-1]] + step)
+        if look >= _LOOKS and len(high) > _COARSE // 2:
+            break
     share = np.linspace(0.0, 1.0, _PANELS + 1) ** 2
     edges = np.concatenate([top - (top - left) * share[:0:-1], top + (right - top) * share])
     return edges[:-1], edges[1:], lambda position: noisy.log_density(cell, position)

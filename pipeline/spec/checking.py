@@ -154,9 +154,9 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: Statistic
             raise SpecError(location, "each row is a unit where the unit is a row", state_one)
     if statistic.within_unit is not None:
         _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
-    rule = family.refused_under(statistic)
-    if rule is not None:
-        raise SpecError(document.location(path), rule)
+    broken = family.refused_under(statistic)
+    if broken is not None:
+        raise SpecError(document.location(path), broken)
 
 
 def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: StatisticSpec) -> None:

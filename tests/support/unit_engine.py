@@ -62,8 +62,19 @@ WITHIN_UNITS: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
         {"family": "lognormal", "lower": 1, "upper": 8, "lattice_bits": 2},
     ),
 }
+UPPER = 3
+"""Of rows of a unit that are told apart."""
+ROWS_PER_UNIT: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
+    "rows": (pa.int64(), [0, 1, None], {"family": "rows_per_unit", "upper": UPPER}),
+    "rows-histogram": (
+        pa.int64(),
+        [0, 1, None],
+        {"family": "rows_per_unit", "upper": UPPER, "histogram": "true"},
+    ),
+}
 ENTRIES = {
     **OF_ROWS,
+    **ROWS_PER_UNIT,
     **{f"{name} of units": entry for name, entry in OF_UNITS.items()},
     **{
         f"{name} within units": (kind, values, {**entry, "within_unit": "true"})
@@ -87,7 +98,7 @@ class UnitEngine:
             "dataset": "d",
             "source": {"parquet": str(directory)},
             "privacy": {"epsilon": "1", "neighboring": neighboring, "unit": by_customer(MAX_ROWS)},
-            "statistics": {"s": {**entry, "column": "v"}},
+            "statistics": {"s": entry if name in ROWS_PER_UNIT else {**entry, "column": "v"}},
         }
         keys, days = ["a"], [dt.date(2013, 1, 31)]
         if shape == "own units":
