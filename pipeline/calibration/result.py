@@ -102,6 +102,10 @@ class Calibration:
         What was calibrated, and the prior that truth and posterior share.
     n_prior : str
         What N was drawn from; a number where it is public.
+    predictor_prior : str or None
+        What the posterior believes of a regression's predictors; None of others, and of plug-in posteriors.
+    predictors : str or None
+        What a regression's predictors were drawn from; None of others.
     epsilon : Fraction
         Of this statistic, in nats.
     simulations : int
@@ -124,6 +128,8 @@ class Calibration:
     method: str
     prior: str
     n_prior: str
+    predictor_prior: str | None
+    predictors: str | None
     epsilon: Fraction
     simulations: int
     seconds: float = field(compare=False)
@@ -186,6 +192,8 @@ class Calibration:
             "method": self.method,
             "prior": self.prior,
             "n_prior": self.n_prior,
+            "predictor_prior": self.predictor_prior,
+            "predictors": self.predictors,
             "epsilon": format_epsilon(self.epsilon),
             "simulations": self.simulations,
             "draws": DRAWS,
@@ -211,8 +219,12 @@ class Calibration:
         heading = (
             f"{self.statistic}: {self.method} posterior of {self.family}, epsilon "
             f"{format_epsilon(self.epsilon)}\nprior {self.prior}; N: {self.n_prior}; "
-            f"{self.simulations} simulations\n\n"
+            f"{self.simulations} simulations\n"
         )
+        if self.predictors is not None:
+            believed = "" if self.predictor_prior is None else f"prior of predictors {self.predictor_prior}; "
+            heading += f"{believed}predictors drawn from: {self.predictors}\n"
+        heading += "\n"
         rows = self.rows()
         columns = list(rows[0])
         cells = [

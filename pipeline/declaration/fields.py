@@ -78,7 +78,7 @@ class StatisticSpec(SpecModel):
     share: Share = Fraction(1)
     rows_of: RowsOfField = RowsOf.ROWS
     within_unit: IfTrue | None = None
-    _unit: ColumnUnit | None = PrivateAttr(default=None)
+    _max_rows: int | None = PrivateAttr(default=None)
 
     @property
     def max_rows(self) -> int:
@@ -89,15 +89,15 @@ class StatisticSpec(SpecModel):
         ValueError
             Where it stands under none, or was not yet told.
         """
-        if self._unit is None:
+        if self._max_rows is None:
             message = f"{self.family} stands under no column unit"
             raise ValueError(message)
-        return self._unit.max_rows
+        return self._max_rows
 
-    def under(self, unit: ColumnUnit | None) -> Self:
-        """Return the statistic as it stands among terms with this column unit."""
+    def under(self, max_rows: int | None) -> Self:
+        """Return the statistic as it stands under a column unit that keeps so many rows, or under none."""
         bound = self.model_copy()
-        bound._unit = unit  # noqa: SLF001 - a new statistic's own
+        bound._max_rows = max_rows  # noqa: SLF001 - a new statistic's own
         return bound
 
 

@@ -21,6 +21,7 @@ from suffice.pipeline.posterior.infer import (
     disjoint_posterior,
     n_prior_for,
     noise_aware_posterior,
+    predictor_prior_for,
     read_prior,
     require_way_of_clipping,
 )
@@ -57,6 +58,7 @@ def pool(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
     where: Mapping[str, object] | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Posterior:
@@ -83,6 +85,8 @@ def pool(
     clipping : {"modelled", "ignored"}
         As in ``Release.posterior``. Under `same_data` clipped counts are never modelled: the distribution of
         their sums is worked out behind one noise alone.
+    predictor_prior : prior object or str, optional
+        As in ``Release.posterior``, of a regression's predictors: in each data set their own, with this prior.
     where : mapping, optional
         Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional
@@ -109,13 +113,24 @@ def pool(
     parts = aligned([release.statistic(statistic).where(where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
     if claimed is Relation.DISJOINT:
-        return pooled(parts, prior=prior, n_prior=n_prior, clipping=clipping, rng=generator(rng))
+        return pooled(
+            parts,
+            prior=prior,
+            n_prior=n_prior,
+            clipping=clipping,
+            predictor_prior=predictor_prior,
+            rng=generator(rng),
+        )
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
     counts = FAMILIES[parts[0].plan.family].clipped_record is not None
     return noise_aware_posterior(
-        observed_again(parts), prior=prior, n_prior=n_prior, clipping=IGNORED if counts else clipping
+        observed_again(parts),
+        prior=prior,
+        n_prior=n_prior,
+        clipping=IGNORED if counts else clipping,
+        predictor_prior=predictor_prior,
     )
 
 
@@ -141,6 +156,7 @@ def pooled(
     prior: AnyPrior,
     n_prior: NPrior | int | str | None,
     clipping: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
     rng: np.random.Generator,
 ) -> Posterior:
     """Return the posterior of parameters that aligned statistics of disjoint data share, cell by cell.
@@ -152,13 +168,16 @@ def pooled(
     """
     refuse_within_unit(parts[0], "pooling")
     family = FAMILIES[parts[0].plan.family]
+    predictor_prior_for(parts[0], predictor_prior)
     is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)
     posterior: Posterior | None
     try:
         if family.latent is not None:
             return _of_one_parameter(parts, prior, n_prior, clipping)
         if family.mean_and_variance is None:
-            posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
+            posterior = disjoint_posterior(
+                parts, prior=prior, n_prior=n_prior, predictor_prior=predictor_prior
+            )
         elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None
         else:
@@ -195,7 +214,9 @@ def _of_one_parameter(
         first = dataclasses.replace(first, models_clipping=modelled)
     else:
         distribution = pooled_grid_distribution(parts, given, n_priors)
-    return dataclasses.replace(first, groups=parts[0].groups, distribution=distribution)
+    return dataclasses.replace(
+        first, groups=parts[0].groups, distribution=distribution, observed=tuple(parts)
+    )
 
 
 def _by_particles(
@@ -219,7 +240,9 @@ def _by_particles(
         positions = (positions for _, _, positions in first.distribution.pieces)
         pieces = ((own, slice(None), where) for own, where in zip(distributions, positions, strict=True))
         distribution = PiecewiseTables(pieces=tuple(pieces), apart=first.distribution.apart)
-    return dataclasses.replace(first, groups=parts[0].groups, distribution=distribution)
+    return dataclasses.replace(
+        first, groups=parts[0].groups, distribution=distribution, observed=tuple(parts)
+    )
 
 
 def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:

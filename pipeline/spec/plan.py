@@ -140,13 +140,18 @@ class Plan:
             f"{self._unit_text()}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
         )
         columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
+        of: dict[str, list[str]] = {}
+        for statistic in self.statistics:
+            if statistic.rows_of is not None:
+                of.setdefault(statistic.rows_of, []).append(statistic.name)
         weights = [
             f"\n{statistic.name}: second moments weigh {format_number(statistic.moment_weight)} "
             "beside first ones"
             for statistic in self.statistics
             if statistic.moment_weight is not None
         ]
-        return heading + text_table(columns, rows) + "".join(weights)
+        sentences = [f"\n{', '.join(names)}: {sentence}" for sentence, names in of.items()]
+        return heading + text_table(columns, rows) + "".join([*weights, *sentences])
 
 
 def compile_plan(spec: Spec) -> Plan:
@@ -248,16 +253,16 @@ def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, Wit
     return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
 
 
-def rows_sentence(entry: StatisticSpec, unit: ColumnUnit | None) -> str | None:
+def rows_sentence(entry: StatisticSpec, max_rows: int | None) -> str | None:
     """Say what a statistic's parameters are of, under a column unit; None where every row counts."""
     family = FAMILIES[entry.family]
-    if unit is None:
+    if max_rows is None:
         return None
     if family.of_whole_units is not None:
         return family.of_whole_units(entry)
     if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
         return family.of_units.sentence
-    return f"of rows kept: at most {unit.max_rows} of each unit"
+    return f"of rows kept: at most {max_rows} of each unit"
 
 
 def _compile_statistic(
@@ -265,8 +270,8 @@ def _compile_statistic(
 ) -> StatisticPlan:
     family = FAMILIES[entry.family]
     block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
-    max_rows = terms.privacy.column_unit.max_rows if terms.privacy.column_unit else 1
-    l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows)
+    max_rows = terms.privacy.max_rows
+    l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
@@ -298,7 +303,8 @@ def _compile_statistic(
         parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
         within_unit=within_unit,
-        rows=rows_sentence(entry, terms.privacy.column_unit),
+        max_rows=max_rows,
+        rows_of=rows_sentence(entry, max_rows),
     )
 
 
@@ -311,6 +317,7 @@ def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
         "design": str(statistic.design),
         "epsilon": format_epsilon(statistic.epsilon),
         "l1_sensitivity": statistic.l1_sensitivity,

@@ -55,7 +55,9 @@ class StatisticPlan:
         The weight of second moments beside first ones, where the minimal design has one.
     within_unit : WithinUnit or None
         How rows and units share the block, where units' products are released beside rows.
-    rows : str or None
+    max_rows : int or None
+        Most rows that a unit keeps; None where the unit is a row.
+    rows_of : str or None
         Under a column unit, which rows or units the parameters are of; None where every row counts.
     """
 
@@ -73,7 +75,8 @@ class StatisticPlan:
     parameters: Parameters
     moment_weight: Fraction | None = None
     within_unit: WithinUnit | None = None
-    rows: str | None = None
+    max_rows: int | None = None
+    rows_of: str | None = None
 
     @property
     def value_limits(self) -> tuple[int, int]:

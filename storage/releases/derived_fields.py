@@ -39,6 +39,7 @@ def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
         "design": str(statistic.design),
         "components": list(statistic.components),
         "epsilon": format_number(statistic.epsilon),

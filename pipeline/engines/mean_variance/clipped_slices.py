@@ -142,8 +142,10 @@ class ClippedSlice:
     def _at(self, level: Cells, position: Floats) -> Floats:
         """Interpolate between expectations; beyond them nothing changes, or nothing is left."""
         place = (position - self.start[level][:, None]) / self.step[level][:, None]
-        np.clip(place, 0.0, self.count[level][:, None] - 1.0, out=place)
-        index = np.clip(place.astype(np.int64), 1, (self.count[level] - 3)[:, None])
+        last = self.count[level][:, None] - 1
+        np.minimum(np.maximum(place, 0.0, out=place), last, out=place)
+        index = place.astype(np.int64)
+        np.minimum(np.maximum(index, 1, out=index), last - 2, out=index)
         place -= index
         index += self.first[level][:, None] - 1
         index *= self.table.shape[1]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 OUTER = 8.0
 """Nats, of those that a grid covers, in which too little noise is left to rely on it."""
-_BESIDE = 0.5
-"""Spacing of the numbers of rows at which the noise is evaluated, in its scales."""
 _STEP = 0.45
 """Steps of log E in widths of its distribution."""
 _OBSERVED, _LARGEST_STEP = 0.35, 0.12
@@ -43,6 +41,8 @@ class Fineness:
     of_rows, of_few, wider : float
         Parts of a number of rows that share a grid: always, and at most as far as that is some steps of
         noise.
+    beside : float
+        Spacing of the numbers of rows at which the noise is evaluated, in its scales.
     depth : float
         Nats of noise that a grid covers, unless more are needed.
     """
@@ -53,6 +53,7 @@ class Fineness:
     of_rows: float = 32.0
     of_few: float = 8.0
     wider: float = 2.0
+    beside: float = 0.5
     depth: float = 28.0
 
     def step(self, away: float) -> float:
@@ -61,7 +62,9 @@ class Fineness:
 
 
 FINE = Fineness()
-COARSE = Fineness(finest=0.45, growth=0.15, coarsest=1.5, of_rows=12.0, of_few=4.0, wider=3.0, depth=20.0)
+COARSE = Fineness(
+    finest=0.5, growth=0.25, coarsest=2.0, of_rows=24.0, of_few=3.0, wider=4.0, beside=1.0, depth=20.0
+)
 """As exact as the distribution of clipped records by their first moments is."""
 
 
@@ -124,7 +127,7 @@ class Grid:
         square[0] /= 2.0
         second = mean**2 + square[:, None]
         top, mass = np.full(second.shape, -np.inf), np.zeros(second.shape)
-        numbers, share = _within(low, high, _BESIDE / float(np.max(np.sum(rows, axis=0))))
+        numbers, share = _within(low, high, fineness.beside / float(np.max(np.sum(rows, axis=0))))
         taken = second.size * len(numbers)
         if taken > room:
             raise TooManyError

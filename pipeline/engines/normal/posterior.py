@@ -93,10 +93,10 @@ class MomentPosterior:
             weights = MomentWeights.of(self.noisy.take(cells))
             levels = None if self.levels is None else self.levels[cells]
             nodes = integrate(weights, self._cover(weights)[0], levels)
-            n[cells] = np.bincount(nodes.cell, nodes.weight * nodes.n, len(cells))
             mean[cells, 0], sd[cells, 0] = mean_moments(nodes, len(cells))
             mean[cells, 1], sd[cells, 1] = variance_moments(nodes, len(cells))
             log_evidence[cells] = nodes.log_evidence + np.sum(np.log(self.noisy.totals.rate / 2.0))
+            n[cells] = np.bincount(nodes.cell, nodes.weight * nodes.n, len(cells))
             means.append(MarginalMixture.of_mean(nodes, len(cells)))
             variances.append(MarginalMixture.of_variance(nodes, len(cells)))
             starts.append(int(cells[0]))

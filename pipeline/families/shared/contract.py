@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
         Design,
     )
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+
+
+PredictorWorld: TypeAlias = (
+    "Callable[[int, np.random.Generator], Callable[[NDArray[np.int64]], NDArray[np.float64]]]"
+)
+"""The number of data sets, a generator -> the data set of each row -> its predictors, a row each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,12 @@ class Family:
         The spec's entry -> the constants of its posterior.
     prior : type
         Its conjugate prior.
+    spread_prior : type or None
+        One with latent scales, where the family takes it as well.
+    default_predictor_prior : callable or None
+        The constants -> the prior of its predictors' mean and covariance; None where it has no predictors.
+    normal_predictors : callable or None
+        A prior of predictors, how many there are, whether there is an intercept -> a world of predictors.
     default_prior : callable
         The constants -> a prior that rests on them alone, a mixture perhaps.
     plug_in : callable
@@ -137,7 +149,8 @@ class Family:
         where there is none yet. Where there is a ``mean_and_variance`` the prior may be a mixture.
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
-        the exact sums of data sets that the model draws; None where no data can be simulated yet.
+        the exact sums of data sets that the model draws; None where no data can be simulated yet. Where there
+        are predictors, a world that they are drawn from may follow.
     parameter_spaces : callable
         The constants -> its parameters in the order of its likelihood, as models of one's own give them.
     jax_likelihood : callable or Absent
@@ -166,7 +179,8 @@ class Family:
         Whether new rows depend on nothing but its parameters.
     disjoint : callable or None
         Noisy statistics of data sets that share their parameters, a prior, the priors of N -> the posterior
-        given all of them, where it is no product of the posteriors of each; None elsewhere.
+        given all of them, where it is no product of the posteriors of each; None elsewhere. Where there are
+        predictors, their prior may follow.
     outside : callable or None
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
@@ -205,9 +219,7 @@ class Family:
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
-    simulate: (
-        Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
-    )
+    simulate: Callable[..., SimulatedSums] | None
     parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
     jax_likelihood: Callable[[NoisyStatistic, NPrior, Mapping[str, Any], Any], Any] | Absent
     n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
@@ -225,9 +237,12 @@ class Family:
     )
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    spread_prior: type[Prior] | None = None
+    default_predictor_prior: Callable[[Parameters], Prior] | None = None
+    normal_predictors: Callable[[Any, int, bool], PredictorWorld] | None = None
     takes_mixtures: bool = False
     predicts: bool = True
-    disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
+    disjoint: Callable[..., Distribution] | None = None
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None

@@ -116,9 +116,15 @@ def card(
             {
                 "statistic": posterior.statistic,
                 "family": posterior.family,
+                **({"parameters": posterior.rows_of} if posterior.rows_of is not None else {}),
                 "method": posterior.method,
                 "prior": posterior.prior,
                 "prior of N": "none" if posterior.n_prior is None else posterior.n_prior,
+                **(
+                    {}
+                    if posterior.predictor_prior is None
+                    else {"prior of predictors": posterior.predictor_prior}
+                ),
                 "intervals": f"central, {100 * mass:g} % posterior probability each",
                 "draws": f"{draws} a cell" + ("" if seed is None else f", seed {seed}"),
                 **_rests_on(posterior),

@@ -57,6 +57,12 @@ def print_saturation(statistic: NoisyStatistic) -> None:
         )
 
 
+def print_rows_of(sentence: str | None, what: str = "parameters") -> None:
+    """Say which rows or units, of those of a column unit, numbers are of."""
+    if sentence is not None:
+        say(f"{what}: {sentence}")
+
+
 def print_model(posterior: Posterior) -> None:
     """Say what clipping does to a posterior, and what rows of one unit do."""
     for line in model_lines(posterior):
