@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.posterior.infer import posterior_of
 from support.dependent_units import (
     BERNOULLI,
@@ -31,13 +30,12 @@ FALSE_ALARM = 1e-6
 LEAST, MOST = 0.93, 0.97
 CELLS = 400
 AUDIT_CELLS = 4000
-AUDIT_NORMAL_CELLS = 1000
+AUDIT_NORMAL_CELLS = 400
 
 
 def covered(statistic: NoisyStatistic, parameter: str, truth: Floats | float, within_unit: str) -> float:
     """The share of 95 % intervals that hold the truth."""
-    prior = NormalInverseGamma(0, 0.05, 3, 2) if statistic.plan.family == "normal" else None
-    posterior = posterior_of(statistic, within_unit=within_unit, prior=prior)
+    posterior = posterior_of(statistic, within_unit=within_unit)
     ends = posterior.credible_interval(parameter, rng=1)
     return float(np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])))
 
@@ -79,13 +77,13 @@ def test_bernoulli_units_of_every_kind(
     shares = [covered(statistic, "probability", truth, way) for way in ("modelled", "ignored")]
     with capsys.disabled():
         print(f"\n{sizes}, p {chance}, {units} units, ICC {correlation}: {shares}")  # noqa: T201 - a table
-    assert_covers(shares[0], AUDIT_CELLS, LEAST - 0.01, MOST + 0.015)
+    assert_covers(shares[0], AUDIT_CELLS, LEAST - 0.01, MOST + 0.01)
 
 
 @pytest.mark.audit
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("correlation", [0.0, 0.1, 0.5])
-@pytest.mark.parametrize("units", [20_000, 100_000])
+@pytest.mark.parametrize("units", [20_000])
 def test_normal_units(units: int, correlation: float, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng([20261122, units])
     truth = (2.0, 1.0)
