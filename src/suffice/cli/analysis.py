@@ -205,6 +205,7 @@ def compare(
             **({"diagnostics": diagnostics} if any(diagnostics.values()) else {}),
             "rows": rows,
             "clipping": {which: output.clipping_document(posterior) for which, posterior in both.items()},
+            "conflicts": {which: output.conflict_lines(posterior) for which, posterior in both.items()},
         }
         output.print_json(document)
         return
@@ -217,6 +218,7 @@ def compare(
     for name, posterior in ((found.first, found.before), (found.second, found.after)):
         for line in output.clipping_lines(posterior):
             say(f"\n{name}: {line}")
+        output.print_conflicts(posterior, name)
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
     say(f"\nmethod: {found.before.method}")
