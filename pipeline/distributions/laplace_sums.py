@@ -48,7 +48,7 @@ def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, thir
     counts : ndarray of shape (n_scales,), float64
         How many numbers are of each scale.
     third : ndarray of shape (n,), float64
-        Third central moments. Negative ones count as 0, by which the tail is not too small.
+        Third central moments. Negative ones count as 0, by which tails far out are no smaller.
     """
     size = max(1, _NUMBERS // (len(_STEPS) * len(counts)))
     found = np.empty(len(x))

@@ -39,7 +39,7 @@ def log_evidence_of(posterior: Judged) -> Floats:
     if reason:
         message = (
             f"{posterior.statistic} is {posterior.family}, and this posterior has no evidence: {reason}; "
-            "docs/reference/priors.md lists where there is one"
+            "docs/how-to/check-a-prior.md lists where there is one"
         )
         raise UsageError(message)
     (statistic,) = posterior.observed

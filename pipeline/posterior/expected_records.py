@@ -94,18 +94,16 @@ def _tail_of_n(noise: Noise, n_prior: NPrior, estimate: float) -> float:
     unit = float(np.sqrt(2.0 * (scales**2 @ noise.counts)))
     shift = float(np.abs(noise.own) @ noise.counts) / 2.0
     number, weight = _numbers_of_records(n_prior, estimate, unit)
-    sums = []
-    for sign in (1.0, -1.0):
-        gap = sign * (estimate - number) - shift
-        nothing = np.zeros_like(gap)
-        chance = upper_tail(gap, np.tile(scales, (len(gap), 1)), noise.counts, nothing, nothing)
-        far = (
-            _above(n_prior, np.array([min(high + 1.0, number[-1] + 1.0)]))[0]
-            if sign > 0.0
-            else 1.0 - _above(n_prior, np.array([max(low, number[0])]))[0]
-        )
-        sums.append(float(chance @ weight) + float(far))
-    return min(1.0, 2.0 * min(sums))
+    expected_less = _above(n_prior, np.array([estimate]))[0] <= 0.5
+    gap = (estimate - number if expected_less else number - estimate) - shift
+    nothing = np.zeros_like(gap)
+    chance = upper_tail(gap, np.tile(scales, (len(gap), 1)), noise.counts, nothing, nothing)
+    # Beyond the numbers that were summed, all are as far out as what was released.
+    if expected_less:
+        beyond = _above(n_prior, np.array([min(high, np.rint(number[-1])) + 1.0]))[0]
+    else:
+        beyond = 1.0 - _above(n_prior, np.array([max(low, np.rint(number[0]))]))[0]
+    return min(1.0, 2.0 * float(chance @ weight + beyond))
 
 
 def _numbers_of_records(n_prior: NPrior, estimate: float, unit: float) -> tuple[Floats, Floats]:

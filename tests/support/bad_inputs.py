@@ -293,6 +293,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             "--store",
             place.workspace.store,
         ),
+        ("compare-priors",): (*place.release, "cancelled", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)"),
         ("verify",): (*place.release, *ledger),
         ("disclose",): place.release,
         ("table",): (*place.release, "cancelled"),

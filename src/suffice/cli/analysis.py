@@ -213,6 +213,7 @@ def compare(
             "design_effect": {
                 which: output.design_effect_document(posterior) for which, posterior in both.items()
             },
+            "conflicts": {which: output.conflict_lines(posterior) for which, posterior in both.items()},
         }
         output.print_json(document)
         return
@@ -225,6 +226,7 @@ def compare(
     for name, posterior in ((found.first, found.before), (found.second, found.after)):
         for line in output.model_lines(posterior):
             say(f"\n{name}: {line}")
+        output.print_conflicts(posterior, name)
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
     say(f"\nmethod: {found.before.method}")

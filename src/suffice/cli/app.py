@@ -23,6 +23,7 @@ from suffice.cli import (
     output,
     pool,
     posterior,
+    prior_comparison,
     store,
     trust,
 )
@@ -212,6 +213,7 @@ def show(
 
 app.command()(analysis.compare)
 app.command()(pool.pool)
+app.command()(prior_comparison.compare_priors)
 app.command()(trust.verify)
 app.command()(trust.disclose)
 

@@ -14,6 +14,7 @@ from suffice.cli.files import MARK
 from suffice.cli.output import (
     clipping_model,
     clipping_warnings,
+    conflict_lines,
     design_effect_text,
     diagnostics_text,
 )
@@ -163,7 +164,8 @@ def _warning(posterior: Posterior, statistic: NoisyStatistic) -> str:
             "Plug-in: the noisy statistics were taken for exact. These intervals are too narrow where the "
             "noise is not small; they are not calibrated."
         )
-    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in clipping_warnings(posterior)]
+    told = [*clipping_warnings(posterior), *conflict_lines(posterior)]
+    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in told]
     if statistic.n_saturated:
         warnings.append(
             f"{statistic.n_saturated} released values are saturated: there were more records than "

@@ -95,6 +95,22 @@ def model_lines(posterior: Posterior) -> list[str]:
     return [line for line in said if line]
 
 
+def print_conflicts(posterior: Posterior, name: str = "") -> None:
+    """Say where released quantities and priors disagree, after the name of its release if one is given."""
+    for line in conflict_lines(posterior):
+        say(f"\n{name}: {line}" if name else f"\n{line}")
+
+
+def conflict_lines(posterior: Posterior) -> list[str]:
+    """Return all that there is to say of conflicts, and of what could not be judged, a sentence each."""
+    found = posterior.conflict
+    if not found.not_judged:
+        return found.lines()
+    names = ", ".join(found.not_judged[:4])
+    more = f" and {len(found.not_judged) - 4} more" if len(found.not_judged) > 4 else ""
+    return [*found.lines(), f"conflict with the prior of the parameters is not judged for {names}{more}"]
+
+
 def print_diagnostics(posterior: Posterior, name: str = "") -> None:
     """Say what a sampled posterior rests on, after the name of its release if one is given."""
     told = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())

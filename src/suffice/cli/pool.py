@@ -119,11 +119,13 @@ def pool(
             **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
             "rows": rows,
             "clipping": output.clipping_document(posterior),
+            "conflicts": output.conflict_lines(posterior),
         }
         output.print_json(document)
         return
     output.print_rows(rows)
     output.print_model(posterior)
+    output.print_conflicts(posterior)
     output.print_diagnostics(posterior)
     say(f"\nmethod: {posterior.method}")
     for relation, names in pooled.items():

@@ -148,14 +148,14 @@ def posterior(
                 "rows": rows,
                 "clipping": output.clipping_document(drawn_from),
                 "design_effect": output.design_effect_document(drawn_from),
+                "conflicts": output.conflict_lines(drawn_from),
                 **answers,
             }
         )
         return
     _print_posterior(drawn_from, rows, answers)
     output.print_saturation(opened.statistic(statistic))
-    output.print_model(drawn_from)
-    output.print_diagnostics(drawn_from)
+    _print_judgements(drawn_from)
     say(f"\nrelease: {opened.name}@{opened.window}")
     _print_terms(drawn_from)
     say(f"quantities computed from draws use {draws} draws")
@@ -197,3 +197,9 @@ def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers:
     if any(row["mean"] is None or row["sd"] is None for row in rows):
         say("\nmeans and standard deviations that are left out do not exist")
     analysis.print_answers(answers)
+
+
+def _print_judgements(drawn_from: Posterior) -> None:
+    output.print_model(drawn_from)
+    output.print_conflicts(drawn_from)
+    output.print_diagnostics(drawn_from)

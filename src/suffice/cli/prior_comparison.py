@@ -1,0 +1,66 @@
+"""The command that compares priors by the probability of what was released under each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    ClippingOption,
+    JsonOption,
+    PriorOfNOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    StoreOption,
+    WhereOption,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+from suffice.cli.terminal import say
+from suffice.errors import UsageError
+
+
+def compare_priors(
+    release: ReleaseArgument,
+    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    prior: Annotated[
+        list[str] | None,
+        typer.Option("--prior", help='As "Beta(1, 9)"; twice or more, the first is what others are held to.'),
+    ] = None,
+    n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "modelled",
+    where: WhereOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print which of several priors the released values speak for: Bayes factors. Costs no privacy."""
+    if prior is None or len(prior) < 2:
+        message = '--prior: give two or more to compare, as --prior "Beta(1, 1)" --prior "Beta(1, 9)"'
+        raise UsageError(message)
+    opened = open_for_reading(release, store, public_keys)
+    from suffice.pipeline.pooling.prior_comparison import compare_priors as compared  # noqa: PLC0415
+
+    found = compared(
+        opened,
+        statistic,
+        prior,
+        n_prior=parse_prior_of_n(n_prior),
+        clipping=clipping,
+        where=parse_pairs("--where", where),
+    )
+    if as_json:
+        output.print_json({"release": f"{opened.name}@{opened.window}", **found.to_dict()})
+        return
+    if len(found.log_evidence) > 1:
+        output.print_rows(found.rows())
+        say("\nall cells together\n")
+    output.print_rows(found.totals())
+    say(f"\nrelease: {opened.name}@{opened.window}")
+    say(f"prior of N: {found.n_prior}")
+    say("log_bayes_factor: log of the evidence over that of the first prior")

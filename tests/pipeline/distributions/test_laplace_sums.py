@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from suffice.pipeline.distributions.laplace_sums import upper_tail
+
+FAR = np.array([0.0, 0.3, 2.0, 20.0, 100.0, 600.0])
+"""Up to tails of 1e-260."""
+
+
+def tail(
+    x: np.ndarray, *scales: float, counts: tuple[float, ...] = (), variance: float = 0.0, third: float = 0.0
+) -> np.ndarray:
+    return upper_tail(
+        x,
+        np.tile(np.array(scales), (len(x), 1)),
+        np.array(counts or (1.0,) * len(scales)),
+        np.full(len(x), variance),
+        np.full(len(x), third),
+    )
+
+
+def test_one_two_and_unequal_laplace_numbers() -> None:
+    assert tail(FAR, 1.0) == pytest.approx(np.exp(-FAR) / 2, rel=1e-3)
+    assert tail(FAR, 1.0, counts=(2.0,)) == pytest.approx((2 + FAR) * np.exp(-FAR) / 4, rel=1e-3)
+    unequal = 2 / 3 * np.exp(-FAR) - 1 / 6 * np.exp(-2 * FAR)
+    assert tail(FAR, -1.0, 0.5) == pytest.approx(unequal, rel=1e-3)
+    assert tail(3.0 * FAR, 3.0, 1.5) == pytest.approx(unequal, rel=1e-3)
+    assert tail(-FAR, 1.0) == pytest.approx(1 - np.exp(-FAR) / 2, rel=1e-3)
+
+
+def test_what_is_beside_the_noise() -> None:
+    x = np.array([-2.0, 0.0, 1.0, 5.0, 20.0, 37.0])
+    assert tail(x, 1e-3, variance=1.0) == pytest.approx(stats.norm.sf(x), rel=3e-3)
+    for shape in (0.5, 4.0, 100.0):
+        above = np.array([0.1, 1.0, 5.0, 20.0]) * np.sqrt(shape)
+        exact = stats.gamma.sf(above + shape, shape)
+        assert tail(above, 1e-3, variance=shape, third=2 * shape) == pytest.approx(exact, rel=3e-3)
+        # Far out, the short tail of a skewed number counts as a normal one, which is longer.
+        short = tail(above[1:], 1e-3, variance=shape, third=-2 * shape)
+        assert np.all(short >= stats.gamma.cdf(shape - above[1:], shape))
+
+
+def test_a_sum_of_all() -> None:
+    draws = np.random.default_rng(5).standard_normal(400_000) * 2.0
+    draws += np.random.default_rng(6).laplace(size=(400_000, 7)).sum(axis=1)
+    x = np.array([1.0, 5.0, 10.0])
+    share = (draws[:, None] >= x).mean(axis=0)
+    # Six standard errors: a false alarm in one of 10^8.
+    assert np.all(np.abs(tail(x, 1.0, counts=(7.0,), variance=4.0) - share) < 6 * np.sqrt(share / 400_000))
