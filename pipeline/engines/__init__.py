@@ -13,7 +13,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "jax.totals": ("Total",),
     "jax.two_moments": ("columns", "one_column", "regression"),
     "mean_variance.distribution": ("Exists", "MeanVarianceDistribution"),
-    "mean_variance.grids": ("TooManyError",),
+    "mean_variance.grids": ("COARSE", "FINE", "TooManyError"),
     "mean_variance.likelihood": ("LatentRows",),
     "mean_variance.panels": ("NowhereError", "Panels", "around", "node_weights"),
     "mean_variance.plug_in": ("Exact", "exists"),

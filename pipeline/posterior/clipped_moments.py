@@ -68,13 +68,17 @@ def moments_with_clipping(
         if not rows.size:
             continue
         try:
-            clipped = pooled_joint_distribution([part.take(rows) for part in parts], prior, n_priors, clips=True)
+            clipped = pooled_joint_distribution(
+                [part.take(rows) for part in parts], prior, n_priors, clips=True
+            )
         except (PriorError, UsageError):
             pending += np.array_split(rows, 2) if rows.size > 1 else []
             continue
         own = np.isin(np.arange(len(modelled)), rows)
         modelled |= own
-        distribution = clipped if own.all() else PartlyClipped(plain=distribution, clipped=clipped, modelled=own)
+        distribution = (
+            clipped if own.all() else PartlyClipped(plain=distribution, clipped=clipped, modelled=own)
+        )
     return distribution, modelled
 
 

@@ -77,7 +77,9 @@ class ClippedRecords:
         def moments(about: Floats, *degrees: int) -> list[Floats]:
             inner, below, above = place - about[..., None], low - about, high - about
             return [
-                np.einsum("...k,...k->...", mass, inner**degree) + at_low * below**degree + at_high * above**degree
+                np.einsum("...k,...k->...", mass, inner**degree)
+                + at_low * below**degree
+                + at_high * above**degree
                 for degree in degrees
             ]
 

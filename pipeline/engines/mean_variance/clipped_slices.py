@@ -85,7 +85,13 @@ class ClippedSlice:
                 sums = np.maximum(_gamma(own, expected, log_e) @ rows.weight, _LEAST)
                 tables.append(np.log(sums) - math.log(own) / 2.0)
         return cls(
-            rows=rows, shape=shape, start=start, step=step, first=first, count=count, table=np.concatenate(tables)
+            rows=rows,
+            shape=shape,
+            start=start,
+            step=step,
+            first=first,
+            count=count,
+            table=np.concatenate(tables),
         )
 
     @property
@@ -105,7 +111,9 @@ class ClippedSlice:
     def _of(self, records: ClippedRecords) -> Floats:
         rows = self.rows
         width = rows.blur + records.variance[:, None] / rows.n
-        value = -((rows.mean - records.mean[:, None]) ** 2) / (2.0 * width) - np.log(2.0 * math.pi * width) / 2.0
+        value = (
+            -((rows.mean - records.mean[:, None]) ** 2) / (2.0 * width) - np.log(2.0 * math.pi * width) / 2.0
+        )
         if rows.n < 2.0:  # noqa: PLR2004 - a single record has no deviation
             value += np.log(np.maximum(rows.weight[0], _LEAST))
         else:
@@ -117,7 +125,9 @@ class ClippedSlice:
     def _of_deviations(self, expected: Floats, shape: Floats) -> Floats:
         """Logs of the sums over deviations given means, (n, n_means)."""
         rows = self.rows
-        shape = np.clip(1.0 / (1.0 / shape + 1.0 / rows.alpha - 2.0 / (rows.n - 1.0)), self.shape[0], self.shape[-1])
+        shape = np.clip(
+            1.0 / (1.0 / shape + 1.0 / rows.alpha - 2.0 / (rows.n - 1.0)), self.shape[0], self.shape[-1]
+        )
         level = np.clip(np.searchsorted(self.shape, shape) - 1, 0, len(self.shape) - 2)
         position = np.log(expected)
         low, high = self._at(level, position), self._at(level + 1, position)

@@ -62,7 +62,9 @@ class Fineness:
 
 
 FINE = Fineness()
-COARSE = Fineness(finest=0.5, growth=0.25, coarsest=2.0, of_rows=24.0, of_few=3.0, wider=4.0, beside=1.0, depth=20.0)
+COARSE = Fineness(
+    finest=0.5, growth=0.25, coarsest=2.0, of_rows=24.0, of_few=3.0, wider=4.0, beside=1.0, depth=20.0
+)
 """As exact as the distribution of clipped records by their first moments is."""
 
 
@@ -230,7 +232,9 @@ def _missed(noisy: NoisyMoments) -> float:
     return min(found)
 
 
-def _means(n: float, sums: tuple[float, float], scales: tuple[float, float], depth: float, fineness: Fineness) -> Floats:
+def _means(
+    n: float, sums: tuple[float, float], scales: tuple[float, float], depth: float, fineness: Fineness
+) -> Floats:
     """Means of n rows, in steps of the noise: where they change that of both sums, those are smaller."""
     (total, squares), (of_total, of_squares) = sums, scales
     least, most = (total - depth * of_total) / n, (total + depth * of_total) / n
@@ -246,7 +250,10 @@ def _means(n: float, sums: tuple[float, float], scales: tuple[float, float], dep
     centre = min(max(total / n, least), most)
     middle = to_noise(centre)
     position = np.concatenate(
-        [middle - _ladder(middle - to_noise(least), fineness)[:0:-1], middle + _ladder(to_noise(most) - middle, fineness)]
+        [
+            middle - _ladder(middle - to_noise(least), fineness)[:0:-1],
+            middle + _ladder(to_noise(most) - middle, fineness),
+        ]
     )
     # The larger root of squares / of_squares + roots / of_total = place / n.
     half = of_squares / of_total / 2.0

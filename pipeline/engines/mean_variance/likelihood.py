@@ -62,9 +62,7 @@ class LatentRows:
     clipped: list[ClippedSlice] | None = None
 
     @classmethod
-    def of(
-        cls, noisy: NoisyMoments, depth: float, room: float = math.inf, *, clips: bool = False
-    ) -> Self:
+    def of(cls, noisy: NoisyMoments, depth: float, room: float = math.inf, *, clips: bool = False) -> Self:
         """Lay out the grids of the one cell of some noisy moments, with room for so many densities.
 
         Parameters
