@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 _TOLERABLE = 1e-4
 _DEPTHS = (70.0, 250.0, 1000.0)
 """Nats of noise that grids cover where the first do not, until it is enough."""
-_MOST_DENSITIES = 1e8
-"""Of grids deeper than the first: some ten seconds."""
+_MOST_DENSITIES, _MOST_CLIPPED = 1e8, 3e6
+"""Of grids deeper than the first: some ten seconds; less where records are clipped, as much is made of each."""
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
 _NOTHING = -26.0
 
@@ -181,7 +181,7 @@ def _noise_aware(
     family = _of_family(parts[0])
     like = conjugate_alike(grid_prior, family.interval(parts[0].plan.parameters))
     noisy = [family.noisy(part, like, n_prior) for part, n_prior in zip(parts, n_priors, strict=True)]
-    start = (COARSE if clips else FINE).depth
+    start, room = (COARSE.depth, _MOST_CLIPPED) if clips else (FINE.depth, _MOST_DENSITIES)
     for cell in range(len(parts[0].values)):
         own = [one.take(np.array([cell])) for one in noisy]
         rows = [LatentRows.of(one, start, clips=clips) for one in own]
@@ -200,7 +200,7 @@ def _noise_aware(
                 if not deeper:
                     raise _too_far_apart(grid_prior, parts)
                 try:
-                    rows[number] = LatentRows.of(own[number], deeper[0], _MOST_DENSITIES, clips=clips)
+                    rows[number] = LatentRows.of(own[number], deeper[0], room, clips=clips)
                 except TooManyError:
                     raise _too_far_apart(grid_prior, parts) from None
         yield product.panels(surface, fine)

@@ -134,9 +134,12 @@ def clipping_model(posterior: Posterior) -> str:
     if modelled is None or not modelled.any():
         return ""
     others = "" if modelled.all() else "; in the others it makes no difference"
+    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
+
+    how = "" if FAMILIES[posterior.family].mean_and_variance is None else ", approximately, by four moments"
     return (
         f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are treated "
-        f"as clipped to the public bound{others}"
+        f"as clipped to the public bounds{how}{others}"
     )
 
 
