@@ -115,7 +115,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The log density of latent moments in coordinates on the whole space, for many cells at once.
+    r"""The log density of latent moments in coordinates on the whole space, for many cells at once.
 
     Coordinates: x of N unless it is fixed; the means, where there are first moments; then by rows the lower
     triangle L of S / n = L L^T (of Q / n without first moments), the logarithm of its diagonal, its other
