@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.calibration.predictor_worlds import predictor_rows
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.infer import posterior_of, predictor_prior_for
 from suffice.pipeline.posterior.matching import draw
 from suffice.pipeline.posterior.posterior import MODELLED, NOISE_AWARE

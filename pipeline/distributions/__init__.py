@@ -30,6 +30,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "quantiles": ("find_quantile",),
     "scaling": ("Scaling", "design_of"),
     "simplex": ("project_simplex",),
+    "spread_density": (),
+    "spread_normal_inverse_wishart": ("SpreadNormalInverseWishart", "freedom", "updated_given_scales"),
+    "spread_regression": ("SpreadNormalInverseGammaRegression",),
     "spread_scales": ("CONCENTRATION", "VARIANCES", "WEIGHTS"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

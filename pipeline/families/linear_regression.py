@@ -196,9 +196,7 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     return likelihood
 
 
-def truth(
-    prior: AnyRegressionPrior, parameters: Parameters, size: int, rng: np.random.Generator
-) -> Floats:
+def truth(prior: AnyRegressionPrior, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw the coefficients, the intercept where there is one, and the variance of the residuals."""
     linear = is_linear(parameters)
     if isinstance(prior, SpreadNormalInverseGammaRegression):

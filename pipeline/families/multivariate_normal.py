@@ -110,9 +110,7 @@ def plug_in(statistic: NoisyStatistic, prior: AnyNormalPrior) -> Distribution:
     sums = project(statistic)
     if isinstance(prior, NormalInverseWishart):
         return NormalInverseWishartDistribution.updated(prior, sums, names)
-    evidence = priors_of_columns.normal_evidence(
-        prior, len(names), sums.centre, sums.half_range, linear=True
-    )
+    evidence = priors_of_columns.normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
     update = priors_of_columns.normal_update(prior, evidence, names)
     return posterior_of_moments(sums, evidence, update, f"{prior}")
 

@@ -18,9 +18,9 @@ from suffice.pipeline.posterior.posterior import MODELLED, generator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 

@@ -78,7 +78,9 @@ class Coordinates:
         u = self._latent[:, self._taken : self._taken + count]
         self._taken += count
         log_scale = spread_density.RANGE * (ndtr(u) - 1.0)
-        self.log_weight += jnp.sum(jnp.log(spread_density.RANGE * spread_density.density(log_scale, jnp.exp)), axis=1)
+        self.log_weight += jnp.sum(
+            jnp.log(spread_density.RANGE * spread_density.density(log_scale, jnp.exp)), axis=1
+        )
         return log_scale
 
 

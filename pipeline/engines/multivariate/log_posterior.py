@@ -239,7 +239,9 @@ class Target:
             np.add.at(by_root, (pairs[1], pairs[1]), by_length * of_column)
             np.add.at(by_root, (pairs[0], pairs[0]), by_length * of_row)
         value = value + position.log_slopes[0]
-        by_root[diagonal, diagonal] = by_root[diagonal, diagonal] * position.log_slopes[1] + position.log_slopes[2]
+        by_root[diagonal, diagonal] = (
+            by_root[diagonal, diagonal] * position.log_slopes[1] + position.log_slopes[2]
+        )
         parts = [by_root[_below(d)], by_latent]
         if self.linear:
             pulled = 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean)

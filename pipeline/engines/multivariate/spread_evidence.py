@@ -81,7 +81,9 @@ class SpreadNormalEvidence:
         scales = spread_density.coordinate(np.log(seen / self.half_range[:, None] ** 2))
         sd_of_weight = np.sqrt(2.0 / (freedom(size) + state.n))
         ones = np.ones((int(self.linear), scales.shape[1]))
-        return np.concatenate([scales, 0.0 * ones]), np.concatenate([np.ones_like(scales), sd_of_weight * ones])
+        return np.concatenate([scales, 0.0 * ones]), np.concatenate(
+            [np.ones_like(scales), sd_of_weight * ones]
+        )
 
     def variances(self, latent: Floats) -> Floats:
         """Return v (size, b), in squares of the prior's half ranges."""

@@ -104,9 +104,7 @@ def starts(
     return base_point[:, :, None] + guess[:, :, None] * jitter, guess
 
 
-def _near(
-    target: Target, sums: Moments, statistic: NoisyStatistic
-) -> tuple[Floats, Floats, Floats, Floats]:
+def _near(target: Target, sums: Moments, statistic: NoisyStatistic) -> tuple[Floats, Floats, Floats, Floats]:
     """Return n (c,), the noise of products (c,), means (d, c) and S / n (d, d, c) near the noisy moments."""
     size, latent_n = target.size, target.latent_n
     if latent_n.fixed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
