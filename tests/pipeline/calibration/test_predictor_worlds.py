@@ -95,6 +95,7 @@ def test_simulations_take_the_world_and_posteriors_their_prior() -> None:
     """Sums of squares of predictors of 4 and 1 in 500 rows, to six standard errors."""
     empty = noisy_statistic(PLAN, np.zeros((1, len(PLAN.components)), dtype=object))
     prior = NormalInverseWishart(0, 1, 6, 4)
+    world = ["Normal(2, 0.1)", "Normal(0, 1)"]
     model = generative_model_of(
         empty,
         REGRESSION,

@@ -88,7 +88,7 @@ def state_of(rows: Floats) -> State:
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale(linear: bool) -> None:
-    """Ratios between data sets with one N, by quadrature of the stated prior. The control: means without one."""
+    """Ratios between data sets of one N, by quadrature of the stated prior. The control: wider means."""
     rng = np.random.default_rng()
     sets = [state_of(scale * rng.normal(mean, 1.0, (6, 1))) for mean, scale in ((0, 0.3), (4, 0.05), (1, 1))]
     evidence = SpreadNormalEvidence(loc=np.zeros(1), half_range=np.ones(1), linear=linear)
@@ -133,7 +133,7 @@ def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale
 
 
 def test_the_evidence_of_a_regression_is_that_of_conjugate_ones_averaged() -> None:
-    """Scale by scale it is Student's t of the rows, but for one constant, whatever the rows and the scales."""
+    """Scale by scale it is Student's t of the rows, but for one constant of all rows and scales."""
     rng = np.random.default_rng()
     draws, x = 2000, np.linspace(-0.5, 0.8, 8)
     outcomes = [0.4 * x + 0.1 * rng.standard_normal(8), 0.5 + 0.01 * rng.standard_normal(8)]
