@@ -41,7 +41,8 @@ class UnitProductAccumulator:
         )
         self._counts_codes = isinstance(of, CodeCounts)
         shape = (n_cells, N_PRODUCTS)
-        self._products = Table(low=np.zeros(shape, np.int64), high=np.zeros(shape, np.int64))
+        self._low, self._high = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._products = Table(low=self._low, high=self._high)
         self._limit = rows_before_carry(LIMB_MASK, 1)
         self._room = 0
 
@@ -59,7 +60,7 @@ class UnitProductAccumulator:
         # proof: within-unit
         first, second = self._parts(columns[0])
         chosen = np.flatnonzero((cells >= 0) & ((first != 0) | (second != 0)))
-        keys = units[chosen].astype(np.int64) * len(self._products.low) + cells[chosen]
+        keys = units[chosen].astype(np.int64) * len(self._low) + cells[chosen]
         order = np.argsort(keys, kind="stable")
         keys, chosen = keys[order], chosen[order]
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -76,20 +77,18 @@ class UnitProductAccumulator:
         return enters.astype(np.int64), np.where(enters, values, 0).astype(np.int64)
 
     def _add_products(self, cells: Codes, products: NDArray[np.int64]) -> None:
-        low, high = self._products.low, self._products.high
-
         def add_rows(rows: slice) -> None:
-            np.add.at(low, cells[rows], products[rows] & LIMB_MASK)
-            np.add.at(high, cells[rows], products[rows] >> LIMB_BITS)
+            np.add.at(self._low, cells[rows], products[rows] & LIMB_MASK)
+            np.add.at(self._high, cells[rows], products[rows] >> LIMB_BITS)
 
         self._room = add_in_time(self._products, len(cells), add_rows, room=self._room, limit=self._limit)
 
     def table(self) -> Table:
         """Return the sums over rows, then those of products, normalised."""
         normalise(self._products)
-        rows, products = self._rows.table(), self._products
+        rows = self._rows.table()
         high = np.zeros_like(rows.low) if rows.high is None else rows.high
         return Table(
-            low=np.concatenate([rows.low, products.low], axis=1),
-            high=np.concatenate([high, products.high], axis=1),
+            low=np.concatenate([rows.low, self._low], axis=1),
+            high=np.concatenate([high, self._high], axis=1),
         )

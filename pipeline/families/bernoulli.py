@@ -190,7 +190,7 @@ def simulate(
 
 def unit_totals(_spec: BernoulliSpec, products: NDArray[Any]) -> NDArray[Any]:
     """Take squares and twice the product of each unit's counts of false and true."""
-    return products * np.array([1, 2, 1], dtype=object)
+    return np.stack([products[:, 0], 2 * products[:, 1], products[:, 2]], axis=1)
 
 
 UNIT_MOMENTS = UnitMoments(

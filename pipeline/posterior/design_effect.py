@@ -115,7 +115,8 @@ def _crosses(values: Floats, noise_sd: float, size: Floats, m: Floats, v: Floats
     bound = np.arctan(1.0 / _CROSS_SCALE)
 
     def share(cross: Floats) -> Floats:
-        return np.arctan(np.clip(cross / unit, -1.0, 1.0) / _CROSS_SCALE) / bound
+        found: Floats = np.arctan(np.clip(cross / unit, -1.0, 1.0) / _CROSS_SCALE) / bound
+        return found
 
     low, high = _within(
         share((estimate - reach)[:, None]), share((estimate + reach)[:, None]), -np.ones(1), np.ones(1)
@@ -137,7 +138,8 @@ def _roots(
 
     def root(squares: Floats) -> Floats:
         effect = (squares / (n * v))[:, None]
-        return np.clip((effect - 1.0) / room, 0.0, 1.0) ** (1.0 / _POWER)
+        found: Floats = np.clip((effect - 1.0) / room, 0.0, 1.0) ** (1.0 / _POWER)
+        return found
 
     low, high = _within(root(estimate - reach), root(estimate + reach), np.zeros(1), np.ones(1))
     return low[..., None] + (high - low)[..., None] * _middles(_ROOTS), np.log(high - low)

@@ -87,7 +87,8 @@ class LatentSumPosterior:
     def latent_means(self) -> tuple[Floats, Floats]:
         """Posterior means of N and S, each (n_cells,)."""
         own, cells = self.merged, len(self.means)
-        n, total = (np.bincount(own.cell, own.weight * latent, cells) for latent in (own.n, own.total))
+        n = np.bincount(own.cell, own.weight * own.n, cells).astype(np.float64, copy=False)
+        total = np.bincount(own.cell, own.weight * own.total, cells).astype(np.float64, copy=False)
         return n, total
 
     def tempered(self, levels: Floats) -> Self:
@@ -97,18 +98,18 @@ class LatentSumPosterior:
         """
         own, number = self.merged, levels.shape[1]
         effect = levels[own.cell].ravel()
-        cell, weight, scatter = (np.repeat(column, number) for column in (own.cell, own.weight, own.scatter))
+        cell: Cells = np.repeat(own.cell, number)
         merged = replace(
             own,
             cell=cell,
             n=np.repeat(own.n, number) / effect,
             total=np.repeat(own.total, number) / effect,
-            weight=weight / number,
-            scatter=scatter,
+            weight=np.repeat(own.weight / number, number),
+            scatter=np.repeat(own.scatter, number),
         )
         given = self._conjugate(merged.n, merged.total)
         mean, sd = given.mean(self.name), given.sd(self.name)
-        means = np.bincount(cell, merged.weight * mean, len(self.means))
+        means = np.bincount(cell, merged.weight * mean, len(self.means)).astype(np.float64, copy=False)
         with np.errstate(invalid="ignore"):
             squares = sd**2 + (mean - means[cell]) ** 2
         squares[np.isnan(squares)] = np.inf
