@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.calibration.predictor_worlds import AnyPredictors
     from suffice.pipeline.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
@@ -91,6 +93,8 @@ def calibrate(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
+    predictors: AnyPredictors = None,
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
@@ -115,6 +119,12 @@ def calibrate(
         ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
     clipping : {"modelled", "ignored"}
         As in ``Release.posterior``, of the run with clipping; ignoring it shows what modelling it gains.
+    predictor_prior : Prior or str, optional
+        As in ``Release.posterior``, of a regression's predictors.
+    predictors : optional
+        What the predictors of simulated records are like, where not as their prior says: a distribution by
+        its name, as ``Normal(0, 1)``, or one of ``scipy.stats``, one for all or one for each; or public rows,
+        as columns by name or the name of a .csv or .parquet file.
     simulations : int, > 0, optional
         By default ``SIMULATIONS``, more where several parameters need more for a verdict, or
         ``SLOW_SIMULATIONS`` where posteriors take MCMC (seconds for several columns) or quadrature of a
@@ -138,7 +148,13 @@ def calibrate(
     chosen = release.statistic(statistic).where(where)
     require_way_of_clipping(clipping)
     generative_model = generative_model_of(
-        chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior
+        chosen,
+        release.entry(statistic),
+        method,
+        prior,
+        n_prior,
+        predictor_prior,
+        predictors,
     )
     generative_model = dataclasses.replace(generative_model, clipping=clipping)
     if simulations is None:
@@ -157,6 +173,8 @@ def calibrate(
         method=method,
         prior=str(generative_model.prior),
         n_prior=str(generative_model.n_prior),
+        predictor_prior=_text(None if method == PLUG_IN else generative_model.predictor_prior),
+        predictors=_text(generative_model.predictor_prior and (generative_model.predictors or "their prior")),
         epsilon=generative_model.plan.epsilon,
         simulations=simulations,
         seconds=time.monotonic() - started,
@@ -164,7 +182,12 @@ def calibrate(
         clipped=simulated.clipped,
         unclipped=simulated.unclipped,
         noise=noise,
+        leaves_out_units=chosen.plan.within_unit is not None,
     )
+
+
+def _text(given: object) -> str | None:
+    return None if given is None else str(given)
 
 
 def default_simulations(generative_model: GenerativeModel) -> int:
@@ -219,7 +242,7 @@ def simulate(
         names, clipped, widths = _ranks(generative_model, truth, sums.clipped, noise, seed)
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
-        if generative_model.family.clipped_record is not None:
+        if generative_model.family.models_clipping:
             # Their posteriors differ also where nothing was clipped: that might have been.
             differs |= np.any(differs)
         if np.any(differs):
@@ -294,6 +317,9 @@ def _ranks(
         prior=generative_model.prior,
         n_prior=generative_model.believed_n_prior,
         clipping=generative_model.clipping,
+        predictor_prior=(
+            generative_model.predictor_prior if generative_model.method == NOISE_AWARE else None
+        ),
     )
     drawn = posterior.sample(DRAWS, rng)
     names = _names(posterior)

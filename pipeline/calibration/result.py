@@ -37,6 +37,10 @@ _DUE_TO_CLIPPING = {
     NOT_CALIBRATED: "not by clipping alone: without it the same simulations fail as well",
 }
 """What the verdict on the run without clipping says about one that failed."""
+UNITS_LEFT_OUT = (
+    "rows are simulated as independent, and their posteriors take them for that: the widening by what rows "
+    "of one unit have in common, which is approximate, is not tested here"
+)
 SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL: "cannot tell"}
 """What the verdict on the posterior that ignores the noise says about the noise."""
 
@@ -100,6 +104,10 @@ class Calibration:
         What was calibrated, and the prior that truth and posterior share.
     n_prior : str
         What N was drawn from; a number where it is public.
+    predictor_prior : str or None
+        What the posterior believes of a regression's predictors; None of others, and of plug-in posteriors.
+    predictors : str or None
+        What a regression's predictors were drawn from; None of others.
     epsilon : Fraction
         Of this statistic, in nats.
     simulations : int
@@ -112,6 +120,9 @@ class Calibration:
         With clipping as in the release, which the conclusion rests on, and of the same records without.
     noise : NoiseSeen
         Whether the noise can be seen at all.
+    leaves_out_units : bool
+        Whether posteriors of the release are widened by what rows of one unit have in common. Simulated rows
+        are independent, and their posteriors are those of independent rows: that part is not tested.
     """
 
     statistic: str
@@ -119,6 +130,8 @@ class Calibration:
     method: str
     prior: str
     n_prior: str
+    predictor_prior: str | None
+    predictors: str | None
     epsilon: Fraction
     simulations: int
     seconds: float = field(compare=False)
@@ -126,6 +139,7 @@ class Calibration:
     clipped: tuple[Ranks, ...] = field(repr=False)
     unclipped: tuple[Ranks, ...] = field(repr=False)
     noise: NoiseSeen = field(repr=False)
+    leaves_out_units: bool = False
 
     @property
     def conclusion(self) -> str:
@@ -177,10 +191,13 @@ class Calibration:
             "method": self.method,
             "prior": self.prior,
             "n_prior": self.n_prior,
+            "predictor_prior": self.predictor_prior,
+            "predictors": self.predictors,
             "epsilon": format_epsilon(self.epsilon),
             "simulations": self.simulations,
             "draws": DRAWS,
             "clipped_share": self.clipped_share,
+            "leaves_out_units": self.leaves_out_units,
             "conclusion": self.conclusion,
             "reason": self.reason,
             "simulations_needed": self.simulations_needed,
@@ -201,8 +218,12 @@ class Calibration:
         heading = (
             f"{self.statistic}: {self.method} posterior of {self.family}, epsilon "
             f"{format_epsilon(self.epsilon)}\nprior {self.prior}; N: {self.n_prior}; "
-            f"{self.simulations} simulation{'s' if self.simulations > 1 else ''}\n\n"
+            f"{self.simulations} simulation{'s' if self.simulations > 1 else ''}\n"
         )
+        if self.predictors is not None:
+            believed = "" if self.predictor_prior is None else f"prior of predictors {self.predictor_prior}; "
+            heading += f"{believed}predictors drawn from: {self.predictors}\n"
+        heading += "\n"
         rows = self.rows()
         columns = list(rows[0])
         cells = [
@@ -223,7 +244,8 @@ class Calibration:
         }.get(self.conclusion, self._duration)
         clipped = f"clipping: {100 * self.clipped_share:.3g} % of the simulated records are clipped"
         lines = (f"{self.conclusion}: {self._verdict.reason}{alarm}", f"{clipped}{self._due_to_clipping}")
-        return "\n".join((*lines, str(self.noise)))
+        units = (UNITS_LEFT_OUT,) if self.leaves_out_units else ()
+        return "\n".join((*lines, str(self.noise), *units))
 
     @property
     def _due_to_clipping(self) -> str:

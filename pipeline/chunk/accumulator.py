@@ -21,6 +21,7 @@ from suffice.pipeline.chunk.unit_accumulators import (
     RowCountAccumulator,
     UnitMeanAccumulator,
 )
+from suffice.pipeline.chunk.unit_products import UnitProductAccumulator
 from suffice.pipeline.statistics.measure import (
     CodeCounts,
     MomentSums,
@@ -28,7 +29,7 @@ from suffice.pipeline.statistics.measure import (
     TableCounts,
     TransitionCounts,
 )
-from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean
+from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,6 +60,7 @@ _ACCUMULATORS: dict[type[Measure], Callable[[Any, int], Accumulator]] = {
     FirstRow: FirstRowAccumulator,
     UnitMean: UnitMeanAccumulator,
     RowCounts: RowCountAccumulator,
+    UnitProducts: UnitProductAccumulator,
 }
 
 

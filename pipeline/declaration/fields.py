@@ -77,7 +77,8 @@ class StatisticSpec(SpecModel):
     family: str
     share: Share = Fraction(1)
     rows_of: RowsOfField = RowsOf.ROWS
-    _unit: ColumnUnit | None = PrivateAttr(default=None)
+    within_unit: IfTrue | None = None
+    _max_rows: int | None = PrivateAttr(default=None)
 
     @property
     def max_rows(self) -> int:
@@ -88,15 +89,15 @@ class StatisticSpec(SpecModel):
         ValueError
             Where it stands under none, or was not yet told.
         """
-        if self._unit is None:
+        if self._max_rows is None:
             message = f"{self.family} stands under no column unit"
             raise ValueError(message)
-        return self._unit.max_rows
+        return self._max_rows
 
-    def under(self, unit: ColumnUnit | None) -> Self:
-        """Return the statistic as it stands among terms with this column unit."""
+    def under(self, max_rows: int | None) -> Self:
+        """Return the statistic as it stands under a column unit that keeps so many rows, or under none."""
         bound = self.model_copy()
-        bound._unit = unit  # noqa: SLF001 - a new statistic's own
+        bound._max_rows = max_rows  # noqa: SLF001 - a new statistic's own
         return bound
 
 
@@ -244,6 +245,8 @@ MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
 Share = Annotated[Fraction, PlainValidator(_share)]
 Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(read_text(value)))]
 Boolean = Annotated[bool, PlainValidator(read_boolean)]
+IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value) or None)]
+"""Whether something is asked for; what says no is the same plan as what does not say."""
 RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]
 EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]

@@ -15,6 +15,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "draws": ("Draws",),
     "gamma": ("Gamma", "GammaDistribution"),
     "inverse_gamma": ("InverseGamma", "InverseGammaDistribution"),
+    "laplace_sums": ("upper_tail",),
     "line": ("Line",),
     "moment_projection": ("Moments", "estimate", "project"),
     "named_entries": ("Entries",),
@@ -30,6 +31,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "quantiles": ("find_quantile",),
     "scaling": ("Scaling", "design_of"),
     "simplex": ("project_simplex",),
+    "spread_density": (),
+    "spread_normal_inverse_wishart": ("SpreadNormalInverseWishart", "freedom", "updated_given_scales"),
+    "spread_regression": ("SpreadNormalInverseGammaRegression",),
     "spread_scales": ("CONCENTRATION", "VARIANCES", "WEIGHTS"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

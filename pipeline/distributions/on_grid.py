@@ -41,6 +41,10 @@ class GriddedDistribution:
         Infinite where the prior's tails leave none; a mean of both signs is NaN then.
     position, below : ndarray of shape (n_knots,), float64
         Knots cell by cell, and the distribution function there plus the number of the cell.
+    log_mass : ndarray of shape (n_cells,), float64
+        Log of the integral of what was given as the density.
+    log_evidence : ndarray of shape (n_cells,), float64, or None
+        Where that density is a likelihood times a prior with a known normaliser.
     """
 
     name: str
@@ -49,17 +53,20 @@ class GriddedDistribution:
     sds: Floats
     position: Floats
     below: Floats
+    log_mass: Floats
+    log_evidence: Floats | None = None
 
     @classmethod
     def of(cls, name: str, line: Line, cells: Iterable[Cell]) -> Self:
         """Integrate in every cell: panels from left to right, and the log density but for a constant."""
-        means, sds, position, below = [], [], [], []
+        means, sds, position, below, log_mass = [], [], [], [], []
         for cell, (left, right, log_density) in enumerate(cells):
             nodes, weights = integral_rule(left, right)
             log_value = log_density(nodes.ravel()).reshape(nodes.shape)
             value = np.exp(log_value - np.max(log_value))
             mass = value * weights
             total = np.sum(mass)
+            log_mass.append(float(np.max(log_value) + np.log(total)))
             mean, sd = _moments(line, nodes, mass / total, log_value)
             means.append(mean)
             sds.append(sd)
@@ -79,6 +86,7 @@ class GriddedDistribution:
             sds=np.array(sds),
             position=np.concatenate(position),
             below=np.concatenate(below),
+            log_mass=np.array(log_mass),
         )
 
     @property

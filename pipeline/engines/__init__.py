@@ -12,8 +12,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "jax.one_sum": ("one_sum",),
     "jax.totals": ("Total",),
     "jax.two_moments": ("columns", "one_column", "regression"),
+    "left_out_share": ("NoisyRowTotals", "RowShares", "draw_rows"),
     "mean_variance.distribution": ("Exists", "MeanVarianceDistribution"),
-    "mean_variance.grids": ("TooManyError",),
+    "mean_variance.grids": ("COARSE", "FINE", "TooManyError"),
     "mean_variance.likelihood": ("LatentRows",),
     "mean_variance.panels": ("NowhereError", "Panels", "around", "node_weights"),
     "mean_variance.plug_in": ("Exact", "exists"),
@@ -23,7 +24,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "multinomial.distribution": ("CountsDistribution",),
     "multinomial.noisy_counts": ("NoisyCounts",),
     "multinomial.posterior": ("count_posterior",),
+    "multivariate.exact_moments": ("posterior_of_moments",),
     "multivariate.posterior": ("normal_posterior", "regression_posterior"),
+    "multivariate.priors_of_columns": ("AnyNormalPrior", "AnyRegressionPrior"),
     "network.decomposition": ("joint_parts", "network_distribution", "project_tables"),
     "network.pooled": ("pooled_network_distribution",),
     "network.posterior": ("NoisyTables",),
@@ -45,6 +48,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "one_sum.posterior": ("LatentSumPosterior",),
     "pooled.importance_sampling": ("products",),
     "pooled.multinomial": ("factors_of",),
-    "posterior_mixture": ("mixture_distribution", "weighed"),
+    "posterior_mixture": ("PosteriorMixture", "mixture_distribution", "weighed"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -39,10 +39,13 @@ class PosteriorMixture(Draws):
         The components' posteriors.
     share : ndarray of shape (n_laws, n_cells), float64
         Their posterior probabilities.
+    log_evidence : ndarray of shape (n_cells,), float64
+        Log of the components' evidence, averaged by prior weight: up to the constant that theirs have.
     """
 
     distributions: tuple[Distribution, ...]
     share: Floats
+    log_evidence: Floats
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -117,5 +120,9 @@ def weighed(
 ) -> PosteriorMixture:
     """Weigh the components' posteriors by prior weight and the given evidence, each (n_cells,)."""
     log_share = np.log(np.array(prior.weights))[:, None] + np.stack(log_evidence)
-    share = np.exp(log_share - np.max(log_share, axis=0))
-    return PosteriorMixture(distributions=tuple(distributions), share=share / np.sum(share, axis=0))
+    total = np.logaddexp.reduce(log_share)
+    return PosteriorMixture(
+        distributions=tuple(distributions),
+        share=np.exp(log_share - total),
+        log_evidence=total - np.log(np.sum(np.array(prior.weights))),
+    )

@@ -17,7 +17,7 @@ from pydantic import model_validator
 from suffice.pipeline.declaration.domains import boolean_domain
 from suffice.pipeline.declaration.fields import ColumnSpec, Nulls, NullsField
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
-from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family
+from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.success_sums import PROBABILITY
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -188,6 +188,15 @@ def simulate(
     return code_counts(sizes, np.stack([1.0 - truth, truth], axis=1), rng)
 
 
+def unit_totals(_spec: BernoulliSpec, products: NDArray[Any]) -> NDArray[Any]:
+    """Take squares and twice the product of each unit's counts of false and true."""
+    return products * np.array([1, 2, 1], dtype=object)
+
+
+UNIT_MOMENTS = UnitMoments(
+    components=("false^2 of units", "2 false true of units", "true^2 of units"), totals=unit_totals
+)
+
 FAMILY = Family(
     name="bernoulli",
     spec=BernoulliSpec,
@@ -203,6 +212,7 @@ FAMILY = Family(
     latent=latent,
     simulate=simulate,
     of_units=ONE_ROW_A_UNIT,
+    unit_moments=UNIT_MOMENTS,
     parameter_spaces=lambda _parameters: (PROBABILITY,),
     jax_likelihood=jax_likelihood,
     example=Example(entry={"column": "x"}, columns={"x": ColumnType.BOOLEAN}),

@@ -27,7 +27,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGammaDistribution,
 )
 from suffice.pipeline.families import normal
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import Family, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
 from suffice.pipeline.statistics.moment_columns import n_moments
@@ -101,6 +101,11 @@ def totals(spec: LognormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[A
     return normal.totals(of_logarithms(spec), design, sums)
 
 
+def unit_totals(spec: LognormalSpec, products: NDArray[Any]) -> NDArray[Any]:
+    """Form the components of units as a normal statistic does."""
+    return normal.unit_totals(of_logarithms(spec), products)
+
+
 def parameters(spec: LognormalSpec) -> Parameters:
     """Return the bounds of the logarithm and the lattice."""
     return normal.parameters(of_logarithms(spec))
@@ -149,4 +154,5 @@ FAMILY = Family(
     ),
     outside=normal.outside,
     mean_and_variance=normal.MEAN_AND_VARIANCE,
+    unit_moments=UnitMoments(components=normal.UNIT_COMPONENTS, totals=unit_totals),
 )

@@ -27,7 +27,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance
+from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -310,6 +310,12 @@ def outside(mean: Floats, variance: Floats, parameters: Parameters) -> Outside:
     return normal_outside(mean, variance, float(parameters.lower or 0), float(parameters.upper or 0))
 
 
+def unit_totals(spec: NormalSpec, products: NDArray[Any]) -> NDArray[Any]:
+    """Form squares and twice the product of sum(M - X) and sum(M + X), of k^2, k sum X and (sum X)^2."""
+    return totals(spec, Design.PARTITION_OF_UNITY, products)
+
+
+UNIT_COMPONENTS = ("(sum(M-X))^2 of units", "2 sum(M-X) sum(M+X) of units", "(sum(M+X))^2 of units")
 MEAN_AND_VARIANCE = MeanAndVariance(interval=interval, project=project, noisy=noisy_moments)
 
 FAMILY = Family(
@@ -327,6 +333,7 @@ FAMILY = Family(
     simulate=simulate,
     takes_mixtures=True,
     of_units=UNIT_MEANS,
+    unit_moments=UnitMoments(components=UNIT_COMPONENTS, totals=unit_totals),
     parameter_spaces=lambda _parameters: mean_and_variance("mean", "variance"),
     jax_likelihood=jax_likelihood,
     n_latent=n_moments,

@@ -271,6 +271,12 @@ def _generative_model(
         public_n=None if private else n,
         max_total_rows=spec.max_total_rows,
     )
+    if statistic.within_unit is not None:
+        message = (
+            f"target {target}: {statistic.name} has within_unit: true, and how wide its intervals are "
+            "depends on how much rows of one unit have in common, which no plan knows: leave it out"
+        )
+        raise UsageError(message)
     if FAMILIES[statistic.family].by_mcmc(statistic.parameters):
         message = (
             f"target {target}: {statistic.name} is {statistic.family}, whose posteriors take MCMC, too "

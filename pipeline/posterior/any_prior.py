@@ -143,7 +143,7 @@ def any_prior_posterior(
     line = LINES[family.prior]
     _, update = family.latent(statistic, default, Fixed(0))
     none = update(np.zeros(1), np.zeros(1))
-    prior = _on_line(density, family, plan.parameters)
+    prior = on_line(density, family, plan.parameters)
     (name,) = none.parameters
     if n_prior is None:
         return GriddedDistribution.of(name, line, _exact_cells(statistic, prior))
@@ -162,7 +162,10 @@ def any_prior_posterior(
                 found[cell] = resolved
         pending = np.array([cell for cell in pending.tolist() if cell not in found], dtype=np.int64)
         if not pending.size:
-            return GriddedDistribution.of(name, line, (found[cell] for cell in range(len(references))))
+            cells = (found[cell] for cell in range(len(references)))
+            distribution = GriddedDistribution.of(name, line, cells)
+            of_prior = density_posterior(density, family, plan.parameters).log_mass
+            return dataclasses.replace(distribution, log_evidence=distribution.log_mass - of_prior)
     message = (
         f"prior {density} and the released values of {plan.name} disagree so much, or its tails are so "
         "heavy, that the posterior cannot be resolved: give a prior closer to what is possible, or a "
@@ -173,18 +176,18 @@ def any_prior_posterior(
 
 def density_posterior(density: Density, family: Family, parameters: Parameters) -> GriddedDistribution:
     """Return the distribution of a prior itself."""
-    prior = _on_line(density, family, parameters)
+    prior = on_line(density, family, parameters)
     edges = prior.edges
     return GriddedDistribution.of("parameter", prior.line, [(edges[:-1], edges[1:], prior.log_density)])
 
 
 def conjugate_alike(density: Density, family: Family, parameters: Parameters) -> Prior:
     """Return the family's conjugate prior about where a density is and as wide."""
-    prior = _on_line(density, family, parameters)
+    prior = on_line(density, family, parameters)
     return alike(family.prior, prior.centre, max(prior.width, NARROWEST))
 
 
-def _on_line(density: Density, family: Family, parameters: Parameters) -> DensityOnLine:
+def on_line(density: Density, family: Family, parameters: Parameters) -> DensityOnLine:
     """The density on the line of the family's parameter, looked for about the default prior."""
     default: Any = family.default_prior(parameters)
     match default:

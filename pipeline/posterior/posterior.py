@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.prior import Prior
+    from suffice.pipeline.posterior.checking import Check
     from suffice.pipeline.posterior.clipping_report import Clipping
+    from suffice.pipeline.posterior.conflict import Conflict
     from suffice.pipeline.posterior.predictive import Model
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
 
@@ -71,6 +74,9 @@ class Posterior:
         The prior of the parameters, the same for every cell.
     n_prior : NPrior or None
         The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
+    predictor_prior : str or None
+        The prior of the mean and covariance of a regression's predictors; None of other families, and under
+        ``plug-in``.
     groups : dict of str to list
         The key of every cell, by group column.
     label_columns : dict of str to tuple
@@ -87,6 +93,13 @@ class Posterior:
         What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
     models_clipping : ndarray of shape (n_groups,), bool, or None
         The cells whose records are taken for clipped to their public bound; None where no cell's are.
+    rows_of : str or None
+        Under a column unit, which rows or units the parameters are of; None where every row counts.
+    observed : tuple of NoisyStatistic
+        What was released: one statistic, or those of several data sets with the same parameters.
+    design_effect : ndarray of shape (n_groups,), float64, or None
+        How many times fewer independent rows say as much as those of a cell: posterior means, by which the
+        distribution is widened, approximately. None where rows of one unit are taken for independent.
     """
 
     statistic: str
@@ -101,6 +114,10 @@ class Posterior:
     constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
     models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
+    rows_of: str | None = None
+    observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
+    design_effect: Floats | None = field(default=None, repr=False)
+    predictor_prior: str | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -146,6 +163,40 @@ class Posterior:
             return None
         means, sds = (list(map(moment, self.parameters)) for moment in (self.mean, self.sd))
         return clipping_of(outside, means, sds, self.constants, self.models_clipping)
+
+    @property
+    def conflict(self) -> Conflict:
+        """Whether the released quantities are where the priors expect them, cell by cell.
+
+        For every quantity its two-sided tail under the prior predictive; ``is_said`` where that, times the
+        number of quantities and cells, is below 1e-4. The released n is judged by the prior of N, the others
+        by the prior of the parameters given that n. Worked out when asked, without draws.
+
+        Raises
+        ------
+        UsageError
+            Where the posterior does not know what was released.
+        """
+        from suffice.pipeline.posterior.conflict import conflict_of  # noqa: PLC0415 - few ask
+
+        return conflict_of(self)
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log probability of the released values under the priors, (n_groups,).
+
+        Of all released integers together, noise included: differences between priors of the same release
+        are log Bayes factors.
+
+        Raises
+        ------
+        UsageError
+            Where the posterior is not worked out with its normaliser: by MCMC, by importance sampling, with
+            clipping modelled, of several disjoint data sets, or without the noise.
+        """
+        from suffice.pipeline.posterior.evidence import log_evidence_of  # noqa: PLC0415 - few ask
+
+        return log_evidence_of(self)
 
     def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:
         """Draw the parameters jointly and independently.
@@ -322,6 +373,39 @@ class Posterior:
         source = generator(rng)
         drawn = self.sample(draws, source)
         return self.model.quantities([drawn[name] for name in self.parameters], rows, source)
+
+    def check(
+        self,
+        quantity: str | None = None,
+        draws: int = 1000,
+        rng: np.random.Generator | int | None = None,
+    ) -> Check:
+        """Compare released quantities with replicates of the release: a posterior predictive check.
+
+        A replicate draws the parameters from this posterior, N from its prior given the released n, records
+        from the model, clipped as the release's are, and noise. A small tail says that model and release
+        do not go together. A large one says little: the parameters were fitted to the same values, and of
+        quantities that determine them (a mean's total) tails are near 1 whatever the data are. What can be
+        seen is a quantity that no parameter explains, as the squares of an exponential column would be.
+
+        Parameters
+        ----------
+        quantity : str, optional
+            As ``Check.quantities`` names it; all but n otherwise.
+        draws : int, > 0
+            How many replicates; each draws all records of every cell.
+        rng : numpy.random.Generator or int, optional
+            A generator or the seed of one; a fresh one otherwise.
+
+        Raises
+        ------
+        UsageError
+            Where there is no such quantity, the posterior is not of one release, or so many records cannot
+            be drawn.
+        """
+        from suffice.pipeline.posterior.checking import check_of  # noqa: PLC0415 - few ask
+
+        return check_of(self, quantity, _checked_draws(draws), generator(rng))
 
     def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
         """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.

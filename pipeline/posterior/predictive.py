@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.typing import Floats
+    from suffice.typing import Counts, Floats
 
 
 MOST_RECORDS = 10**9
@@ -43,43 +43,20 @@ class Model:
     @classmethod
     def of(cls, statistic: NoisyStatistic, entry: Mapping[str, object]) -> Model:
         """Read a statistic's entry in the canonical plan."""
-        written = _written(entry)
-        return cls(entry=FAMILIES[statistic.plan.family].spec.model_validate(written), statistic=statistic)
+        read = FAMILIES[statistic.plan.family].spec.model_validate(_written(entry))
+        return cls(entry=read.under(statistic.plan.max_rows), statistic=statistic)
 
     def quantities(
         self, parameters: Sequence[Floats], rows: int, rng: np.random.Generator
     ) -> dict[str, Floats]:
         """Draw so many rows for every draw of the parameters, each (draws, n_cells, ...), and sum them."""
-        plan = self.statistic.plan
-        family = FAMILIES[plan.family]
         draws, cells = parameters[0].shape[:2]
         if rows < 1:
             message = f"rows must be an integer above 0, not {rows!r}"
             raise UsageError(message)
-        if family.simulate is None:
-            message = f"{plan.name} is {plan.family}, of which no rows can be drawn yet"
-            raise UsageError(message)
-        if not family.predicts:
-            message = (
-                f"{plan.name} is {plan.family}: its posterior lacks what new rows depend on, such as "
-                "the predictors of a regression or the first states of sequences, and so none can be drawn"
-            )
-            raise UsageError(message)
-        if rows * draws * cells > MOST_RECORDS:
-            message = (
-                f"{rows} rows in {draws} draws of {cells} cells are more than {MOST_RECORDS}: ask for fewer"
-            )
-            raise UsageError(message)
-        flat = [values.reshape(draws * cells, *values.shape[2:]) for values in parameters]
-        truth = flat[0] if len(flat) == 1 else np.column_stack(flat)
-        sums = family.simulate(self.entry, truth, np.full(draws * cells, rows), rng).unclipped
-        exact = dataclasses.replace(
-            self.statistic,
-            values=family.totals(self.entry, plan.design, sums),
-            groups={},
-            public_n=rows if plan.design is Design.MINIMAL else None,
-        )
+        exact = self._sums(parameters, np.full((draws, cells), rows), rng, clipped=False)
         result: dict[str, list[Floats]] = {}
+        plan = self.statistic.plan
         for quantity in plan.quantities:
             result.setdefault(quantity.name, []).append(exact.estimates(quantity).reshape(draws, cells))
         by_entry = {
@@ -91,6 +68,50 @@ class Model:
             name: np.stack(values, axis=-1) if name in by_entry else values[0]
             for name, values in result.items()
         }
+
+    def released(
+        self, parameters: Sequence[Floats], sizes: Counts, rng: np.random.Generator
+    ) -> NoisyStatistic:
+        """Draw data sets of these numbers of rows, (draws, n_cells), and sum them as a release does.
+
+        Returns
+        -------
+        NoisyStatistic
+            Exact sums without noise, a cell for every draw and cell.
+        """
+        return self._sums(parameters, sizes, rng, clipped=True)
+
+    def _sums(
+        self, parameters: Sequence[Floats], sizes: Counts, rng: np.random.Generator, *, clipped: bool
+    ) -> NoisyStatistic:
+        plan = self.statistic.plan
+        family = FAMILIES[plan.family]
+        draws, cells = parameters[0].shape[:2]
+        if family.simulate is None:
+            message = f"{plan.name} is {plan.family}, of which no rows can be drawn yet"
+            raise UsageError(message)
+        if not family.predicts:
+            message = (
+                f"{plan.name} is {plan.family}: its posterior lacks what new rows depend on, such as "
+                "the predictors of a regression or the first states of sequences, and so none can be drawn"
+            )
+            raise UsageError(message)
+        if (records := int(np.sum(sizes, dtype=object))) > MOST_RECORDS:
+            message = (
+                f"{records} rows in {draws} draws of {cells} cells are more than {MOST_RECORDS}: ask for "
+                "fewer"
+            )
+            raise UsageError(message)
+        flat = [values.reshape(draws * cells, *values.shape[2:]) for values in parameters]
+        truth = flat[0] if len(flat) == 1 else np.column_stack(flat)
+        sums = family.simulate(self.entry, truth, sizes.ravel(), rng)
+        return dataclasses.replace(
+            self.statistic,
+            values=family.totals(self.entry, plan.design, sums.clipped if clipped else sums.unclipped),
+            groups={},
+            further=(),
+            public_n=int(sizes.flat[0]) if plan.design is Design.MINIMAL else None,
+        )
 
 
 def _written(value: object) -> object:

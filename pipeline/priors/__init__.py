@@ -6,6 +6,7 @@ May import: distributions and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "by_name": ("named_distribution",),
     "density": ("Density", "DensityOnLine", "LEAST", "ScipyDistribution"),
     "joint_density": ("Independent", "JointDensity"),
     "mixtures": ("AnyDensity", "Mixture", "ScaleMixture", "one_component", "parse_mixture"),

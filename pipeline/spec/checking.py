@@ -13,12 +13,13 @@ from suffice.pipeline.declaration.domains import MOST_CELLS, too_many_cells
 from suffice.pipeline.declaration.fields import RowsOf, SpecModel, statistic_name
 from suffice.pipeline.declaration.source_specs import source_model
 from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.declaration.document import Document
-    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.terms import Terms
 
 _MOST_TOTAL_ROWS = 10**15
@@ -151,14 +152,38 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: Statistic
             raise SpecError(location, rule, "leave it out, or choose one of those families")
         if terms.privacy.column_unit is None:
             raise SpecError(location, "each row is a unit where the unit is a row", state_one)
+    if statistic.within_unit is not None:
+        _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
     rule = family.refused_under(statistic)
     if rule is not None:
         raise SpecError(document.location(path), rule)
 
 
+def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: StatisticSpec) -> None:
+    """Check that there is something to release of units beside their rows."""
+    family = FAMILIES[statistic.family]
+    if family.unit_moments is None:
+        known = ", ".join(name for name, each in FAMILIES.items() if each.unit_moments is not None)
+        rule = f"{family.name} does not tell how rows of one unit depend on each other"
+        raise SpecError(location, rule, f"leave it out, or use one of: {known}")
+    if unit is None:
+        rule = "it is about rows of one unit, and with unit: row every row is one"
+        raise SpecError(location, rule, "leave it out, or state unit: {column: customer_id, max_rows: 20}")
+    if statistic.rows_of is RowsOf.UNITS:
+        raise SpecError(location, "with rows_of: units each unit counts once", "leave one of the two out")
+    if unit.max_rows == 1:
+        way_out = "leave it out, or raise max_rows"
+        raise SpecError(location, "units keep one row each: nothing is within a unit", way_out)
+    most = most_rows(measure_within(family.measure(statistic)))
+    if unit.max_rows > most:
+        rule = f"max_rows is {unit.max_rows}: squares of a unit's sums are exact up to max_rows {most} only"
+        raise SpecError(location, rule, "leave it out, lower max_rows, or lower lattice_bits")
+
+
 def n_sums(statistic: StatisticSpec) -> int:
     """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded."""
-    return FAMILIES[statistic.family].measure(statistic).width
+    rows = FAMILIES[statistic.family].measure(statistic)
+    return (rows if statistic.within_unit is None else measure_within(rows)).width
 
 
 def _group_cells(terms: Terms) -> int:

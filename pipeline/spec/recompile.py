@@ -80,7 +80,7 @@ class CanonicalPlan:
             for name, entry in self._entries.items():
                 _count_periods(("statistics", name), entry, left)
                 statistic = read_statistic(self._document, name, entry, None)
-                statistic = statistic.under(self.terms.privacy.column_unit)
+                statistic = statistic.under(self.terms.privacy.max_rows)
                 check_unit(self._document, self.terms, name, statistic)
                 left -= n_sums(statistic)
                 if left < 0:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean
+from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -257,7 +257,15 @@ class TransitionCounts:
 
 
 Measure: TypeAlias = (
-    CodeCounts | PowerSums | MomentSums | TableCounts | TransitionCounts | FirstRow | UnitMean | RowCounts
+    CodeCounts
+    | PowerSums
+    | MomentSums
+    | TableCounts
+    | TransitionCounts
+    | FirstRow
+    | UnitMean
+    | RowCounts
+    | UnitProducts
 )
 
 

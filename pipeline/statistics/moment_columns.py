@@ -158,7 +158,7 @@ def two_column_map(names: tuple[str, ...], steps: int) -> Map:
     :math:`X_1^2 + X_2^2`; with the slacks these give n and the difference of the squares.
     """
     # proof: two-column-moments
-    building, ends = _Building(names=names, steps=steps), (Fraction(1), Fraction(-1))
+    building, signs = _Building(names=names, steps=steps), (Fraction(1), Fraction(-1))
     for sign, text in ((1, "+"), (-1, "-")):
         square = {(1, 1): 2, (1, 2): 4 * sign, (2, 2): 2}
         both = f"({names[0]} {text} {names[1]})"
@@ -170,11 +170,12 @@ def two_column_map(names: tuple[str, ...], steps: int) -> Map:
     parabolas = dict.fromkeys(range(4), Fraction(1, 16))
     record, tenth = Fraction(1, steps**2), Fraction(1, 10)
     building.moments[0, 0] = combination("n", [(record, _quantity({**parabolas, 4: tenth, 5: tenth}))])
-    for i, end in enumerate(ends, start=1):
-        linear = Fraction(1, 12 * steps)
-        building.moments[0, i] = _quantity({0: linear, 1: -linear, 2: end * linear, 3: -end * linear})
-        building.moments[i, i] = _quantity({**parabolas, 4: -end * tenth, 5: end * tenth})
-    building.moments[1, 2] = _quantity({j: ends[j // 2] / 16 for j in range(4)})
+    of_value = Fraction(1, 12 * steps)
+    for i, of_second in enumerate(signs, start=1):
+        values = {0: of_value, 1: -of_value, 2: of_second * of_value, 3: -of_second * of_value}
+        building.moments[0, i] = _quantity(values)
+        building.moments[i, i] = _quantity({**parabolas, 4: -of_second * tenth, 5: of_second * tenth})
+    building.moments[1, 2] = _quantity({j: signs[j // 2] / 16 for j in range(4)})
     return building.built(14 * steps**2, two_column_moments(steps))
 
 

@@ -71,6 +71,26 @@ def bounded_units(unit_l1: int, neighboring: NeighboringRelation) -> int:
     return unit_l1 if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE else 2 * unit_l1
 
 
+def row_weight(max_rows: int) -> int:
+    """Return the least power of two from 4 `max_rows` on: what rows weigh beside their units."""
+    # proof: within-unit
+    return 1 << (4 * max_rows - 1).bit_length()
+
+
+def rows_and_units(record_l1: int, max_rows: int) -> int:
+    """Return the largest L1 norm that a unit adds: weighted rows beside products of its sums in each cell.
+
+    Parameters
+    ----------
+    record_l1 : int
+        What every record that enters adds over the components of rows, before they are weighted.
+    max_rows : int
+        The most records that a unit keeps.
+    """
+    # proof: within-unit
+    return row_weight(max_rows) * max_rows * record_l1 + max_rows**2 * record_l1
+
+
 def minimal_sum(lowest: int, highest: int) -> int:
     """Return the sensitivity of one bounded sum under ``replace_one``: the range of a record's value."""
     # proof: minimal-sum

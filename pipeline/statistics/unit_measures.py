@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.measure import CodeCounts, PowerSums, ReadColumn
 
 
+N_PRODUCTS = 3
+"""Products of two numbers, each with itself and with the other."""
+LARGEST_UNIT_SUM = 1 << 31
+"""What a unit may add to a sum of a cell at most, in magnitude, for int64 to hold products of two."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRow:
     """Sum one row of each unit: of the rows that enter, the first by the run's keyed hash.
@@ -111,4 +117,34 @@ class RowCounts:
         return not self.counts_each
 
 
-UnitMeasure = FirstRow | UnitMean | RowCounts
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitProducts:
+    """Sum what the rows kept add to each cell, and products of two of what each unit's rows add to it.
+
+    With (a, b) what the kept rows of a unit add to two sums of a cell, the products are a^2, ab and b^2.
+
+    Parameters
+    ----------
+    of : CodeCounts or PowerSums
+        What rows add; a and b are the counts of its two codes, or its n and sum X.
+    """
+
+    of: CodeCounts | PowerSums
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return self.of.reads
+
+    @property
+    def width(self) -> int:
+        """Number of sums in a cell: those of rows, then three of products."""
+        return self.of.width + N_PRODUCTS
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: those of products may."""
+        return True
+
+
+UnitMeasure = FirstRow | UnitMean | RowCounts | UnitProducts

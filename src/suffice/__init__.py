@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
     from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
     from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.distributions.spread_regression import SpreadNormalInverseGammaRegression
     from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.pooling.comparison import compare
     from suffice.pipeline.pooling.pool import pool
+    from suffice.pipeline.pooling.prior_comparison import compare_priors
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.pooling.roll_up import roll_up
     from suffice.pipeline.posterior.posterior import Posterior
@@ -60,11 +63,14 @@ __all__ = [
     "Release",
     "ScaleMixture",
     "Spec",
+    "SpreadNormalInverseGammaRegression",
+    "SpreadNormalInverseWishart",
     "SufficeError",
     "Uniform",
     "__version__",
     "calibrate",
     "compare",
+    "compare_priors",
     "load_spec",
     "open_release",
     "plan",
@@ -81,6 +87,7 @@ _HOMES = {
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),
     "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),
+    "compare_priors": ("suffice.pipeline.pooling.prior_comparison", "compare_priors"),
     "pool": ("suffice.pipeline.pooling.pool", "pool"),
     "roll_up": ("suffice.pipeline.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.priors.density", "Density"),
@@ -103,6 +110,14 @@ _HOMES = {
     "NormalInverseGammaRegression": (
         "suffice.pipeline.distributions.normal_inverse_gamma_regression",
         "NormalInverseGammaRegression",
+    ),
+    "SpreadNormalInverseGammaRegression": (
+        "suffice.pipeline.distributions.spread_regression",
+        "SpreadNormalInverseGammaRegression",
+    ),
+    "SpreadNormalInverseWishart": (
+        "suffice.pipeline.distributions.spread_normal_inverse_wishart",
+        "SpreadNormalInverseWishart",
     ),
     "NormalInverseWishart": (
         "suffice.pipeline.distributions.normal_inverse_wishart",

@@ -12,9 +12,9 @@ import pyarrow as pa
 from suffice.pipeline.chunk.exact_sums import combine, to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import totals_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.sensitivity import Design
 from support.units import KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
 if TYPE_CHECKING:
@@ -53,7 +53,23 @@ OF_UNITS = {
     for name, (kind, values, entry) in OF_ROWS.items()
     if entry["family"] in {"bernoulli", "categorical", "poisson", "normal"}
 }
-ENTRIES = {**OF_ROWS, **{f"{name} of units": entry for name, entry in OF_UNITS.items()}}
+WITHIN_UNITS: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
+    "bernoulli": OF_ROWS["bernoulli"],
+    "normal": OF_ROWS["normal"],
+    "lognormal": (
+        pa.float64(),
+        [0.5, 9.0, np.nan],
+        {"family": "lognormal", "lower": 1, "upper": 8, "lattice_bits": 2},
+    ),
+}
+ENTRIES = {
+    **OF_ROWS,
+    **{f"{name} of units": entry for name, entry in OF_UNITS.items()},
+    **{
+        f"{name} within units": (kind, values, {**entry, "within_unit": "true"})
+        for name, (kind, values, entry) in WITHIN_UNITS.items()
+    },
+}
 """Types and values of a column ``v``, and the entry of its statistic, by name."""
 MANY = [("A", 0), ("A", 1), ("A", 2), ("A", 1), ("A", 0)]
 """Another unit's records, more than it may keep: numbers of values."""
@@ -119,7 +135,7 @@ class UnitEngine:
             sums = sum_tasks(self.job, partitions, self.key)
         entry = self.spec.statistics["s"]
         exact = to_python(sums)["s"]
-        return FAMILIES[entry.family].totals(entry, Design.PARTITION_OF_UNITY, exact).ravel()
+        return totals_of(FAMILIES[entry.family], entry, self.plan.statistics[0], exact).ravel()
 
     def of_every_unit(self, unit: str | None = "B", most: int = 3, **how: bool) -> NDArray[Any]:
         """Return the totals beside the other unit, of every multiset that a unit may hold."""

@@ -47,12 +47,17 @@ class Nodes:
 
     cell: Cells
     weight: Floats
+    n: Floats
     given: Given
     log_evidence: Floats
 
 
-def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
-    """Nodes whose weights sum to 1 in every cell; ``log_evidence`` is the log of their sum before."""
+def integrate(weights: MomentWeights, boxes: Boxes, levels: Floats | None = None) -> Nodes:
+    """Nodes whose weights sum to 1 in every cell; ``log_evidence`` is the log of their sum before.
+
+    With ``levels`` (n_cells, n_levels), equally likely design effects d, the distributions given the latent
+    sums are those of N / d records with the same mean and mean square deviation.
+    """
     cells = weights.noisy.totals.n_cells
     middle, half = (boxes.low + boxes.high) / 2.0, (boxes.high - boxes.low) / 2.0
     # Two points: exact for cubic polynomials over the integers of a side, and over an interval.
@@ -66,10 +71,18 @@ def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
     np.maximum.at(top, cell, log_weight)
     weight = np.exp(log_weight - top[cell])
     total = np.bincount(cell, weight, cells)
+    n, mean, log_e = points.T
+    share = weight / total[cell]
+    if levels is not None:  # level by level, so that a box's nodes stay together
+        number = levels.shape[1]
+        n = np.tile(n, number) / levels[cell].T.ravel()
+        mean, log_e, part, share = (np.tile(column, number) for column in (mean, log_e, part, share / number))
+        cell = np.tile(cell, number)
     return Nodes(
         cell=cell,
-        weight=weight / total[cell],
-        given=Given.of(weights.noisy.prior.at(part), *points.T),
+        weight=share,
+        n=n,
+        given=Given.of(weights.noisy.prior.at(part), n, mean, log_e),
         log_evidence=top + np.log(total) - np.log(len(signs)),
     )
 

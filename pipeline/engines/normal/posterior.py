@@ -45,10 +45,18 @@ class MomentPosterior:
     share : float
         How fine the boxes are: no box that could be halved has more of its cell's mass. Where the prior is
         a mixture this counts by its parts, so that each is about as fine as it would be alone.
+    levels : ndarray of shape (n_cells, n_levels), float64, or None
+        Design effects, equally likely: rows count as that many times fewer independent ones.
     """
 
     noisy: NoisyMoments
     share: float = SHARE
+    levels: Floats | None = None
+
+    @property
+    def n(self) -> Floats:
+        """Posterior means of N, (n_cells,), over the design effect where there are levels."""
+        return self._integrals[4]
 
     @property
     def mean(self) -> Floats:
@@ -74,17 +82,21 @@ class MomentPosterior:
         return self._integrals[3][parameter]
 
     @cached_property
-    def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[MarginalMixture, MarginalMixture]]:
-        """Means, standard deviations, log evidence and marginal distributions: draws need none of them."""
+    def _integrals(
+        self,
+    ) -> tuple[Floats, Floats, Floats, tuple[MarginalMixture, MarginalMixture], Floats]:
+        """Means, standard deviations, log evidence, marginal distributions and N: draws need none of them."""
         shape = (self.noisy.totals.n_cells, 2)
-        mean, sd, log_evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
+        mean, sd, log_evidence, n = np.empty(shape), np.empty(shape), np.empty(shape[0]), np.empty(shape[0])
         means, variances, starts = [], [], []
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
-            nodes = integrate(weights, self._cover(weights)[0])
+            levels = None if self.levels is None else self.levels[cells]
+            nodes = integrate(weights, self._cover(weights)[0], levels)
             mean[cells, 0], sd[cells, 0] = mean_moments(nodes, len(cells))
             mean[cells, 1], sd[cells, 1] = variance_moments(nodes, len(cells))
             log_evidence[cells] = nodes.log_evidence + np.sum(np.log(self.noisy.totals.rate / 2.0))
+            n[cells] = np.bincount(nodes.cell, nodes.weight * nodes.n, len(cells))
             means.append(MarginalMixture.of_mean(nodes, len(cells)))
             variances.append(MarginalMixture.of_variance(nodes, len(cells)))
             starts.append(int(cells[0]))
@@ -98,6 +110,7 @@ class MomentPosterior:
             sd,
             log_evidence,
             (MarginalMixture.joined(means, starts), MarginalMixture.joined(variances, starts)),
+            n,
         )
 
     def sample_given(self, draws: int, rng: np.random.Generator) -> Given:
@@ -105,7 +118,7 @@ class MomentPosterior:
         parts = np.empty((4, draws, self.noisy.totals.n_cells))
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
-            given = self._given(weights, draws, rng)
+            given = self._given(weights, cells, draws, rng)
             parts[:, :, cells] = [given.loc, given.precision, given.concentration, given.scale]
         loc, precision, concentration, scale = parts
         return Given(loc=loc, precision=precision, concentration=concentration, scale=scale)
@@ -116,13 +129,19 @@ class MomentPosterior:
         variance = np.empty_like(mean)
         for cells in _batches(self.noisy):
             weights = MomentWeights.of(self.noisy.take(cells))
-            mean[:, cells], variance[:, cells] = sample_parameters(self._given(weights, draws, rng), rng)
+            mean[:, cells], variance[:, cells] = sample_parameters(
+                self._given(weights, cells, draws, rng), rng
+            )
         return mean, variance
 
-    def _given(self, weights: MomentWeights, draws: int, rng: np.random.Generator) -> Given:
+    def _given(self, weights: MomentWeights, cells: Cells, draws: int, rng: np.random.Generator) -> Given:
         """Conjugate distributions given draws of the latent sums of some cells: arrays (draws, n_cells)."""
         sums, part = sample_sums(weights, *self._cover(weights), draws, rng)
-        return Given.of(weights.noisy.prior.at(part.T), *np.moveaxis(sums.swapaxes(0, 1), -1, 0))
+        n, mean, log_e = np.moveaxis(sums.swapaxes(0, 1), -1, 0)
+        if self.levels is not None:
+            own = self.levels[cells]
+            n = n / own[np.arange(len(cells)), rng.integers(own.shape[1], size=n.shape)]
+        return Given.of(weights.noisy.prior.at(part.T), n, mean, log_e)
 
     def _cover(self, weights: MomentWeights) -> tuple[Boxes, Floats]:
         """Boxes of some cells, and the log of a bound of the mass on each."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
         Design,
     )
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+
+
+PredictorWorld: TypeAlias = (
+    "Callable[[int, np.random.Generator], Callable[[NDArray[np.int64]], NDArray[np.float64]]]"
+)
+"""The number of data sets, a generator -> the data set of each row -> its predictors, a row each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,23 @@ class MeanAndVariance:
     interval: Callable[[Parameters], tuple[float, float]]
     project: Callable[[NoisyStatistic], NormalSums]
     noisy: Callable[[NoisyStatistic, Any, NPrior], NoisyMoments]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitMoments:
+    """What a family releases of units beside their rows, where its entry says ``within_unit: true``.
+
+    Parameters
+    ----------
+    components : tuple of str
+        Names of the squares of a unit's first part, twice the product, and the squares of its last part.
+    totals : callable
+        The spec's entry, exact sums of products (n_cells, 3) as ``UnitProducts`` has them, Python integers ->
+        exact totals of those components, of the same shape.
+    """
+
+    components: tuple[str, str, str]
+    totals: Callable[[Any, NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +131,12 @@ class Family:
         The spec's entry -> the constants of its posterior.
     prior : type
         Its conjugate prior.
+    spread_prior : type or None
+        One with latent scales, where the family takes it as well.
+    default_predictor_prior : callable or None
+        The constants -> the prior of its predictors' mean and covariance; None where it has no predictors.
+    normal_predictors : callable or None
+        A prior of predictors, how many there are, whether there is an intercept -> a world of predictors.
     default_prior : callable
         The constants -> a prior that rests on them alone, a mixture perhaps.
     plug_in : callable
@@ -120,7 +149,8 @@ class Family:
         where there is none yet. Where there is a ``mean_and_variance`` the prior may be a mixture.
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
-        the exact sums of data sets that the model draws; None where no data can be simulated yet.
+        the exact sums of data sets that the model draws; None where no data can be simulated yet. Where there
+        are predictors, a world that they are drawn from may follow.
     parameter_spaces : callable
         The constants -> its parameters in the order of its likelihood, as models of one's own give them.
     jax_likelihood : callable or Absent
@@ -149,16 +179,19 @@ class Family:
         Whether new rows depend on nothing but its parameters.
     disjoint : callable or None
         Noisy statistics of data sets that share their parameters, a prior, the priors of N -> the posterior
-        given all of them, where it is no product of the posteriors of each; None elsewhere.
+        given all of them, where it is no product of the posteriors of each; None elsewhere. Where there are
+        predictors, their prior may follow.
     outside : callable or None
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
         it is not worked out.
     clipped_record : callable or None
         The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
-        (n, upper + 1); None where posteriors do not model clipping.
+        (n, upper + 1); None where posteriors do not model the clipping of counts.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
+    unit_moments : UnitMoments or None
+        What it releases of units beside their rows; None where it has no such form.
     of_units : OfUnits or None
         What it sums with ``rows_of: units``; None where it does not take that.
     of_whole_units : callable or None
@@ -186,9 +219,7 @@ class Family:
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
-    simulate: (
-        Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
-    )
+    simulate: Callable[..., SimulatedSums] | None
     parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
     jax_likelihood: Callable[[NoisyStatistic, NPrior, Mapping[str, Any], Any], Any] | Absent
     n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
@@ -206,12 +237,16 @@ class Family:
     )
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    spread_prior: type[Prior] | None = None
+    default_predictor_prior: Callable[[Parameters], Prior] | None = None
+    normal_predictors: Callable[[Any, int, bool], PredictorWorld] | None = None
     takes_mixtures: bool = False
     predicts: bool = True
-    disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
+    disjoint: Callable[..., Distribution] | None = None
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None
+    unit_moments: UnitMoments | None = None
     of_units: OfUnits | None = None
     of_whole_units: Callable[[Any], str] | None = None
     refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
@@ -225,6 +260,11 @@ class Family:
     def needs_unit(self) -> bool:
         """Whether it takes all rows of a unit by its nature, and so needs a column unit."""
         return self.of_whole_units is not None
+
+    @property
+    def models_clipping(self) -> bool:
+        """Whether noise-aware posteriors take records for clipped, wherever that matters."""
+        return self.clipped_record is not None or self.mean_and_variance is not None
 
     def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""

@@ -1,0 +1,78 @@
+r"""The probability of everything that was released, noise included, under the priors.
+
+.. math:: p(y) = \sum_x p(x) \prod_j \frac{1 - e^{-1/b}}{1 + e^{-1/b}} e^{-|y_j - x_j| / b}
+
+with x the exact components, b the noise's scale and y the released integers. Engines that sum or integrate
+everything latent know it but for the noise's constant. Engines that take totals for real numbers give the
+density at the released integers, whose lattice is far finer than the noise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.engines.multinomial.distribution import CountsDistribution
+from suffice.pipeline.engines.normal.distribution import MomentsDistribution
+from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
+from suffice.pipeline.engines.posterior_mixture import PosteriorMixture
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from suffice.pipeline.posterior.judged import Judged
+    from suffice.typing import Floats
+
+
+def log_evidence_of(posterior: Judged) -> Floats:
+    """Return the log probability of the released values in every cell, (n_cells,).
+
+    Raises
+    ------
+    UsageError
+        Where the posterior is not worked out with its normaliser.
+    """
+    reason = _reason_against(posterior)
+    if reason:
+        message = (
+            f"{posterior.statistic} is {posterior.family}, and this posterior has no evidence: {reason}; "
+            "docs/reference/priors.md lists where there is one"
+        )
+        raise UsageError(message)
+    (statistic,) = posterior.observed
+    constant = 0.0
+    for observation in statistic.observations:
+        components = observation.values.shape[1]
+        constant += components * float(np.log(np.tanh(0.5 / observation.plan.scale)))
+    return _of(posterior.distribution) + constant
+
+
+def _of(distribution: Any) -> Floats:
+    """The log evidence but for the constant of the noise."""
+    own: Floats = distribution.log_evidence
+    first = distribution.distributions[0] if isinstance(distribution, PosteriorMixture) else distribution
+    if not isinstance(first, MomentsDistribution):
+        return own
+    # Of normal columns it is a density of components in records, with the constant of continuous noise.
+    return own - float(np.sum(np.log(first.posterior.noisy.totals.rate / 2.0)))
+
+
+def _reason_against(posterior: Judged) -> str:
+    """Why there is no evidence; empty where there is one."""
+    distribution = posterior.distribution
+    known = (LatentSumPosterior, CountsDistribution, MomentsDistribution, PosteriorMixture)
+    is_known = isinstance(distribution, known) or (
+        isinstance(distribution, GriddedDistribution) and distribution.log_evidence is not None
+    )
+    modelled = posterior.models_clipping
+    reasons = {
+        "it takes the released values for exact; ask the noise-aware one": posterior.n_prior is None,
+        "it is of several disjoint data sets, pooled; ask that of each": len(posterior.observed) != 1,
+        "it models clipping; leave that out (clipping ignored) where clipping is rare": modelled is not None
+        and bool(modelled.any()),
+        "its engine works out no normaliser under this prior": not is_known,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
