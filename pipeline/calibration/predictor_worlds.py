@@ -101,7 +101,7 @@ def _distribution(given: object) -> tuple[str, Any]:
             f"scipy.stats, or public rows, not {given!r}"
         )
         raise PriorError(message)
-    return str(density), given
+    return density.name, given
 
 
 def _columns_of(path: str, names: list[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A prior of a regression whose scales are spread over eight decades: of residuals and of every coefficient."""
+"""A prior of a regression whose scales are spread over eight decades, of residuals and coefficients."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def parameters(spec: LinearRegressionSpec) -> Parameters:
 
 
 def default_prior(parameters: Parameters) -> SpreadNormalInverseGammaRegression:
-    """Return a prior about the middle of the bounds, whose scales are spread over eight decades below them."""
+    """Return a prior about the middle of the bounds, its scales spread over eight decades below them."""
     lattices = [lattice_of(column, linear=is_linear(parameters)) for column in parameters.columns]
     centre, half_range = zip(*lattices, strict=True)
     return SpreadNormalInverseGammaRegression(tuple(map(float, centre)), tuple(map(float, half_range)))

@@ -86,7 +86,7 @@ def parameters(spec: MultivariateNormalSpec) -> Parameters:
 
 
 def default_prior(parameters: Parameters) -> SpreadNormalInverseWishart:
-    """Return a prior centred in the bounds, whose columns' scales are spread over eight decades below them."""
+    """Return a prior centred in the bounds, its scales spread over eight decades below their width."""
     return prior_of_columns(parameters.columns)
 
 

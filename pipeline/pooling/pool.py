@@ -86,7 +86,7 @@ def pool(
         As in ``Release.posterior``. Under `same_data` clipped counts are never modelled: the distribution of
         their sums is worked out behind one noise alone.
     predictor_prior : prior object or str, optional
-        As in ``Release.posterior``, of a regression's predictors: in each data set their own, with this prior.
+        As in ``Release.posterior``, of a regression's predictors, which differ from data set to data set.
     where : mapping, optional
         Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional

@@ -409,8 +409,8 @@ def predictor_prior_for(statistic: NoisyStatistic, given: Prior | str | None) ->
     read = read_prior(given)
     if not isinstance(read, NormalInverseWishart | SpreadNormalInverseWishart):
         message = (
-            f"{plan.name}: the prior of predictors must be NormalInverseWishart or SpreadNormalInverseWishart, "
-            f"of their mean and covariance; not {read}"
+            f"{plan.name}: the prior of predictors must be NormalInverseWishart or "
+            f"SpreadNormalInverseWishart, of their mean and covariance; not {read}"
         )
         raise PriorError(message)
     read.of(len(plan.parameters.columns) - 1)

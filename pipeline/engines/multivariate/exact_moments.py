@@ -1,4 +1,4 @@
-"""Posteriors given moments that are taken for exact, under priors whose scales are latent: for the plug-in."""
+"""Posteriors given moments taken for exact, under priors whose scales are latent: for the plug-in."""
 
 from __future__ import annotations
 

@@ -176,11 +176,11 @@ class Target:
 
     def coordinates(self, n: Floats, mean: Floats, spread: Floats) -> Floats:
         """Return the coordinates of n (b,), means (d, b) and S / n (d, d, b), without latent scales."""
-        root = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2)
+        root: Floats = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2).astype(np.float64)
         diagonal = np.arange(self.size)
         if self.relative is not None:
             root[_pairs(self.size)] /= self.lengths(root[diagonal, diagonal])[0]
-        on = root[diagonal, diagonal]
+        on: Floats = root[diagonal, diagonal]
         if self.units is None:
             root[diagonal, diagonal] = np.log(on)
         else:
@@ -290,9 +290,10 @@ class Target:
         )
 
     def lengths(self, diagonal: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return what entries below a diagonal (d, b) are in units of, and its log slopes by log L_jj and L_ii."""
+        """Return units of entries below a diagonal (d, b), and their log slopes by log L_jj and log L_ii."""
         rows, columns = _pairs(self.size)
-        repeated = np.repeat(self.relative, diagonal.shape[1] // self.relative.shape[2], axis=2)
+        relative = np.zeros((3, len(rows), 1)) if self.relative is None else self.relative
+        repeated = np.repeat(relative, diagonal.shape[1] // relative.shape[2], axis=2)
         of_column, of_row = (repeated[0] * diagonal[columns]) ** 2, (repeated[1] * diagonal[rows]) ** 2
         square = of_column + of_row + repeated[2] ** 2
         return np.sqrt(square), of_column / square, of_row / square
@@ -323,7 +324,7 @@ def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, 
 
 
 def along(found: Sequence[Evidence], logs: Floats) -> Floats:
-    """Return what coordinates of latent scales are relative to: twice the log of a column's diagonal entry."""
+    """Return what coordinates of latent scales are relative to: twice the log of a diagonal entry."""
     columns = [column for evidence in found for column in evidence.columns]
     shift = np.zeros((len(columns), logs.shape[1]))
     for position, column in enumerate(columns):

@@ -105,7 +105,11 @@ def _posterior(
     size, n_cells = sums[0].total.shape[1], len(sums[0].n)
     target = SharedTarget(
         targets=tuple(
+<<<<<<< HEAD
             with_lengths(_target(statistic, own, n_prior, size), moments, statistic, outcome=bool(own))
+=======
+            with_lengths(_target(statistic, own, n_prior, size), moments, outcome=bool(own))
+>>>>>>> regression
             for statistic, moments, n_prior in zip(statistics, sums, n_priors, strict=True)
         ),
         shared=shared,

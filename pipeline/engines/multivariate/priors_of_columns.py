@@ -1,4 +1,4 @@
-"""What priors of several columns turn into: the evidence of moments, and parameters given moments and scales."""
+"""What priors of several columns turn into: evidence of moments, parameters given moments and scales."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def regression_evidence(
         outcome = float(half_range[-1]) / scaling.outcome
         return SpreadRegressionEvidence(
             loc=scaling.coefficients_in_half_ranges(shift),
-            root=np.linalg.solve(matrix, scaling.matrix) * outcome,
+            root=np.asarray(np.linalg.solve(matrix, scaling.matrix) * outcome, dtype=np.float64),
             outcome=outcome,
             linear=linear,
         )

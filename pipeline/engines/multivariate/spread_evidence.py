@@ -8,7 +8,8 @@ r"""The evidence of moments under priors whose scales are latent: given them it 
 .. math:: p(\bar x, S \mid m) \propto \Gamma_p(a)\, |\Psi|^{\nu / 2}\, |A|^{-a}
     \bigl(1 + n (\bar x - m)^T A^{-1} (\bar x - m)\bigr)^{-a}.
 
-The last factor is an integral of normal densities of m, :math:`\int w^{a - 1} e^{-w (1 + \dots)} dw / \Gamma(a)`.
+The last factor is an integral of normal densities of m,
+:math:`\int w^{a - 1} e^{-w (1 + \dots)} dw / \Gamma(a)`.
 With the normal prior of m integrated out, one latent w in the place of p means,
 
 .. math:: e = \frac{\Gamma_p(a)}{\Gamma(a)} |\Psi|^{\nu / 2} |A|^{1/2 - a} |K|^{-1/2} w^{a - 1} e^{-w}

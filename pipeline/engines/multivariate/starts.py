@@ -28,20 +28,20 @@ _LEAST_SPREAD = 1e-12
 _SEEN = 5.0
 """Conditional variances of so many times the noise are taken for seen."""
 _UNIT = 0.3
-"""Below so much of the noise's standard deviation a column's scatter is hidden, and chains see its logarithm."""
+"""Below so much of the noise's standard deviation chains move along the logarithm of a column's scatter."""
 _COEFFICIENT = 0.5
 """About how large a coefficient is, in half ranges, of a predictor whose scale noise hides."""
 
 
-def with_lengths(target: Target, sums: Moments, statistic: NoisyStatistic, *, outcome: bool) -> Target:
+def with_lengths(target: Target, sums: Moments, *, outcome: bool) -> Target:
     """Return the target in coordinates that suit its cells; see ``Target.relative``.
 
-    Where noise hides a column's scale, products with it are in units of that scale; where it is seen they stay
-    as they are. Those of an outcome, the last column, go along with the predictor's scale or, where that is
-    next to nothing, with the sampling error.
+    Where noise hides a column's scale, products with it are in units of that scale; where it is seen they
+    stay as they are. Those of an outcome, the last column, go along with the predictor's scale or, where
+    that is next to nothing, with the sampling error.
     """
-    n, noise, _, spread = _near(target, sums, statistic)
-    rows, columns = np.tril_indices(target.size, -1)
+    n, noise, _, spread = _near(target, sums)
+    rows, _ = np.tril_indices(target.size, -1)
     pivots = np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))) ** 2
     hidden = (pivots < _SEEN * noise).astype(np.float64)
     relative = np.stack([np.zeros((len(rows), len(n))), hidden[rows], 1.0 - hidden[rows]])
@@ -76,7 +76,7 @@ def starts(
         Of the posterior's standard deviations.
     """
     size, latent_n = target.size, target.latent_n
-    n, noise_of_products, average, spread = _near(target, sums, statistic)
+    n, noise_of_products, average, spread = _near(target, sums)
     doubt = np.minimum(1.0, noise_of_products)
     base_point = target.coordinates(n, average, spread)
     state = State(n=n, mean=average, spread=spread, second=spread + outer(average, average))
@@ -104,7 +104,11 @@ def starts(
     return base_point[:, :, None] + guess[:, :, None] * jitter, guess
 
 
+<<<<<<< HEAD
 def _near(target: Target, sums: Moments, statistic: NoisyStatistic) -> tuple[Floats, Floats, Floats, Floats]:
+=======
+def _near(target: Target, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
+>>>>>>> regression
     """Return n (c,), the noise of products (c,), means (d, c) and S / n (d, d, c) near the noisy moments."""
     size, latent_n = target.size, target.latent_n
     if latent_n.fixed:

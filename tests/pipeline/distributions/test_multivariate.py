@@ -12,6 +12,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.distributions.moment_projection import estimate
 from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
 from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.infer import default_prior, plug_in_posterior
 from suffice.pipeline.posterior.posterior import summarise
@@ -140,9 +141,10 @@ def test_rows_are_labelled_and_default_priors_are_public(name: str) -> None:
     rows = summarise(posterior, draws=50)
     labels = {(row["parameter"], row["component"]) for row in rows}
     if name == "normal":
-        assert isinstance(prior, NormalInverseWishart)
-        assert (prior.df - 2) / 2 == 3
-        assert prior.of(3)[3][0, 0] / 2 == (float(X["upper"]) - float(X["lower"])) ** 2 / 8
+        assert isinstance(prior, SpreadNormalInverseWishart)
+        middle, half_range = prior.of(3)
+        assert 2 * half_range[0] == float(X["upper"]) - float(X["lower"])
+        assert 2 * middle[0] == float(X["upper"]) + float(X["lower"])
         assert ("covariance", "w, y") in labels
         assert len(rows) == 9
     else:
