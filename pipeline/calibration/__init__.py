@@ -7,7 +7,8 @@ May import: pooling and below. Never a trusted room.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "calibrate": ("calibrate",),
-    "result": ("BINS", "Calibration"),
+    "ranks": ("BINS",),
+    "result": ("Calibration",),
     "simulated_release": ("GenerativeModel", "generative_model_of", "require_drawable", "require_positive"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

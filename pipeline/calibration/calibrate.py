@@ -14,20 +14,23 @@ References
 from __future__ import annotations
 
 import dataclasses
+import time
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.calibration.result import DRAWS, Calibration, Ranks
+from suffice.pipeline.calibration.ranks import DRAWS, LEFT_OUT, Ranks
+from suffice.pipeline.calibration.result import Calibration, NoiseSeen
 from suffice.pipeline.calibration.simulated_release import (
     generative_model_of,
     require_drawable,
     require_positive,
 )
+from suffice.pipeline.calibration.verdict import simulations_needed
 from suffice.pipeline.posterior.infer import posterior_of, require_way_of_clipping
-from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, generator
+from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, generator
 from suffice.pipeline.statistics.measure import MomentSums
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.calibration.predictor_worlds import AnyPredictors
     from suffice.pipeline.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
@@ -45,10 +50,10 @@ if TYPE_CHECKING:
 
     Progress: TypeAlias = Callable[[int, int], None]
 
-SIMULATIONS = 1000
+SIMULATIONS = 5000
+"""Or more where several parameters need more, to be called calibrated with chance .99."""
 SLOW_SIMULATIONS = 200
 """Where posteriors are slow, by MCMC or quadrature: 20 milliseconds to several seconds, twice if clipped."""
-FALSE_ALARM = 1e-3
 _BATCH = 250
 _SLOW_BATCH = 20
 _CHAINS_BATCH = 500
@@ -63,12 +68,19 @@ class Simulated:
     ----------
     clipped, unclipped : tuple of Ranks
         With clipping as in the release, and of the very same records without.
+    ignored : tuple of Ranks
+        Of the same noisy sums without clipping, under the plug-in posterior; empty unless asked for.
+    widening : tuple of float
+        Of each parameter, the median over all data sets of the width of the central 80 % interval over that
+        of the plug-in posterior of the sums without noise; empty unless asked for.
     clipped_share : float
         The share of all simulated records that were clipped.
     """
 
     clipped: tuple[Ranks, ...]
     unclipped: tuple[Ranks, ...]
+    ignored: tuple[Ranks, ...]
+    widening: tuple[float, ...]
     clipped_share: float
 
 
@@ -81,6 +93,8 @@ def calibrate(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
+    predictors: AnyPredictors = None,
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
@@ -105,10 +119,16 @@ def calibrate(
         ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
     clipping : {"modelled", "ignored"}
         As in ``Release.posterior``, of the run with clipping; ignoring it shows what modelling it gains.
+    predictor_prior : Prior or str, optional
+        As in ``Release.posterior``, of a regression's predictors.
+    predictors : optional
+        What the predictors of simulated records are like, where not as their prior says: a distribution by
+        its name, as ``Normal(0, 1)``, or one of ``scipy.stats``, one for all or one for each; or public rows,
+        as columns by name or the name of a .csv or .parquet file.
     simulations : int, > 0, optional
-        The more, the smaller the failure that is seen. By default ``SIMULATIONS``, or ``SLOW_SIMULATIONS``
-        where posteriors take MCMC (seconds for several columns) or quadrature of a density (a minute or
-        a few).
+        By default ``SIMULATIONS``, more where several parameters need more for a verdict, or
+        ``SLOW_SIMULATIONS`` where posteriors take MCMC (seconds for several columns) or quadrature of a
+        density (a minute or a few): too few to be called calibrated. The result says how many it takes.
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
     progress : callable, optional
@@ -128,25 +148,54 @@ def calibrate(
     chosen = release.statistic(statistic).where(where)
     require_way_of_clipping(clipping)
     generative_model = generative_model_of(
-        chosen, release.manifest["plan"]["statistics"][statistic], method, prior, n_prior
+        chosen,
+        release.entry(statistic),
+        method,
+        prior,
+        n_prior,
+        predictor_prior,
+        predictors,
     )
     generative_model = dataclasses.replace(generative_model, clipping=clipping)
     if simulations is None:
-        simulations = SLOW_SIMULATIONS if generative_model.is_slow else SIMULATIONS
-    simulated = simulate(generative_model, simulations, generator(rng), progress)
+        simulations = default_simulations(generative_model)
+    started = time.monotonic()
+    simulated = simulate(generative_model, simulations, generator(rng), progress, sees_noise=True)
+    widest = int(np.argmax(simulated.widening))
+    noise = NoiseSeen(
+        ignored=simulated.ignored,
+        variance_ratio=None if method == PLUG_IN else simulated.widening[widest] ** 2 - 1.0,
+        parameter=simulated.clipped[widest].name,
+    )
     return Calibration(
         statistic=statistic,
         family=generative_model.plan.family,
         method=method,
         prior=str(generative_model.prior),
         n_prior=str(generative_model.n_prior),
+        predictor_prior=_text(None if method == PLUG_IN else generative_model.predictor_prior),
+        predictors=_text(generative_model.predictor_prior and (generative_model.predictors or "their prior")),
         epsilon=generative_model.plan.epsilon,
         simulations=simulations,
-        false_alarm=FALSE_ALARM,
+        seconds=time.monotonic() - started,
         clipped_share=simulated.clipped_share,
         clipped=simulated.clipped,
         unclipped=simulated.unclipped,
+        noise=noise,
+        leaves_out_units=chosen.plan.within_unit is not None,
     )
+
+
+def _text(given: object) -> str | None:
+    return None if given is None else str(given)
+
+
+def default_simulations(generative_model: GenerativeModel) -> int:
+    """Return how many simulations a verdict takes, or how many slow posteriors are worth by default."""
+    if generative_model.is_slow:
+        return SLOW_SIMULATIONS
+    n_parameters = generative_model.truth(1, np.random.default_rng(0)).size
+    return max(SIMULATIONS, simulations_needed(n_parameters))
 
 
 def simulate(
@@ -154,6 +203,8 @@ def simulate(
     simulations: int,
     rng: np.random.Generator,
     progress: Progress | None = None,
+    *,
+    sees_noise: bool = False,
 ) -> Simulated:
     """Draw data sets and their noisy sums, and rank each truth among draws of its posterior.
 
@@ -164,6 +215,8 @@ def simulate(
     rng : numpy.random.Generator
     progress : callable, optional
         Told how many of all simulations are done.
+    sees_noise : bool
+        Whether the posteriors that ignore the noise, and those without noise, are worked out as well.
 
     Raises
     ------
@@ -174,8 +227,9 @@ def simulate(
     batch = _batch(generative_model)
     n_records = sum(sizes.tolist())
     require_drawable(generative_model, n_records)
+    conjugate = dataclasses.replace(generative_model, method=PLUG_IN, believed_n_prior=None, clipping=IGNORED)
     names: tuple[tuple[str, str | None], ...] = ()
-    parts: list[tuple[Counts, Counts]] = []
+    parts: list[tuple[NDArray[Any], ...]] = []
     n_clipped = 0
     for start in range(0, simulations, batch):
         size = sizes[start : start + batch]
@@ -184,24 +238,31 @@ def simulate(
         noise = discrete_laplace(
             generative_model.scale, (len(size), len(generative_model.plan.components)), rng
         )
-        seed = int(rng.integers(2**63))  # one for both, so that clipping is all that differs
-        names, clipped = _ranks(generative_model, truth, sums.clipped, noise, np.random.default_rng(seed))
+        seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
+        names, clipped, widths = _ranks(generative_model, truth, sums.clipped, noise, seed)
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
-        if generative_model.family.clipped_record is not None:
+        if generative_model.family.models_clipping:
             # Their posteriors differ also where nothing was clipped: that might have been.
             differs |= np.any(differs)
         if np.any(differs):
             free = dataclasses.replace(generative_model, clipping=IGNORED)
-            _, unclipped[differs] = _ranks(
-                free, truth[differs], sums.unclipped[differs], noise[differs], np.random.default_rng(seed)
+            _, unclipped[differs], widths[differs] = _ranks(
+                free, truth[differs], sums.unclipped[differs], noise[differs], seed
             )
+        ranks: list[NDArray[Any]] = [clipped, unclipped]
+        if sees_noise:
+            _, ignored, _ = _ranks(conjugate, truth, sums.unclipped, noise, seed)
+            _, _, without_noise = _ranks(conjugate, truth, sums.unclipped, 0 * noise, seed)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ranks += [ignored, widths / without_noise]
         n_clipped += sums.n_clipped
-        parts.append((clipped, unclipped))
+        parts.append(tuple(ranks))
         if progress is not None:
             progress(start + len(size), simulations)
     runs = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    with_clipping, without = (
+    widening = runs.pop() if sees_noise else None
+    clipped_run, unclipped_run, *ignored_run = (
         tuple(
             Ranks(
                 parameter=parameter, category=category, counts=tuple(np.bincount(column, minlength=DRAWS + 1))
@@ -210,18 +271,21 @@ def simulate(
         )
         for run in runs
     )
-    return Simulated(clipped=with_clipping, unclipped=without, clipped_share=n_clipped / max(n_records, 1))
+    return Simulated(
+        clipped=clipped_run,
+        unclipped=unclipped_run,
+        ignored=ignored_run[0] if ignored_run else (),
+        widening=() if widening is None else tuple(np.nanmedian(widening, axis=0).tolist()),
+        clipped_share=n_clipped / max(n_records, 1),
+    )
 
 
 def _batch(generative_model: GenerativeModel) -> int:
     """Return how many posteriors are worked out at once."""
     if not generative_model.is_slow:
         return _BATCH
-    return (
-        _CHAINS_BATCH
-        if isinstance(generative_model.family.measure(generative_model.entry), MomentSums)
-        else _SLOW_BATCH
-    )
+    side_by_side = isinstance(generative_model.family.measure(generative_model.entry), MomentSums)
+    return _CHAINS_BATCH if side_by_side else _SLOW_BATCH
 
 
 def _names(posterior: Posterior) -> tuple[tuple[str, str | None], ...]:
@@ -240,15 +304,22 @@ def _ranks(
     truth: Floats,
     sums: NDArray[np.object_],
     noise: Counts,
-    rng: np.random.Generator,
-) -> tuple[tuple[tuple[str, str | None], ...], Counts]:
-    """Names of the parameters, and the truths' ranks among posterior draws, (n_simulations, n_parameters)."""
+    seed: int,
+) -> tuple[tuple[tuple[str, str | None], ...], Counts, Floats]:
+    """Names of the parameters; the truths' ranks among posterior draws, and how wide these are.
+
+    Ranks and widths of the central 80 % have the shape (n_simulations, n_parameters).
+    """
+    rng = np.random.default_rng(seed)
     posterior = posterior_of(
         generative_model.noisy(sums, noise),
         method=generative_model.method,
         prior=generative_model.prior,
         n_prior=generative_model.believed_n_prior,
         clipping=generative_model.clipping,
+        predictor_prior=(
+            generative_model.predictor_prior if generative_model.method == NOISE_AWARE else None
+        ),
     )
     drawn = posterior.sample(DRAWS, rng)
     names = _names(posterior)
@@ -258,4 +329,7 @@ def _ranks(
     true = truth.reshape(len(truth), -1)
     # Where float64 cannot tell truth and draws apart, their order is a matter of chance.
     ties = np.sum(draws == true, axis=0)
-    return names, np.sum(draws < true, axis=0) + rng.integers(0, ties, endpoint=True)
+    ranks = np.sum(draws < true, axis=0) + rng.integers(0, ties, endpoint=True)
+    out = LEFT_OUT[0.8] - 1
+    ordered = np.partition(draws, (out, DRAWS - 1 - out), axis=0)
+    return names, ranks, ordered[DRAWS - 1 - out] - ordered[out]

@@ -1,88 +1,97 @@
-"""What a calibration found: ranks, coverage, and a conclusion with a stated rate of false alarms."""
+"""What a calibration found: coverage, a verdict, and whether the noise can be seen at all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from suffice.pipeline.calibration.ranks import DRAWS, LEFT_OUT
+from suffice.pipeline.calibration.verdict import (
+    CALIBRATED,
+    CANNOT_TELL,
+    FALSE_ALARM,
+    MISS,
+    NOT_CALIBRATED,
+    TOLERANCE,
+    Verdict,
+    in_points,
+    judge,
+    level_of,
+)
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.released.text_table import text_table
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from numpy.typing import NDArray
+    from suffice.pipeline.calibration.ranks import Ranks
 
-DRAWS = 199
-"""Posterior draws that a truth is ranked among: 200 ranks, so that the intervals below are exact."""
-LEFT_OUT = {0.5: 50, 0.8: 20, 0.95: 5}
-"""By mass of a central interval, how many ranks it leaves out on either side."""
-BINS = 20
-"""Of the histogram: 10 ranks each."""
-
-CALIBRATED = "calibrated"
-CLIPPING = "calibrated but for clipping"
-NOT_CALIBRATED = "not calibrated"
+_WORTH_SAYING, _MINUTES = 10.0, 120.0
+"""Seconds from which on a time is told, and told in minutes."""
+_TIMED = 50
+"""Simulations from which on their time says what more of them take: a few cost what it takes to begin."""
+_DUE_TO_CLIPPING = {
+    CALIBRATED: "but for clipping: without it the same simulations are calibrated, so wider bounds would "
+    "help where real records are clipped as often",
+    CANNOT_TELL: "but for clipping, as far as they tell: without it the same simulations do not fail",
+    NOT_CALIBRATED: "not by clipping alone: without it the same simulations fail as well",
+}
+"""What the verdict on the run without clipping says about one that failed."""
+UNITS_LEFT_OUT = (
+    "rows are simulated as independent, and their posteriors take them for that: the widening by what rows "
+    "of one unit have in common, which is approximate, is not tested here"
+)
+SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL: "cannot tell"}
+"""What the verdict on the posterior that ignores the noise says about the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranks:
-    """How often the truth had each rank among the draws of its posterior.
+class NoiseSeen:
+    """Whether simulations of this release can tell a posterior that ignores its noise from one that does not.
 
     Attributes
     ----------
+    ignored : tuple of Ranks
+        Of the same noisy sums without clipping, under the plug-in posterior.
+    variance_ratio : float or None
+        The variance that noise adds to a posterior over the variance without noise, by the central 80 %
+        intervals: the median over all data sets, of the parameter where it is largest. None under the plug-in
+        method, which adds nothing.
     parameter : str
-    category : str or None
-        The category, where the parameter has one value for each.
-    counts : tuple of int
-        By rank, ``0..DRAWS``.
+        Of this ratio.
     """
 
+    ignored: tuple[Ranks, ...] = field(repr=False)
+    variance_ratio: float | None
     parameter: str
-    category: str | None
-    counts: tuple[int, ...] = field(repr=False)
 
     @property
-    def simulations(self) -> int:
-        """How many truths were ranked."""
-        return int(sum(self.counts))
+    def conclusion(self) -> str:
+        """``can be seen``, ``cannot be seen`` or ``cannot tell``."""
+        return SEEN[judge(self.ignored).conclusion]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the field ``noise`` of ``suffice calibrate --json``."""
+        return {
+            "conclusion": self.conclusion,
+            "variance_ratio": self.variance_ratio,
+            "parameter": self.parameter,
+            "ignored": _coverages(self._worst),
+        }
+
+    def __str__(self) -> str:
+        several = f" ({self._worst.name})" if len(self.ignored) > 1 else ""
+        covers = in_points(round(self._worst.coverage(mass), 3) for mass in LEFT_OUT)
+        ignoring = f"a posterior that ignored it covers {covers} % at 50, 80 and 95{several}"
+        ratio = ""
+        if self.variance_ratio is not None:
+            of = f" of {self.parameter}" if len(self.ignored) > 1 else ""
+            ratio = f"noise variance is {self.variance_ratio:.2g} of sampling variance{of}; "
+        return f"noise: {self.conclusion} ({ratio}{ignoring})"
 
     @property
-    def histogram(self) -> tuple[int, ...]:
-        """Counts in ``BINS`` bins of equally many ranks."""
-        return tuple(int(count) for count in np.reshape(self.counts, (BINS, -1)).sum(axis=1))
-
-    def covered(self, mass: float) -> int:
-        """How many central intervals of this mass held the truth."""
-        out = LEFT_OUT[mass]
-        return int(sum(self.counts[out : DRAWS + 1 - out]))
-
-    def coverage(self, mass: float) -> float:
-        """The share of central intervals of this mass that held the truth."""
-        return self.covered(mass) / self.simulations
-
-    def coverage_p_value(self, mass: float) -> float:
-        """Chance that a calibrated posterior's coverage lies as far out on its side, twice; at most 1."""
-        return float(_coverage_p_values(np.array(self.covered(mass)), self.simulations, mass))
-
-    @property
-    def chi_square(self) -> float:
-        """Pearson's statistic of the histogram; ``BINS - 1`` degrees of freedom."""
-        expected = self.simulations / BINS
-        return sum((count - expected) ** 2 for count in self.histogram) / expected
-
-    @property
-    def rank_p_value(self) -> float:
-        """Chance of a histogram at least as uneven, by its chi-square distribution in the limit."""
-        from scipy.special import chdtrc  # noqa: PLC0415 - slow to import
-
-        return float(chdtrc(BINS - 1, self.chi_square))
-
-    def p_values(self) -> list[float]:
-        """The chances that decide: one of each coverage, one of the ranks."""
-        return [*(self.coverage_p_value(mass) for mass in LEFT_OUT), self.rank_p_value]
+    def _worst(self) -> Ranks:
+        return min(self.ignored, key=lambda ranks: ranks.coverage(0.95))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,16 +104,25 @@ class Calibration:
         What was calibrated, and the prior that truth and posterior share.
     n_prior : str
         What N was drawn from; a number where it is public.
+    predictor_prior : str or None
+        What the posterior believes of a regression's predictors; None of others, and of plug-in posteriors.
+    predictors : str or None
+        What a regression's predictors were drawn from; None of others.
     epsilon : Fraction
         Of this statistic, in nats.
     simulations : int
         How many.
-    false_alarm : float
-        A bound on the chance that a calibrated posterior is called not calibrated.
+    seconds : float
+        How long they took.
     clipped_share : float
         The share of simulated records that were clipped.
     clipped, unclipped : tuple of Ranks
         With clipping as in the release, which the conclusion rests on, and of the same records without.
+    noise : NoiseSeen
+        Whether the noise can be seen at all.
+    leaves_out_units : bool
+        Whether posteriors of the release are widened by what rows of one unit have in common. Simulated rows
+        are independent, and their posteriors are those of independent rows: that part is not tested.
     """
 
     statistic: str
@@ -112,33 +130,35 @@ class Calibration:
     method: str
     prior: str
     n_prior: str
+    predictor_prior: str | None
+    predictors: str | None
     epsilon: Fraction
     simulations: int
-    false_alarm: float
+    seconds: float = field(compare=False)
     clipped_share: float
     clipped: tuple[Ranks, ...] = field(repr=False)
     unclipped: tuple[Ranks, ...] = field(repr=False)
+    noise: NoiseSeen = field(repr=False)
+    leaves_out_units: bool = False
 
     @property
     def conclusion(self) -> str:
-        """``calibrated``, ``calibrated but for clipping`` (it fails with clipping alone), or neither."""
-        if self._holds(self.clipped):
-            return CALIBRATED
-        return CLIPPING if self._holds(self.unclipped) else NOT_CALIBRATED
+        """``calibrated``, ``not calibrated`` or ``cannot tell``."""
+        return self._verdict.conclusion
 
-    def passing(self, mass: float) -> tuple[float, float]:
-        """From which to which coverage intervals of this mass pass: what so few simulations cannot see."""
-        covered = np.arange(self.simulations + 1)
-        level = self.false_alarm / self._tests(self.clipped)
-        passed = covered[_coverage_p_values(covered, self.simulations, mass) > level] / self.simulations
-        return float(passed[0]), float(passed[-1])
+    @property
+    def reason(self) -> str:
+        """What the conclusion rests on, and whether it is due to clipping."""
+        return f"{self._verdict.reason}{self._due_to_clipping}"
 
-    def _holds(self, run: tuple[Ranks, ...]) -> bool:
-        return min(min(ranks.p_values()) for ranks in run) * self._tests(run) > self.false_alarm
+    @property
+    def simulations_needed(self) -> int:
+        """How many simulations it takes for a calibrated posterior to be called so; see ``Verdict``."""
+        return self._verdict.simulations_needed
 
-    def _tests(self, run: tuple[Ranks, ...]) -> int:
-        """How many chances decide about a run: every parameter's coverages and its ranks."""
-        return len(run) * (len(LEFT_OUT) + 1)
+    @property
+    def _verdict(self) -> Verdict:
+        return judge(self.clipped)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for every parameter, category and run: coverage, and the chance of such ranks."""
@@ -147,37 +167,50 @@ class Calibration:
                 "parameter": ranks.parameter,
                 **({"category": ranks.category} if ranks.category is not None else {}),
                 "clipping": clipping,
-                **{f"coverage_{mass * 100:.0f}": ranks.coverage(mass) for mass in LEFT_OUT},
+                **_coverages(ranks),
                 "rank_p_value": ranks.rank_p_value,
             }
+            for ranks, clipping in self._shown()
+        ]
+
+    def _shown(self) -> list[tuple[Ranks, bool]]:
+        """Every parameter with clipping, and without where any record was clipped."""
+        return [
+            (ranks, clipping)
             for pair in zip(self.clipped, self.unclipped, strict=True)
             for ranks, clipping in zip(pair, (True, False), strict=True)
             if clipping or self.clipped_share > 0.0
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice calibrate --json`` prints."""
-        histograms = [
-            list(ranks.histogram)
-            for pair in zip(self.clipped, self.unclipped, strict=True)
-            for ranks in (pair if self.clipped_share > 0.0 else pair[:1])
-        ]
+        """Return what ``suffice calibrate --json`` prints; it does not tell how long it took."""
+        level = level_of(len(self.clipped))
         return {
             "statistic": self.statistic,
             "family": self.family,
             "method": self.method,
             "prior": self.prior,
             "n_prior": self.n_prior,
+            "predictor_prior": self.predictor_prior,
+            "predictors": self.predictors,
             "epsilon": format_epsilon(self.epsilon),
             "simulations": self.simulations,
             "draws": DRAWS,
-            "false_alarm": self.false_alarm,
             "clipped_share": self.clipped_share,
+            "leaves_out_units": self.leaves_out_units,
             "conclusion": self.conclusion,
-            "passing": {f"coverage_{mass * 100:.0f}": self.passing(mass) for mass in LEFT_OUT},
+            "reason": self.reason,
+            "simulations_needed": self.simulations_needed,
+            "false_alarm": FALSE_ALARM,
+            "tolerance": {_column(mass): tolerance for mass, tolerance in TOLERANCE.items()},
+            "noise": self.noise.to_dict(),
             "rows": [
-                {**row, "histogram": histogram}
-                for row, histogram in zip(self.rows(), histograms, strict=True)
+                {
+                    **row,
+                    "intervals": {_column(mass): ranks.coverage_interval(mass, level) for mass in LEFT_OUT},
+                    "histogram": list(ranks.histogram),
+                }
+                for row, (ranks, _) in zip(self.rows(), self._shown(), strict=True)
             ],
         }
 
@@ -185,8 +218,12 @@ class Calibration:
         heading = (
             f"{self.statistic}: {self.method} posterior of {self.family}, epsilon "
             f"{format_epsilon(self.epsilon)}\nprior {self.prior}; N: {self.n_prior}; "
-            f"{self.simulations} simulations\n\n"
+            f"{self.simulations} simulation{'s' if self.simulations > 1 else ''}\n"
         )
+        if self.predictors is not None:
+            believed = "" if self.predictor_prior is None else f"prior of predictors {self.predictor_prior}; "
+            heading += f"{believed}predictors drawn from: {self.predictors}\n"
+        heading += "\n"
         rows = self.rows()
         columns = list(rows[0])
         cells = [
@@ -200,30 +237,37 @@ class Calibration:
 
     @property
     def explanation(self) -> str:
-        """The conclusion in words: how sure it is, and what clipping has to do with it."""
-        share = f"{100 * self.clipped_share:.3g} % of the simulated records are clipped"
-        alarm = f"a calibrated posterior is called otherwise at most {self.false_alarm:g} of the time"
-        if self.conclusion == CALIBRATED:
-            reason = share
-        elif self.conclusion == CLIPPING:
-            reason = f"{share}, and without clipping the same simulations pass: wider bounds would help"
-        elif self.clipped_share > 0.0:
-            reason = f"{share}; without clipping the same simulations fail as well"
-        else:
-            reason = "no record is clipped, so clipping is not the cause"
-        low, high = self.passing(0.95)
-        unseen = f"95 % intervals pass if they cover {100 * low:.1f} to {100 * high:.1f} %"
-        return f"{self.conclusion}: {reason} ({alarm}; {unseen})"
+        """The conclusion in words, how often it is wrong, and what clipping and noise have to do with it."""
+        alarm = {
+            CALIBRATED: f" (said of a posterior that is further off at most {MISS:g} of the time)",
+            NOT_CALIBRATED: f" (said of a calibrated posterior at most {FALSE_ALARM:g} of the time)",
+        }.get(self.conclusion, self._duration)
+        clipped = f"clipping: {100 * self.clipped_share:.3g} % of the simulated records are clipped"
+        lines = (f"{self.conclusion}: {self._verdict.reason}{alarm}", f"{clipped}{self._due_to_clipping}")
+        units = (UNITS_LEFT_OUT,) if self.leaves_out_units else ()
+        return "\n".join((*lines, str(self.noise), *units))
+
+    @property
+    def _due_to_clipping(self) -> str:
+        if self.conclusion != NOT_CALIBRATED or self.clipped_share == 0.0:
+            return ""
+        return f"; {_DUE_TO_CLIPPING[judge(self.unclipped).conclusion]}"
+
+    @property
+    def _duration(self) -> str:
+        """How long the simulations that are needed would take, where that is worth saying."""
+        seconds = self.seconds / self.simulations * self.simulations_needed
+        if seconds < _WORTH_SAYING or self.simulations < _TIMED:
+            return ""
+        return f" (about {seconds:.0f} s)" if seconds < _MINUTES else f" (about {seconds / 60:.0f} minutes)"
 
 
-def _coverage_p_values(covered: NDArray[np.int64], simulations: int, mass: float) -> NDArray[np.float64]:
-    """Chances that calibrated intervals hold the truth so rarely, or so often, twice; at most 1."""
-    from scipy.special import bdtr, bdtrc  # noqa: PLC0415 - slow to import
+def _coverages(ranks: Ranks) -> dict[str, float]:
+    return {_column(mass): ranks.coverage(mass) for mass in LEFT_OUT}
 
-    below = bdtr(covered, simulations, mass)
-    above = np.where(covered == 0, 1.0, bdtrc(np.maximum(covered - 1, 0), simulations, mass))
-    p_values: NDArray[np.float64] = np.minimum(1.0, 2.0 * np.minimum(below, above))
-    return p_values
+
+def _column(mass: float) -> str:
+    return f"coverage_{100 * mass:.0f}"
 
 
 def _cell(value: object) -> str:

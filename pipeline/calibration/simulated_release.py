@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.calibration.predictor_worlds import predictor_rows
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.posterior.infer import posterior_of, predictor_prior_for
 from suffice.pipeline.posterior.matching import draw
 from suffice.pipeline.posterior.posterior import MODELLED, NOISE_AWARE
 from suffice.pipeline.posterior.predictive import Model
 from suffice.pipeline.priors.mixtures import AnyDensity
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.released.within_unit import rows_alone
 from suffice.pipeline.statistics.measure import CodeCounts
+from suffice.pipeline.statistics.moment_columns import is_linear
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.calibration.predictor_worlds import AnyPredictors, PredictorRows
     from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.families.shared.contract import Family
@@ -65,6 +69,10 @@ class GenerativeModel:
         What the posterior believes of N; None where it has no use for a prior of N.
     clipping : str
         Whether the posterior models clipping, where it can.
+    predictor_prior : Prior or None
+        What the posterior believes of a regression's predictors; None of other families.
+    predictors : PredictorRows or None
+        What they are drawn from; None: from their prior.
     """
 
     entry: StatisticSpec
@@ -77,6 +85,8 @@ class GenerativeModel:
     n_prior: NPrior
     believed_n_prior: NPrior | None
     clipping: str = MODELLED
+    predictor_prior: Prior | None = None
+    predictors: PredictorRows | None = None
 
     @property
     def family(self) -> Family:
@@ -111,7 +121,13 @@ class GenerativeModel:
         """
         if self.family.simulate is None:
             raise _not_simulated(self.plan)
-        return self.family.simulate(self.entry, truth, sizes, rng)
+        if self.predictor_prior is None or self.family.normal_predictors is None:
+            return self.family.simulate(self.entry, truth, sizes, rng)
+        constants = self.plan.parameters
+        world = self.predictors or self.family.normal_predictors(
+            self.predictor_prior, len(constants.columns) - 1, is_linear(constants)
+        )
+        return self.family.simulate(self.entry, truth, sizes, rng, world)
 
     def noisy(self, sums: NDArray[np.object_], noise: Counts) -> NoisyStatistic:
         """Return exact sums with noise on their components, as a release states them."""
@@ -131,6 +147,8 @@ def generative_model_of(
     method: str = NOISE_AWARE,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    predictor_prior: Prior | str | None = None,
+    predictors: AnyPredictors = None,
 ) -> GenerativeModel:
     """Return the generative model of a released statistic, from its plan and its entry in the canonical plan.
 
@@ -139,6 +157,7 @@ def generative_model_of(
     UsageError, PriorError
         Where no data of the family can be simulated, or the method or a prior does not fit.
     """
+    statistic = rows_alone(statistic)  # records are simulated one by one, as if each were a unit
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if family.simulate is None:
@@ -155,7 +174,12 @@ def generative_model_of(
         groups={column: keys[:1] for column, keys in statistic.groups.items()},
     )
     # The posterior of a real cell: what is wrong with the method or the prior is said before any simulation.
-    posterior = posterior_of(cell, method=method, prior=prior, n_prior=believed)
+    posterior = posterior_of(
+        cell, method=method, prior=prior, n_prior=believed, predictor_prior=predictor_prior
+    )
+    if predictors is not None and family.normal_predictors is None:
+        message = f"{plan.name} is {plan.family}, which has no predictors: leave predictors out"
+        raise UsageError(message)
     return GenerativeModel(
         entry=spec,
         plan=plan,
@@ -166,6 +190,8 @@ def generative_model_of(
         prior=posterior.prior,
         n_prior=drawn_from,
         believed_n_prior=believed,
+        predictor_prior=predictor_prior_for(statistic, predictor_prior),
+        predictors=None if predictors is None else predictor_rows(plan, predictors),
     )
 
 

@@ -6,12 +6,14 @@ May import: sources and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "accumulators": ("TransitionAccumulator", "accumulator"),
+    "accumulator": ("Accumulator", "accumulator"),
+    "accumulators": ("TransitionAccumulator",),
     "exact_sums": ("Sums", "Table", "combine", "sums_nbytes", "to_python", "wipe", "wipe_sums", "zeros"),
     "exact_totals": ("ExactTotals",),
     "jit": ("compiled", "read_only", "writable"),
     "kernels": ("NOTHING",),
     "partition": ("BLOCK_ROWS", "ChunkJob", "chunk", "chunk_job"),
     "row_readers": ("CellReader", "LARGEST_REST", "OrderReader", "Places", "column_reader"),
+    "unit_accumulators": ("UnitAccumulator", "UnitRows"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

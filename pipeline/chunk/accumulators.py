@@ -7,20 +7,25 @@ none, and is thrown away.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.exact_sums import LIMB_BITS, Table, normalise, zero_table
 from suffice.pipeline.chunk.row_readers import NO_POSITION
-from suffice.pipeline.statistics.measure import CodeCounts, PowerSums, TableCounts, TransitionCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.chunk.row_readers import Places
-    from suffice.pipeline.statistics.measure import Measure, MomentSums
+    from suffice.pipeline.statistics.measure import (
+        CodeCounts,
+        MomentSums,
+        PowerSums,
+        TableCounts,
+        TransitionCounts,
+    )
     from suffice.typing import Codes
 
 
@@ -28,31 +33,6 @@ if TYPE_CHECKING:
 FEWEST_MATRIX_COLUMNS = 5
 MOST_MATRIX_CELLS = 64
 FEWEST_MATRIX_ROWS = 1 << 15
-
-
-class Accumulator(Protocol):
-    """What a task needs of a measure."""
-
-    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
-        """Add rows: their cells, and the columns that the measure reads, which may be overwritten."""
-
-    def table(self) -> Table:
-        """Return the exact sums, shape (n_cells, n_sums)."""
-
-
-def accumulator(measure: Measure, n_cells: int) -> Accumulator:
-    """Return an empty accumulator of a measure."""
-    if isinstance(measure, CodeCounts):
-        return CountAccumulator(measure, n_cells)
-    if isinstance(measure, TableCounts):
-        return TableAccumulator(measure, n_cells)
-    if isinstance(measure, TransitionCounts):
-        return TransitionAccumulator(measure, n_cells)
-    if isinstance(measure, PowerSums):
-        return PowerAccumulator(measure, n_cells)
-    if multiplies_matrices(len(measure.of), n_cells, measure.largest_magnitude):
-        return MatrixAccumulator(measure, n_cells)
-    return MomentAccumulator(measure, n_cells)
 
 
 class CountAccumulator:

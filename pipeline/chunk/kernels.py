@@ -228,3 +228,38 @@ def add_powers(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDAr
         table[cell, 1] += value
         if squares:
             table[cell, 2] += value * value
+
+
+@compiled(_input(types.int64), _input(types.int32), _input(types.boolean), writable(types.int64))
+def first_rows(
+    ranked: NDArray[np.int64], units: NDArray[np.int32], enters: NDArray[np.bool_], firsts: NDArray[np.int64]
+) -> None:
+    """Write each unit's first row in `ranked` among those that enter; `firsts` is all -1 before."""
+    for position in range(len(ranked)):
+        row = ranked[position]
+        if enters[row] and firsts[units[row]] < 0:
+            firsts[units[row]] = row
+
+
+@compiled(
+    _input(types.int32),
+    _input(types.int32),
+    _input(types.int32),
+    _input(types.int64),
+    writable(types.int64),
+    writable(types.int64),
+)
+def add_by_unit(
+    units: NDArray[np.int32],
+    cells: NDArray[np.int32],
+    lattice: NDArray[np.int32],
+    firsts: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Add and count the lattice values of each unit in the cell of its first row; 0 where it has none."""
+    for row in range(len(units)):
+        unit = units[row]
+        if lattice[row] != NOTHING and cells[row] == cells[firsts[unit]]:
+            totals[unit] += lattice[row]
+            counts[unit] += 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.pipeline import sources
-from suffice.pipeline.chunk.accumulators import accumulator
+from suffice.pipeline.chunk.accumulator import accumulator
 from suffice.pipeline.chunk.exact_sums import cell_count
 from suffice.pipeline.chunk.row_readers import CellReader, column_reader
 from suffice.pipeline.declaration.domains import Domain, DomainKind

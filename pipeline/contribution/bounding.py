@@ -1,7 +1,8 @@
 """The privacy unit: no unit keeps more than `max_rows` rows, however many it has and wherever they stand.
 
 Which rows a unit keeps depends on its own rows and on the run's secret key alone: neither on where they
-stand nor on any other unit.
+stand nor on any other unit. Statistics are of three kinds: of the rows kept; of steps along all rows of a
+unit; and of whole units, which get all rows of each and bound by themselves what it adds.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.chunk.accumulators import TransitionAccumulator, accumulator
+from suffice.pipeline.chunk.accumulator import accumulator
+from suffice.pipeline.chunk.accumulators import TransitionAccumulator
+from suffice.pipeline.chunk.unit_accumulators import UnitAccumulator, UnitRows
 from suffice.pipeline.contribution import siphash
 from suffice.pipeline.contribution.records import RecordLayout, by_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.chunk.accumulator import Accumulator
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.contribution.records import Records
     from suffice.pipeline.contribution.unit_key import UnitKey
+    from suffice.typing import Codes
 
 _BUNDLE_ROWS = 1 << 14
 """Rows whose units are told apart at a time: a table of them fits the second-level cache."""
@@ -46,20 +51,35 @@ class UnitSums:
         self._accumulators = {name: accumulator(of, job.n_cells) for name, of in job.measures.items()}
 
     def add(self, records: Records) -> None:
-        """Add rows of which no unit has too many."""
-        cells = self._layout.cells(records)
-        for name, measure in self._job.measures.items():
-            columns = [self._layout.column(records, of) for of in measure.reads]
-            self._accumulators[name].add(cells, columns)
+        """Add rows each of which is a unit of its own."""
+        self._add_rows(records, self._accumulators)
 
     def add_units(self, pieces: Sequence[Records]) -> None:
         """Bound units all of whose rows are here, and add what they keep."""
         if self._job.unit is None:
             message = "a job without a column unit bounds nothing"
             raise ValueError(message)
+        max_rows = self._job.unit.max_rows
+        whole = {name: of for name, of in self._accumulators.items() if isinstance(of, UnitAccumulator)}
+        by_row = {name: of for name, of in self._accumulators.items() if name not in whole}
         for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
             self._add_sequences(records)
-            self.add(first_rows(records, self._job.unit.max_rows, self._key))
+            if whole:
+                rows = unit_rows(records, self._layout.cells(records), max_rows, self._key)
+                for name, adding in whole.items():
+                    adding.add_units(rows, self._columns(records, name))
+                self._add_rows(records[rows.kept], by_row)
+            else:
+                self._add_rows(first_rows(records, max_rows, self._key), by_row)
+
+    def _add_rows(self, records: Records, accumulators: Mapping[str, Accumulator]) -> None:
+        cells = self._layout.cells(records)
+        for name, adding in accumulators.items():
+            adding.add(cells, self._columns(records, name))
+
+    def _columns(self, records: Records, name: str) -> list[Codes]:
+        """Return what a statistic reads of the records, in new arrays."""
+        return [self._layout.column(records, of) for of in self._job.measures[name].reads]
 
     def _add_sequences(self, records: Records) -> None:
         """Add all rows of some units to the statistics that go along them, and bound them by themselves."""
@@ -99,17 +119,58 @@ def first_rows(records: Records, max_rows: int, key: UnitKey) -> Records:
         return records
     # proof: bounded-contributions
     crowded = np.flatnonzero(is_crowded[numbers])
-    rows, numbers = records.take(crowded, axis=0), numbers[crowded]
-    hashes, ranks = np.empty(len(crowded), np.uint64), np.empty(len(crowded), np.uint64)
-    siphash.hash_words(rows, *key.ranks, hashes)
-    siphash.rank_rows(rows, hashes, *key.ranks, _slots(len(rows)), ranks)
-    order = np.argsort(ranks)
-    siphash.settle_ties(rows, ranks, order)
+    order = _by_rank(records.take(crowded, axis=0), key)
     is_kept = np.ones(len(records), np.bool_)
-    kept = np.empty(len(crowded), np.bool_)
-    siphash.take_first(order, numbers, max_rows, np.zeros(len(counts), np.int32), kept)
-    is_kept[crowded] = kept
+    is_kept[crowded] = _take_first(order, numbers[crowded], max_rows, len(counts))
     return records[is_kept]
+
+
+def unit_rows(records: Records, cells: Codes, max_rows: int, key: UnitKey) -> UnitRows:
+    """Rank all rows of units, and tell which of them `first_rows` keeps.
+
+    Parameters
+    ----------
+    records : ndarray of uint64, shape (n_rows, n_words)
+        All records of the units in it.
+    cells : ndarray of int32, shape (n_rows,)
+        Their cells.
+    max_rows : int
+        What a unit may keep.
+    key : UnitKey
+        The run's secret.
+    """
+    numbers, counts = number_units(records, key)
+    is_single = counts[numbers] == 1
+    several = np.flatnonzero(~is_single)
+    ranked = np.concatenate(
+        [np.flatnonzero(is_single), several[_by_rank(records.take(several, axis=0), key)]]
+    )
+    return UnitRows(
+        units=numbers,
+        n_units=int(np.count_nonzero(counts)),
+        cells=cells,
+        ranked=ranked,
+        kept=_take_first(ranked, numbers, max_rows, len(counts)),
+    )
+
+
+def _by_rank(records: Records, key: UnitKey) -> NDArray[np.int64]:
+    """Return the positions of records in the order of their ranks."""
+    hashes, ranks = np.empty(len(records), np.uint64), np.empty(len(records), np.uint64)
+    siphash.hash_words(records, *key.ranks, hashes)
+    siphash.rank_rows(records, hashes, *key.ranks, _slots(len(records)), ranks)
+    order = np.argsort(ranks)
+    siphash.settle_ties(records, ranks, order)
+    return order
+
+
+def _take_first(
+    order: NDArray[np.int64], numbers: NDArray[np.int32], most: int, n_units: int
+) -> NDArray[np.bool_]:
+    """Tell which rows are among the first `most` of their unit in `order`."""
+    kept = np.empty(len(order), np.bool_)
+    siphash.take_first(order, numbers, most, np.zeros(n_units, np.int32), kept)
+    return kept
 
 
 def number_units(records: Records, key: UnitKey) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -47,6 +47,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Nulls",
         "NullsField",
         "Positive",
+        "RowsOf",
         "SMALLEST_SHARE",
         "SpecModel",
         "StatisticSpec",

@@ -8,9 +8,9 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationInfo
 
 from suffice.pipeline.declaration.domain_entries import parse_domain
 from suffice.pipeline.declaration.domains import Domain, Every
@@ -60,11 +60,45 @@ class SpecModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class RowsOf(StrEnum):
+    """What a statistic is summed over.
+
+    ``rows``: the rows, with a column unit those that each unit keeps. ``units``: the units, each of which
+    counts once, by all of its rows.
+    """
+
+    ROWS = "rows"
+    UNITS = "units"
+
+
 class StatisticSpec(SpecModel):
     """What every statistic states, whatever its family."""
 
     family: str
     share: Share = Fraction(1)
+    rows_of: RowsOfField = RowsOf.ROWS
+    within_unit: IfTrue | None = None
+    _max_rows: int | None = PrivateAttr(default=None)
+
+    @property
+    def max_rows(self) -> int:
+        """Most rows that a unit keeps, of a statistic that stands under a column unit.
+
+        Raises
+        ------
+        ValueError
+            Where it stands under none, or was not yet told.
+        """
+        if self._max_rows is None:
+            message = f"{self.family} stands under no column unit"
+            raise ValueError(message)
+        return self._max_rows
+
+    def under(self, max_rows: int | None) -> Self:
+        """Return the statistic as it stands under a column unit that keeps so many rows, or under none."""
+        bound = self.model_copy()
+        bound._max_rows = max_rows  # noqa: SLF001 - a new statistic's own
+        return bound
 
 
 class ColumnSpec(StatisticSpec):
@@ -211,6 +245,9 @@ MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
 Share = Annotated[Fraction, PlainValidator(_share)]
 Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(read_text(value)))]
 Boolean = Annotated[bool, PlainValidator(read_boolean)]
+IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value) or None)]
+"""Whether something is asked for; what says no is the same plan as what does not say."""
+RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]
 EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]

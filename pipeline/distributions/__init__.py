@@ -26,10 +26,14 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "on_grid": ("Cell", "GriddedDistribution"),
     "one_parameter": ("Coordinate", "coordinate_of", "widened"),
     "piecewise": ("Piece", "PiecewiseTables", "Probabilities"),
-    "prior": ("Prior",),
+    "prior": ("Prior", "written"),
     "quadrature": ("POINTS", "integral_rule", "sum_rule"),
     "quantiles": ("find_quantile",),
     "scaling": ("Scaling", "design_of"),
     "simplex": ("project_simplex",),
+    "spread_density": (),
+    "spread_normal_inverse_wishart": ("SpreadNormalInverseWishart", "freedom", "updated_given_scales"),
+    "spread_regression": ("SpreadNormalInverseGammaRegression",),
+    "spread_scales": ("CONCENTRATION", "VARIANCES", "WEIGHTS"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

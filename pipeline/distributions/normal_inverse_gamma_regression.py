@@ -116,17 +116,33 @@ class RegressionDistribution(OfCells):
         scaling = Scaling.of(parameters)
         prior_loc, prior_precision, concentration, prior_scale = prior.of(len(scaling.shift))
         loc, precision = scaling.to_half_ranges(prior_loc, prior_precision)
+        scale = np.full(1, prior_scale / scaling.outcome**2)
+        return cls.given(loc, precision[None], concentration, scale, sums, parameters)
+
+    @classmethod
+    def given(
+        cls,
+        loc: Floats,
+        precision: Floats,
+        concentration: float,
+        scale: Floats,
+        sums: Moments,
+        parameters: Parameters,
+    ) -> Self:
+        """Update a prior in half ranges, (k,), (n_cells or 1, k, k), a number and (n_cells or 1,)."""
+        scaling = Scaling.of(parameters)
         own = design_of(sums, parameters)
         updated = precision + own.gram
-        mean = np.linalg.solve(updated, (precision @ loc + own.cross)[:, :, None])[:, :, 0]
+        pulled = np.einsum("ckl,l->ck", precision, loc)
+        mean = np.linalg.solve(updated, (pulled + own.cross)[:, :, None])[:, :, 0]
         fitted = np.einsum("ck,ckl,cl->c", mean, updated, mean)
-        residual = np.maximum(own.outcome + loc @ precision @ loc - fitted, 0.0) / 2.0
+        residual = np.maximum(own.outcome + pulled @ loc - fitted, 0.0) / 2.0
         covariance = scaling.matrix @ np.linalg.inv(updated) @ scaling.matrix.T / scaling.outcome**2
         return cls(
             loc=mean @ scaling.matrix.T + scaling.shift,
             covariance=covariance,
             concentration=concentration + own.n / 2.0,
-            scale=prior_scale + scaling.outcome**2 * residual,
+            scale=scaling.outcome**2 * (scale + residual),
             predictors=tuple(column.name for column in parameters.columns[:-1]),
             intercept=is_linear(parameters),
         )

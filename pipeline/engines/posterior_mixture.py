@@ -10,7 +10,8 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.distribution import Distribution
 from suffice.pipeline.distributions.draws import Draws
-from suffice.pipeline.engines.normal.distribution import MomentsDistribution
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
+from suffice.pipeline.engines.normal.marginal_quantiles import MarginalMixture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,14 +66,16 @@ class PosteriorMixture(Draws):
         return np.sqrt(self._average(np.where(np.isnan(squares), np.inf, squares)))
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles: from integrals for normal and lognormal statistics, of independent draws elsewhere."""
-        moments = [
+        """Quantiles: exact of a mean and a variance given exact sums, of independent draws elsewhere."""
+        conjugate = [
             distribution
             for distribution in self.distributions
-            if isinstance(distribution, MomentsDistribution)
+            if isinstance(distribution, NormalInverseGammaDistribution)
         ]
-        if len(moments) == len(self.distributions):
-            return moments[0].quantiles_among(moments[1:], self.share, parameter, q)
+        if len(conjugate) == len(self.distributions):
+            is_variance = parameter == self.parameters[1]
+            marginal = MarginalMixture.of_conjugates(conjugate, self.share, is_variance=is_variance)
+            return marginal.quantiles(q, self.share.shape[1])
         return Draws.quantiles(self, parameter, q, draws, rng)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:

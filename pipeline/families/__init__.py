@@ -30,6 +30,7 @@ from suffice.pipeline.families import (
     normal_known_variance,
     pareto,
     poisson,
+    rows_per_unit,
     weibull,
 )
 
@@ -45,6 +46,7 @@ FAMILIES: dict[str, Family] = {
         naive_bayes,
         bayesian_network,
         markov_chain,
+        rows_per_unit,
         binomial,
         poisson,
         geometric,
@@ -75,5 +77,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "shared.contract": ("Absent", "Family", "MeanAndVariance"),
     "shared.counted_tables": ("concentrations",),
     "shared.parameter_space": ("ParameterSpace", "Support"),
+    "shared.within_unit": ("block_within", "measure_within", "most_rows", "totals_of"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -2,7 +2,8 @@ r"""Bernoulli: a boolean column, or one of 0 and 1.
 
 .. math:: p(x \mid p) = p^x (1 - p)^{1 - x}, \quad x \in \{0, 1\}, \quad T(x) = x
 
-Sensitivity in `sensitivity.md`: partition-of-unity (false, true) or minimal-sum (true).
+Sensitivity in `sensitivity.md`: partition-of-unity (false, true) or minimal-sum (true);
+one-row-a-unit.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import model_validator
 from suffice.pipeline.declaration.domains import boolean_domain
 from suffice.pipeline.declaration.fields import ColumnSpec, Nulls, NullsField
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.success_sums import PROBABILITY
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -187,6 +188,15 @@ def simulate(
     return code_counts(sizes, np.stack([1.0 - truth, truth], axis=1), rng)
 
 
+def unit_totals(_spec: BernoulliSpec, products: NDArray[Any]) -> NDArray[Any]:
+    """Take squares and twice the product of each unit's counts of false and true."""
+    return products * np.array([1, 2, 1], dtype=object)
+
+
+UNIT_MOMENTS = UnitMoments(
+    components=("false^2 of units", "2 false true of units", "true^2 of units"), totals=unit_totals
+)
+
 FAMILY = Family(
     name="bernoulli",
     spec=BernoulliSpec,
@@ -201,6 +211,8 @@ FAMILY = Family(
     noise_aware=noise_aware,
     latent=latent,
     simulate=simulate,
+    of_units=ONE_ROW_A_UNIT,
+    unit_moments=UNIT_MOMENTS,
     parameter_spaces=lambda _parameters: (PROBABILITY,),
     jax_likelihood=jax_likelihood,
     example=Example(entry={"column": "x"}, columns={"x": ColumnType.BOOLEAN}),

@@ -2,7 +2,7 @@ r"""Categorical: a column of declared categories.
 
 .. math:: p(x \mid p) = p_x, \quad T(x) = e_x
 
-Sensitivity in `sensitivity.md`: partition-of-unity or minimal-counts.
+Sensitivity in `sensitivity.md`: partition-of-unity or minimal-counts; one-row-a-unit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import model_validator
 from suffice.pipeline.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.distributions.simplex import project_simplex
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -206,6 +206,7 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     takes_mixtures=True,
+    of_units=ONE_ROW_A_UNIT,
     truth=truth,
     n_categories=n_categories,
     labels=labels,

@@ -4,8 +4,8 @@ r"""Linear regression: a numeric outcome on numeric predictors, each clipped to 
           T(z) = (z, z z^T) \text{ of } z = (x, y)
 
 Without an intercept there are no first moments. Columns, lattice, block and quantities are those of
-`several_columns.py`, the outcome being the last column. Sensitivity in `sensitivity.md`: rotated-moments, or
-minimal-moments and, without an intercept, minimal-products beside a public N.
+`several_columns.py`, the outcome being the last column. Sensitivity in `sensitivity.md`: two-column-moments
+or rotated-moments; beside a public N minimal-moments or, without an intercept, minimal-products.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma_regression import (
     NormalInverseGammaRegression,
     RegressionDistribution,
 )
+from suffice.pipeline.distributions.spread_regression import SpreadNormalInverseGammaRegression
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
@@ -29,15 +30,19 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.statistics import moment_columns
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.statistics.moment_columns import is_linear, lattice_of
 from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.moment_projection import Moments
+    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.engines.multivariate.priors_of_columns import AnyNormalPrior, AnyRegressionPrior
+    from suffice.pipeline.families.shared.contract import PredictorWorld
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.block import Block, Parameters
@@ -84,7 +89,7 @@ def measure(spec: LinearRegressionSpec) -> MomentSums:
 
 
 def block(spec: LinearRegressionSpec, n_is_public: bool) -> Block:
-    """Release rotated moments, or weighted ones beside a public N."""
+    """Release moments combined so that n follows, or weighted ones beside a public N."""
     return several_columns.block(_box(spec), n_is_public)
 
 
@@ -98,52 +103,52 @@ def parameters(spec: LinearRegressionSpec) -> Parameters:
     return several_columns.parameters(_box(spec), intercept=Fraction(int(spec.intercept)))
 
 
-def default_prior(parameters: Parameters) -> NormalInverseGammaRegression:
-    """Return a prior under which a regression of half ranges has coefficients of about 1 in magnitude.
-
-    In half ranges about the middle of the bounds: coefficients and intercept 0, each with precision 1/4
-    beside a residual variance of 1/4 on average. The variance's is that of a normal statistic.
-    """
-    from suffice.pipeline.distributions.scaling import Scaling  # noqa: PLC0415 - consumers only
-
-    scaling = Scaling.of(parameters)
-    size = len(scaling.shift)
-    loc, precision = scaling.to_columns(np.zeros(size), np.eye(size) / 4.0)
-    outcome = parameters.columns[-1]
-    return NormalInverseGammaRegression(
-        tuple(loc.tolist()),
-        tuple(map(tuple, precision.tolist())),
-        3,
-        float(outcome.upper - outcome.lower) ** 2 / 8,
-    )
+def default_prior(parameters: Parameters) -> SpreadNormalInverseGammaRegression:
+    """Return a prior about the middle of the bounds, its scales spread over eight decades below them."""
+    lattices = [lattice_of(column, linear=is_linear(parameters)) for column in parameters.columns]
+    centre, half_range = zip(*lattices, strict=True)
+    return SpreadNormalInverseGammaRegression(tuple(map(float, centre)), tuple(map(float, half_range)))
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseGammaRegression) -> Distribution:
-    """Update the prior with projected moments; see ``RegressionDistribution.updated``."""
+def default_predictor_prior(parameters: Parameters) -> SpreadNormalInverseWishart:
+    """Return the default prior of a multivariate normal statistic of the predictors."""
+    return prior_of_columns(parameters.columns[:-1], linear=is_linear(parameters))
+
+
+def plug_in(statistic: NoisyStatistic, prior: AnyRegressionPrior) -> Distribution:
+    """Update the prior with projected moments; where its scales are latent, chains draw them."""
     from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
+    from suffice.pipeline.engines.multivariate import priors_of_columns  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.multivariate.exact_moments import posterior_of_moments  # noqa: PLC0415
 
-    return RegressionDistribution.updated(prior, project(statistic), statistic.plan.parameters)
+    sums, parameters = project(statistic), statistic.plan.parameters
+    if isinstance(prior, NormalInverseGammaRegression):
+        return RegressionDistribution.updated(prior, sums, parameters)
+    evidence = priors_of_columns.regression_evidence(prior, parameters)
+    update = priors_of_columns.regression_update(prior, evidence, parameters)
+    return posterior_of_moments(sums, evidence, update, f"{prior}")
 
 
-def noise_aware(
-    statistic: NoisyStatistic, prior: NormalInverseGammaRegression, n_prior: NPrior
-) -> Distribution:
-    """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior.
-
-    The predictors' rows are modelled as normal with the default prior of a multivariate normal statistic;
-    without an intercept, as normal about 0 with its scale.
-    """
+def noise_aware(statistic: NoisyStatistic, prior: AnyRegressionPrior, n_prior: NPrior) -> Distribution:
+    """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior."""
     return disjoint((statistic,), prior, (n_prior,))
 
 
 def disjoint(
-    statistics: Sequence[NoisyStatistic], prior: NormalInverseGammaRegression, n_priors: Sequence[NPrior]
+    statistics: Sequence[NoisyStatistic],
+    prior: AnyRegressionPrior,
+    n_priors: Sequence[NPrior],
+    predictor_prior: AnyNormalPrior | None = None,
 ) -> Distribution:
-    """Return the posterior of one regression in several data sets, whose predictors are distributed apart."""
+    """Return the posterior of one regression in several data sets, whose predictors are distributed apart.
+
+    Their rows are modelled as normal, and without an intercept as normal about 0; the default prior of their
+    mean and covariance is that of a multivariate normal statistic.
+    """
     from suffice.pipeline.engines.multivariate.posterior import regression_posterior  # noqa: PLC0415 - consumers only
 
-    predictors = prior_of_columns(statistics[0].plan.parameters.columns[:-1])
-    return regression_posterior(statistics, prior, n_priors, predictors)
+    chosen = predictor_prior or default_predictor_prior(statistics[0].plan.parameters)
+    return regression_posterior(statistics, prior, n_priors, chosen)
 
 
 def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
@@ -151,7 +156,7 @@ def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
     coefficient = ParameterSpace(name="coefficient", shape=(len(parameters.columns) - 1,))
     intercept = ParameterSpace(name="intercept")
     variance = ParameterSpace(name="variance", support=Support.POSITIVE)
-    if moment_columns.is_linear(parameters):
+    if is_linear(parameters):
         return coefficient, intercept, variance
     return coefficient, variance
 
@@ -160,8 +165,14 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     """Return the log weight (n_cells,) of latent numbers; the predictors have the posterior's prior."""
     from suffice.pipeline.engines.jax.two_moments import regression  # noqa: PLC0415 - an extra
 
-    predictors = prior_of_columns(statistic.plan.parameters.columns[:-1])
+    predictors = default_predictor_prior(statistic.plan.parameters)
     return regression(statistic, n_prior, predictors, given, latent)
+
+
+def n_latent(parameters: Parameters) -> int:
+    """Return how many latent numbers that likelihood takes: moments, the predictors' scales, and w."""
+    scales = len(parameters.columns) - 1 + int(is_linear(parameters))
+    return moment_columns.n_moments(parameters) + scales
 
 
 def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, parameters: Parameters) -> Floats:
@@ -185,28 +196,39 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     return likelihood
 
 
-def truth(
-    prior: NormalInverseGammaRegression, parameters: Parameters, size: int, rng: np.random.Generator
-) -> Floats:
+def truth(prior: AnyRegressionPrior, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw the coefficients, the intercept where there is one, and the variance of the residuals."""
-    coefficients = len(parameters.columns) - 1 + int(moment_columns.is_linear(parameters))
-    return np.column_stack(prior.sample(size, rng, coefficients))
+    linear = is_linear(parameters)
+    if isinstance(prior, SpreadNormalInverseGammaRegression):
+        return np.column_stack(prior.sample(size, rng, len(parameters.columns), linear=linear))
+    return np.column_stack(prior.sample(size, rng, len(parameters.columns) - 1 + int(linear)))
 
 
 def simulate(
-    spec: LinearRegressionSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
+    spec: LinearRegressionSpec,
+    truth: Floats,
+    sizes: NDArray[np.int64],
+    rng: np.random.Generator,
+    predictors: PredictorWorld | None = None,
 ) -> SimulatedSums:
     """Draw rows, and sum their lattice values and products.
 
-    The predictors of each data set are normal, their mean and covariance drawn from the prior that the
-    noise-aware posterior has of them; without an intercept their mean is 0.
+    Parameters
+    ----------
+    spec : LinearRegressionSpec
+    truth : ndarray of shape (n_data_sets, n_parameters), float64
+    sizes : ndarray of int64, shape (n_data_sets,)
+    rng : numpy.random.Generator
+    predictors : callable, optional
+        The number of data sets, a generator -> what draws the predictors of rows. By default they are normal,
+        their mean and covariance drawn for each data set from the default prior; without an intercept their
+        mean is 0.
     """
     size = len(spec.predictors)
     slope, residual = truth[:, :size], np.sqrt(truth[:, -1])
     intercept = truth[:, size] if spec.intercept else np.zeros(len(truth))
-    predictors = prior_of_columns(parameters(spec).columns[:-1])
-    mean, covariance = predictors.sample(len(truth), rng, size)
-    draw_predictors = normal_rows(mean if spec.intercept else np.zeros_like(mean), covariance, rng)
+    world = predictors or normal_predictors(default_predictor_prior(parameters(spec)), size, spec.intercept)
+    draw_predictors = world(len(truth), rng)
 
     def draw(data_set: NDArray[np.int64]) -> Floats:
         x = draw_predictors(data_set)
@@ -214,6 +236,16 @@ def simulate(
         return np.column_stack([x, fitted + residual[data_set] * rng.standard_normal(len(x))])
 
     return moment_sums(measure(spec), sizes, draw)
+
+
+def normal_predictors(prior: AnyNormalPrior, size: int, intercept: bool) -> PredictorWorld:
+    """Return how predictors are drawn whose mean and covariance a prior draws for each data set."""
+
+    def world(n_data_sets: int, rng: np.random.Generator) -> Callable[[NDArray[np.int64]], Floats]:
+        mean, covariance = prior.sample(n_data_sets, rng, size)
+        return normal_rows(mean if intercept else np.zeros_like(mean), covariance, rng)
+
+    return world
 
 
 FAMILY = Family(
@@ -224,6 +256,9 @@ FAMILY = Family(
     totals=totals,
     parameters=parameters,
     prior=NormalInverseGammaRegression,
+    spread_prior=SpreadNormalInverseGammaRegression,
+    default_predictor_prior=default_predictor_prior,
+    normal_predictors=normal_predictors,
     default_prior=default_prior,
     plug_in=plug_in,
     log_likelihood=log_likelihood,
@@ -232,7 +267,7 @@ FAMILY = Family(
     simulate=simulate,
     parameter_spaces=parameter_spaces,
     jax_likelihood=jax_likelihood,
-    n_latent=moment_columns.n_moments,
+    n_latent=n_latent,
     example=Example(
         entry={
             "outcome": {"y": {"lower": "-3", "upper": "100"}},

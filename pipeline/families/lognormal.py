@@ -27,7 +27,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGammaDistribution,
 )
 from suffice.pipeline.families import normal
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import Family, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
 from suffice.pipeline.statistics.moment_columns import n_moments
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.block import Block, Parameters
@@ -100,6 +101,11 @@ def totals(spec: LognormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[A
     return normal.totals(of_logarithms(spec), design, sums)
 
 
+def unit_totals(spec: LognormalSpec, products: NDArray[Any]) -> NDArray[Any]:
+    """Form the components of units as a normal statistic does."""
+    return normal.unit_totals(of_logarithms(spec), products)
+
+
 def parameters(spec: LognormalSpec) -> Parameters:
     """Return the bounds of the logarithm and the lattice."""
     return normal.parameters(of_logarithms(spec))
@@ -110,7 +116,9 @@ def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distributio
     return NormalInverseGammaDistribution.updated(prior, normal.project(statistic), NAMES)
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> Distribution:
+def noise_aware(
+    statistic: NoisyStatistic, prior: NormalInverseGamma | Mixture, n_prior: NPrior
+) -> Distribution:
     """Return the exact posterior of the logarithm's mean and variance: N and both sums are latent."""
     return normal.noise_aware(statistic, prior, n_prior, NAMES)
 
@@ -146,4 +154,5 @@ FAMILY = Family(
     ),
     outside=normal.outside,
     mean_and_variance=normal.MEAN_AND_VARIANCE,
+    unit_moments=UnitMoments(components=normal.UNIT_COMPONENTS, totals=unit_totals),
 )

@@ -3,7 +3,7 @@ r"""Markov chain: transitions between declared states along the rows of each uni
 .. math:: p(x_1, \dots, x_{L + 1} \mid x_1) = \prod_t P_{x_t x_{t + 1}}, \quad T(x) = \sum_t e_{x_t x_{t + 1}}
 
 A unit is a sequence: its first L transitions in a declared order, ties broken by state. Sensitivity in
-`sensitivity.md`: first-transitions.
+`sensitivity.md`: first-transitions and bounded-units.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ FAMILY = Family(
     simulate=simulate,
     truth=truth,
     predicts=False,
-    needs_unit=True,
+    of_whole_units=lambda spec: f"of transitions kept: at most {spec.transitions} of each unit",
     n_categories=n_categories,
     tables=tables,
     labels=labels,

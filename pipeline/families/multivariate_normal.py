@@ -4,7 +4,7 @@ r"""Multivariate normal: numeric columns, each clipped to bounds of its own.
           T(x) = (x, x x^T)
 
 Columns, lattice, block and quantities are those of `several_columns.py`. Sensitivity in `sensitivity.md`:
-rotated-moments, or minimal-moments beside a public N.
+two-column-moments or rotated-moments; minimal-moments beside a public N.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from suffice.pipeline.distributions.normal_inverse_wishart import (
     NormalInverseWishart,
     NormalInverseWishartDistribution,
 )
+from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import Family
@@ -26,6 +27,7 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
 from suffice.pipeline.statistics import moment_columns
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.statistics.moment_columns import lattice_of
 from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.moment_projection import Moments
+    from suffice.pipeline.engines.multivariate.priors_of_columns import AnyNormalPrior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.block import Block, ColumnBounds, Parameters
@@ -68,7 +71,7 @@ def measure(spec: MultivariateNormalSpec) -> MomentSums:
 
 
 def block(spec: MultivariateNormalSpec, n_is_public: bool) -> Block:
-    """Release rotated moments, or weighted ones beside a public N."""
+    """Release moments combined so that n follows, or weighted ones beside a public N."""
     return several_columns.block(_box(spec), n_is_public)
 
 
@@ -82,39 +85,43 @@ def parameters(spec: MultivariateNormalSpec) -> Parameters:
     return several_columns.parameters(_box(spec))
 
 
-def default_prior(parameters: Parameters) -> NormalInverseWishart:
-    """Return a prior centred in the bounds, of independent variances ``(upper - lower)^2 / 16`` on average.
-
-    Its marginal of each column is the default prior of a normal statistic.
-    """
+def default_prior(parameters: Parameters) -> SpreadNormalInverseWishart:
+    """Return a prior centred in the bounds, its scales spread over eight decades below their width."""
     return prior_of_columns(parameters.columns)
 
 
-def prior_of_columns(columns: Sequence[ColumnBounds]) -> NormalInverseWishart:
-    """Return the default prior of the means and the covariance of columns within these bounds."""
-    return NormalInverseWishart(
-        tuple(float(column.lower + column.upper) / 2 for column in columns),
-        1,
-        len(columns) + 5,
-        tuple(float(column.upper - column.lower) ** 2 / 4 for column in columns),
-    )
+def prior_of_columns(columns: Sequence[ColumnBounds], *, linear: bool = True) -> SpreadNormalInverseWishart:
+    """Return the default prior of the means and the covariance of columns within these bounds.
+
+    Without first moments, `linear` False, rows are about 0, and the bound farther from it tells the scale.
+    """
+    lattices = [lattice_of(column, linear=linear) for column in columns]
+    centre, half_range = zip(*lattices, strict=True)
+    return SpreadNormalInverseWishart(tuple(map(float, centre)), tuple(map(float, half_range)))
 
 
-def plug_in(statistic: NoisyStatistic, prior: NormalInverseWishart) -> Distribution:
-    """Update the prior with projected moments; see ``NormalInverseWishartDistribution.updated``."""
+def plug_in(statistic: NoisyStatistic, prior: AnyNormalPrior) -> Distribution:
+    """Update the prior with projected moments; where its scales are latent, chains draw them."""
     from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
+    from suffice.pipeline.engines.multivariate import priors_of_columns  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.multivariate.exact_moments import posterior_of_moments  # noqa: PLC0415
 
     names = tuple(column.name for column in statistic.plan.parameters.columns)
-    return NormalInverseWishartDistribution.updated(prior, project(statistic), names)
+    sums = project(statistic)
+    if isinstance(prior, NormalInverseWishart):
+        return NormalInverseWishartDistribution.updated(prior, sums, names)
+    evidence = priors_of_columns.normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
+    update = priors_of_columns.normal_update(prior, evidence, names)
+    return posterior_of_moments(sums, evidence, update, f"{prior}")
 
 
-def noise_aware(statistic: NoisyStatistic, prior: NormalInverseWishart, n_prior: NPrior) -> Distribution:
+def noise_aware(statistic: NoisyStatistic, prior: AnyNormalPrior, n_prior: NPrior) -> Distribution:
     """Return the posterior of latent moments by MCMC; N, where it is private, with its own prior."""
     return disjoint((statistic,), prior, (n_prior,))
 
 
 def disjoint(
-    statistics: Sequence[NoisyStatistic], prior: NormalInverseWishart, n_priors: Sequence[NPrior]
+    statistics: Sequence[NoisyStatistic], prior: AnyNormalPrior, n_priors: Sequence[NPrior]
 ) -> Distribution:
     """Return the posterior of one mean and covariance of several data sets, by MCMC over their moments."""
     from suffice.pipeline.engines.multivariate.posterior import normal_posterior  # noqa: PLC0415 - consumers only
@@ -155,7 +162,7 @@ def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters:
     return likelihood
 
 
-def truth(prior: NormalInverseWishart, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: AnyNormalPrior, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
     """Draw means, variances, and the covariances of pairs."""
     columns = len(parameters.columns)
     mean, covariance = prior.sample(size, rng, columns)
@@ -183,6 +190,7 @@ FAMILY = Family(
     totals=totals,
     parameters=parameters,
     prior=NormalInverseWishart,
+    spread_prior=SpreadNormalInverseWishart,
     default_prior=default_prior,
     plug_in=plug_in,
     log_likelihood=log_likelihood,

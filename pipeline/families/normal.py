@@ -4,13 +4,13 @@ r"""Normal, mean and variance unknown: a numeric column clipped to ``lower..uppe
 
 On the lattice X lies in ``-M..M`` with ``M = 2**lattice_bits``, and ``x = centre + half_range X / M``.
 Sensitivity in `sensitivity.md`: partition-of-unity, the quadratic Bernstein basis, which sums to
-``(2M)^2`` a record; or minimal-moments.
+``(2M)^2`` a record; or minimal-moments; unit-means.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from pydantic import model_validator
@@ -27,7 +27,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.families.shared.contract import Family, MeanAndVariance
+from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -152,10 +153,11 @@ def parameters(spec: NormalSpec) -> Parameters:
     return Parameters(lower=spec.lower, upper=spec.upper, lattice_bits=spec.lattice_bits)
 
 
-def default_prior(parameters: Parameters) -> NormalInverseGamma:
-    """Return a prior centred in the interval, of variance ``(upper - lower)^2 / 16`` on average."""
-    lower, upper = float(parameters.lower or 0), float(parameters.upper or 0)
-    return NormalInverseGamma((lower + upper) / 2, 1, 3, (upper - lower) ** 2 / 8)
+def default_prior(parameters: Parameters) -> ScaleMixture:
+    """Return a prior centred in the interval, of any standard deviation up to about its half range."""
+    from suffice.pipeline.priors.mixtures import ScaleMixture  # noqa: PLC0415 - consumers only
+
+    return ScaleMixture(float(parameters.lower or 0), float(parameters.upper or 0))
 
 
 def project(statistic: NoisyStatistic) -> NormalSums:
@@ -196,7 +198,9 @@ def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distributio
     return NormalInverseGammaDistribution.updated(prior, project(statistic))
 
 
-def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior: NPrior) -> NoisyMoments:
+def noisy_moments(
+    statistic: NoisyStatistic, prior: NormalInverseGamma | Mixture, n_prior: NPrior
+) -> NoisyMoments:
     r"""Return the raw noisy sums in half ranges, with the distribution of their noise and the prior.
 
     The noise is discrete, but on a lattice so fine that it is taken for continuous: with M = 4, the coarsest,
@@ -208,8 +212,10 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
     from suffice.pipeline.engines.normal.noisy_moments import (  # noqa: PLC0415 - consumers only
         BERNSTEIN,
         MOMENTS,
+        MomentsPrior,
         NoisyMoments,
     )
+    from suffice.pipeline.priors.mixtures import Mixture  # noqa: PLC0415 - as above
 
     steps = 1 << (statistic.plan.parameters.lattice_bits or DEFAULT_BITS)
     minimal = statistic.plan.design is Design.MINIMAL
@@ -224,6 +230,8 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
         )
         scales += [observation.plan.scale / unit for unit in units]
     centre, half_range = interval(statistic.plan.parameters)
+    parts = prior if isinstance(prior, Mixture) else Mixture(1.0, prior)
+    components = cast("tuple[NormalInverseGamma, ...]", parts.components)
     return NoisyMoments(
         totals=NoisyTotals(
             values=np.concatenate(values, axis=1, dtype=np.float64),
@@ -231,17 +239,25 @@ def noisy_moments(statistic: NoisyStatistic, prior: NormalInverseGamma, n_prior:
             coefficients=np.tile(coefficients, (len(values), 1)),
             releases=len(values),
         ),
-        loc=(prior.loc - centre) / half_range,
-        precision=float(prior.precision),
-        concentration=float(prior.concentration),
-        scale=prior.scale / half_range**2,
+        prior=MomentsPrior.of(
+            [
+                (
+                    weight,
+                    (part.loc - centre) / half_range,
+                    part.precision,
+                    part.concentration,
+                    part.scale / half_range**2,
+                )
+                for weight, part in zip(parts.weights, components, strict=True)
+            ]
+        ),
         n_prior=n_prior,
     )
 
 
 def noise_aware(
     statistic: NoisyStatistic,
-    prior: NormalInverseGamma,
+    prior: NormalInverseGamma | Mixture,
     n_prior: NPrior,
     names: tuple[str, str] = ("mean", "variance"),
 ) -> Distribution:
@@ -258,6 +274,7 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     """Return the log weight (n_cells,) of latent numbers, given a mean and a variance."""
     from suffice.pipeline.engines.jax.two_moments import one_column  # noqa: PLC0415 - an extra
 
+    # Of a prior of the parameters a likelihood takes nothing: any will do.
     noisy = noisy_moments(statistic, default_prior(statistic.plan.parameters), n_prior)
     mean, variance = given.values()
     return one_column(statistic, noisy, mean, variance, latent)
@@ -294,6 +311,12 @@ def outside(mean: Floats, variance: Floats, parameters: Parameters) -> Outside:
     return normal_outside(mean, variance, float(parameters.lower or 0), float(parameters.upper or 0))
 
 
+def unit_totals(spec: NormalSpec, products: NDArray[Any]) -> NDArray[Any]:
+    """Form squares and twice the product of sum(M - X) and sum(M + X), of k^2, k sum X and (sum X)^2."""
+    return totals(spec, Design.PARTITION_OF_UNITY, products)
+
+
+UNIT_COMPONENTS = ("(sum(M-X))^2 of units", "2 sum(M-X) sum(M+X) of units", "(sum(M+X))^2 of units")
 MEAN_AND_VARIANCE = MeanAndVariance(interval=interval, project=project, noisy=noisy_moments)
 
 FAMILY = Family(
@@ -310,6 +333,8 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     takes_mixtures=True,
+    of_units=UNIT_MEANS,
+    unit_moments=UnitMoments(components=UNIT_COMPONENTS, totals=unit_totals),
     parameter_spaces=lambda _parameters: mean_and_variance("mean", "variance"),
     jax_likelihood=jax_likelihood,
     n_latent=n_moments,

@@ -2,7 +2,7 @@ r"""Poisson: counts, clipped to a public upper bound ``C`` and rounded.
 
 .. math:: p(x \mid \lambda) = e^{-\lambda} \lambda^x / x!, \quad T(x) = x
 
-Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x).
+Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x); one-row-a-unit.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from suffice.pipeline.declaration.fields import Count
 from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
+from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT
 from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, one_sum_family
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
@@ -105,4 +106,5 @@ FAMILY = one_sum_family(
     example={"upper": "1000"},
     generative_case={"upper": "40"},
     generative_prior="Gamma(4, 1)",
+    of_units=ONE_ROW_A_UNIT,
 )

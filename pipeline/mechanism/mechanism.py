@@ -12,6 +12,7 @@ import numpy as np
 
 from suffice.pipeline.chunk.exact_sums import Table, to_python, wipe, wipe_sums
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import totals_of
 from suffice.pipeline.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.statistics.statistic_plan import INT64
 
@@ -127,9 +128,8 @@ def _noisy(block: _Block, sums: Sums, spec: Spec) -> Values:
         draw.result()  # raises what a thread raised
     statistic, table = block.statistic, sums[block.statistic.name]
     part = Table(low=table.low[block.cells], high=None if table.high is None else table.high[block.cells])
-    totals = FAMILIES[statistic.family].totals(
-        spec.statistics[statistic.name], statistic.design, to_python({statistic.name: part})[statistic.name]
-    )
+    exact = to_python({statistic.name: part})[statistic.name]
+    totals = totals_of(FAMILIES[statistic.family], spec.statistics[statistic.name], statistic, exact)
     noise = block.noise.reshape(totals.shape)
     noisy: Values = noise if statistic.value_type == INT64 else np.empty(noise.shape, dtype=object)
     noisy[...] = np.clip(totals + noise.astype(object), *statistic.value_limits)

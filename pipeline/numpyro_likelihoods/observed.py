@@ -13,6 +13,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.posterior.infer import n_prior_for
+from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def require_statistic(statistic: object) -> None:
             f"{type(statistic).__name__}"
         )
         raise UsageError(message)
+    refuse_within_unit(statistic, "a likelihood")
 
 
 def _array(statistic: NoisyStatistic, space: ParameterSpace, value: Any) -> Any:

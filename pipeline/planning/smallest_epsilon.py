@@ -21,7 +21,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.planning.epsilon_search import LARGEST_EPSILON, smallest
 from suffice.pipeline.planning.wanted_width import MASS, NeededEpsilon, Target, parse_target
 from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN, generator
+from suffice.pipeline.posterior.posterior import IGNORED, NOISE_AWARE, PLUG_IN, generator
 from suffice.pipeline.priors.record_count import Uniform
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.spec.plan import compile_plan
@@ -243,6 +243,7 @@ class Trials:
             method=generative_model.method,
             prior=generative_model.prior,
             n_prior=generative_model.believed_n_prior,
+            clipping=generative_model.clipping,
         )
         ends = posterior.credible_interval(self.target.parameter, MASS, draws=_DRAWS, rng=rng)
         if self.target.category is not None:
@@ -271,6 +272,12 @@ def _generative_model(
         public_n=None if private else n,
         max_total_rows=spec.max_total_rows,
     )
+    if statistic.within_unit is not None:
+        message = (
+            f"target {target}: {statistic.name} has within_unit: true, and how wide its intervals are "
+            "depends on how much rows of one unit have in common, which no plan knows: leave it out"
+        )
+        raise UsageError(message)
     if FAMILIES[statistic.family].by_mcmc(statistic.parameters):
         message = (
             f"target {target}: {statistic.name} is {statistic.family}, whose posteriors take MCMC, too "
@@ -280,6 +287,9 @@ def _generative_model(
     believed = Uniform(0, 2 * n) if private and n_prior is None else n_prior
     generative_model = generative_model_of(cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed)
     _position(_nothing_observed(cell), target)
+    if generative_model.family.mean_and_variance is not None:
+        # Hundreds of times half a second at every epsilon that is tried.
+        generative_model = replace(generative_model, clipping=IGNORED)
     return generative_model, statistic.epsilon / plan.epsilon
 
 

@@ -100,6 +100,7 @@ def compare(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
     where: Mapping[str, object] | None = None,
     vouched: bool = False,
     draws: int = DRAWS,
@@ -113,7 +114,7 @@ def compare(
         As two windows of a series; the change is from the first to the second.
     statistic : str
         Its name in both.
-    prior, n_prior, clipping
+    prior, n_prior, clipping, predictor_prior
         As in ``Release.posterior``: the same for both, whose parameters are independent a priori. What is
         apparent rests, under a density, on a conjugate prior about where that is and as wide.
     where : mapping, optional
@@ -145,7 +146,10 @@ def compare(
     source = generator(rng)
     parts = aligned([release.statistic(statistic).where(where) for release in (first, second)])
     before, after = (
-        noise_aware_posterior(part, prior=prior, n_prior=n_prior, clipping=clipping) for part in parts
+        noise_aware_posterior(
+            part, prior=prior, n_prior=n_prior, clipping=clipping, predictor_prior=predictor_prior
+        )
+        for part in parts
     )
     differences, ratios = (
         {

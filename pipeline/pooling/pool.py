@@ -21,11 +21,13 @@ from suffice.pipeline.posterior.infer import (
     disjoint_posterior,
     n_prior_for,
     noise_aware_posterior,
+    predictor_prior_for,
     read_prior,
     require_way_of_clipping,
 )
 from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, generator
+from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def pool(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
     where: Mapping[str, object] | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Posterior:
@@ -80,8 +83,10 @@ def pool(
     n_prior : optional
         Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
     clipping : {"modelled", "ignored"}
-        As in ``Release.posterior``, under `disjoint`. Posteriors of `same_data` ignore clipping: the
-        distribution of clipped sums is worked out behind one noise alone.
+        As in ``Release.posterior``. Under `same_data` clipped counts are never modelled: the distribution of
+        their sums is worked out behind one noise alone.
+    predictor_prior : prior object or str, optional
+        As in ``Release.posterior``, of a regression's predictors, which differ from data set to data set.
     where : mapping, optional
         Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional
@@ -106,12 +111,27 @@ def pool(
     require_way_of_clipping(clipping)
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([release.statistic(statistic).where(where) for release in releases])
+    refuse_within_unit(parts[0], "pooling")
     if claimed is Relation.DISJOINT:
-        return pooled(parts, prior=prior, n_prior=n_prior, clipping=clipping, rng=generator(rng))
+        return pooled(
+            parts,
+            prior=prior,
+            n_prior=n_prior,
+            clipping=clipping,
+            predictor_prior=predictor_prior,
+            rng=generator(rng),
+        )
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    return noise_aware_posterior(observed_again(parts), prior=prior, n_prior=n_prior, clipping=IGNORED)
+    counts = FAMILIES[parts[0].plan.family].clipped_record is not None
+    return noise_aware_posterior(
+        observed_again(parts),
+        prior=prior,
+        n_prior=n_prior,
+        clipping=IGNORED if counts else clipping,
+        predictor_prior=predictor_prior,
+    )
 
 
 def _listed(given: object) -> list[Release]:
@@ -136,6 +156,7 @@ def pooled(
     prior: AnyPrior,
     n_prior: NPrior | int | str | None,
     clipping: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
     rng: np.random.Generator,
 ) -> Posterior:
     """Return the posterior of parameters that aligned statistics of disjoint data share, cell by cell.
@@ -145,18 +166,22 @@ def pooled(
     UsageError
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
+    refuse_within_unit(parts[0], "pooling")
     family = FAMILIES[parts[0].plan.family]
-    is_conjugate = not isinstance(read_prior(prior), Mixture | AnyDensity)
+    predictor_prior_for(parts[0], predictor_prior)
+    is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)
     posterior: Posterior | None
     try:
         if family.latent is not None:
             return _of_one_parameter(parts, prior, n_prior, clipping)
         if family.mean_and_variance is None:
-            posterior = disjoint_posterior(parts, prior=prior, n_prior=n_prior)
+            posterior = disjoint_posterior(
+                parts, prior=prior, n_prior=n_prior, predictor_prior=predictor_prior
+            )
         elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None
         else:
-            return disjoint_moments_posterior(parts, prior=prior, n_prior=n_prior)
+            return disjoint_moments_posterior(parts, prior=prior, n_prior=n_prior, clipping=clipping)
     except PriorError:
         # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
         if not is_conjugate:

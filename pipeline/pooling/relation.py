@@ -97,10 +97,11 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
 
 
 def require_agreement(first: Release, second: Release, statistic: str) -> None:
-    """Refuse statistics that differ in family, column, bounds, lattice, null policy or public N.
+    """Refuse statistics that differ in family, column, bounds, lattice, null policy, order or public N.
 
     Their shares of epsilon and the weights of their moments may differ: these scale the noise alone. On
-    another lattice values are rounded otherwise, so that the exact sums are others.
+    another lattice values are rounded otherwise, so that the exact sums are others. Components and parameters
+    follow the declared order of columns.
 
     Raises
     ------
@@ -109,6 +110,11 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
     """
     one, other = entry(first, statistic), entry(second, statistic)
     differing = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    differing += sorted(
+        f"the order of {key}"
+        for key, value in one.items()
+        if key not in differing and isinstance(value, dict) and [*value] != [*other[key]]
+    )
     if first.statistic(statistic).plan.design is not second.statistic(statistic).plan.design:
         differing.append("whether the number of records is public")
     if differing:
@@ -117,10 +123,10 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
 
 
 def entry(release: Release, statistic: str) -> dict[str, Any]:
-    """Return a statistic's entry in the canonical plan, but for what only its noise depends on."""
-    release.statistic(statistic)
-    stated = release.manifest["plan"]["statistics"][statistic]
-    return {key: value for key, value in stated.items() if key not in {"share", "moment_weight"}}
+    """Return a statistic's entry in the spec, but for what only its noise depends on."""
+    return {
+        key: value for key, value in release.entry(statistic).items() if key not in {"share", "moment_weight"}
+    }
 
 
 def _unit(release: Release) -> object:

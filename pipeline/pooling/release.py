@@ -78,6 +78,24 @@ class Release:
             raise UsageError(message)
         return self.statistics[name]
 
+    def entry(self, name: str) -> dict[str, Any]:
+        """Return one statistic's entry in the spec, with its columns and variables in declared order.
+
+        The canonical plan sorts them, while components, parameters and bounds follow the order declared.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        from suffice.pipeline.spec.declared_order import DeclaredOrder  # noqa: PLC0415 - only where rows are drawn
+
+        order = DeclaredOrder.read(self.manifest["declared_order"])
+        entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][
+            self.statistic(name).plan.name
+        ]
+        return entry
+
     def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Return a statistic's unbiased estimates; see :meth:`NoisyStatistic.table`."""
         return self.statistic(statistic).where(where).table()
@@ -90,6 +108,8 @@ class Release:
         method: str = "noise-aware",
         n_prior: NPrior | int | str | None = None,
         clipping: str = "modelled",
+        within_unit: str = "modelled",
+        predictor_prior: Prior | str | None = None,
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
 
@@ -112,6 +132,12 @@ class Release:
         clipping : {"modelled", "ignored"}
             Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records
             for clipped to their public bound, wherever that can matter, or for never clipped.
+        within_unit : {"modelled", "ignored"}
+            Whether noise-aware posteriors of statistics with ``within_unit: true`` are widened by what rows
+            of one unit have in common, or take all rows for independent.
+        predictor_prior : prior object or str, optional
+            Of the mean and covariance of a regression's predictors, whose rows are modelled as normal:
+            ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, the default, from the bounds alone.
 
         Raises
         ------
@@ -120,8 +146,17 @@ class Release:
         """
         from suffice.pipeline.posterior.infer import posterior_of  # noqa: PLC0415 - scipy is slow to import
         from suffice.pipeline.posterior.predictive import Model  # noqa: PLC0415
+        from suffice.pipeline.released.within_unit import rows_alone  # noqa: PLC0415 - numpy is slow to import
 
         chosen = self.statistic(statistic).where(where)
-        posterior = posterior_of(chosen, method=method, prior=prior, n_prior=n_prior, clipping=clipping)
-        model = Model.of(chosen, self.manifest["plan"]["statistics"][statistic])
+        posterior = posterior_of(
+            chosen,
+            method=method,
+            prior=prior,
+            n_prior=n_prior,
+            clipping=clipping,
+            within_unit=within_unit,
+            predictor_prior=predictor_prior,
+        )
+        model = Model.of(rows_alone(chosen), self.entry(statistic))
         return dataclasses.replace(posterior, model=model)

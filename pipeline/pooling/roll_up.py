@@ -18,6 +18,7 @@ from suffice.pipeline.posterior.posterior import MODELLED, generator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.record_count import NPrior
@@ -61,6 +62,7 @@ class RolledUp:
         n_prior: NPrior | int | str | None = None,
         rng: np.random.Generator | int | None = None,
         clipping: str = MODELLED,
+        predictor_prior: Prior | str | None = None,
     ) -> Posterior:
         """Return the noise-aware posterior of one parameter for all cells that are merged into one.
 
@@ -68,7 +70,14 @@ class RolledUp:
         the model is that the merged cells share their parameters, and each has its own N.
         """
         require_way_of_clipping(clipping)
-        return pooled(self.parts, prior=prior, n_prior=n_prior, clipping=clipping, rng=generator(rng))
+        return pooled(
+            self.parts,
+            prior=prior,
+            n_prior=n_prior,
+            clipping=clipping,
+            predictor_prior=predictor_prior,
+            rng=generator(rng),
+        )
 
 
 def roll_up(statistic: NoisyStatistic, *columns: str) -> RolledUp:

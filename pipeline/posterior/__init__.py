@@ -25,6 +25,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "noise_aware_posterior",
         "plug_in_posterior",
         "posterior_of",
+        "predictor_prior_for",
         "read_prior",
         "require_way_of_clipping",
     ),
@@ -42,5 +43,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "summarise",
     ),
     "predictive": ("Model",),
+    "within_unit": ("refuse_within_unit",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -11,14 +11,14 @@ likelihood is a formula.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from suffice.errors import PriorError, SufficeError, UsageError
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.mean_variance.distribution import MeanVarianceDistribution
-from suffice.pipeline.engines.mean_variance.grids import TooManyError
+from suffice.pipeline.engines.mean_variance.grids import COARSE, FINE, TooManyError
 from suffice.pipeline.engines.mean_variance.likelihood import LatentRows
 from suffice.pipeline.engines.mean_variance.panels import NowhereError, Panels, around, node_weights
 from suffice.pipeline.engines.mean_variance.plug_in import Exact, exists
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 _TOLERABLE = 1e-4
-_DEPTHS = (28.0, 70.0, 250.0, 1000.0)
-"""Nats of noise that grids cover, until it is enough."""
-_MOST_DENSITIES = 1e8
-"""Of grids deeper than the first: some ten seconds."""
+_DEPTHS = (70.0, 250.0, 1000.0)
+"""Nats of noise that grids cover where the first do not, until it is enough."""
+_MOST_DENSITIES, _MOST_CLIPPED = 1e8, 3e6
+"""Of grids deeper than the first: some ten seconds; less where records are clipped, as much is made of each."""
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
 _NOTHING = -26.0
 
@@ -65,7 +65,11 @@ def any_joint_posterior(
 
 
 def pooled_joint_distribution(
-    parts: Sequence[NoisyStatistic], prior: AnyJointPrior, n_priors: Sequence[NPrior]
+    parts: Sequence[NoisyStatistic],
+    prior: AnyJointPrior,
+    n_priors: Sequence[NPrior],
+    *,
+    clips: bool = False,
 ) -> MeanVarianceDistribution:
     """Return the distribution of the mean and the variance that aligned statistics of disjoint data share.
 
@@ -77,6 +81,8 @@ def pooled_joint_distribution(
         Of both; it counts once.
     n_priors : sequence of NPrior
         Of every part's own number of rows.
+    clips : bool
+        Whether rows are taken for clipped to their public bounds, by their first four moments.
 
     Raises
     ------
@@ -86,7 +92,7 @@ def pooled_joint_distribution(
         Where the data sets contradict each other so much that the posterior cannot be resolved.
     """
     names, unit, grid_prior = _on_grid(parts[0], prior)
-    return MeanVarianceDistribution.of(names, unit, _noise_aware(parts, grid_prior, n_priors))
+    return MeanVarianceDistribution.of(names, unit, _noise_aware(parts, grid_prior, n_priors, clips))
 
 
 def _on_grid(
@@ -97,8 +103,7 @@ def _on_grid(
     if family.mean_and_variance is None:
         raise refused_prior(statistic.plan, prior)
     unit = family.mean_and_variance.interval(constants)
-    default: Any = family.default_prior(constants)
-    mean, variance = family.plug_in(statistic, default).parameters
+    mean, variance = family.parameter_names(constants)
     return (mean, variance), unit, DensityOnGrid.of(prior, *unit)
 
 
@@ -170,14 +175,16 @@ def _noise_aware(
     parts: Sequence[NoisyStatistic],
     grid_prior: DensityOnGrid,
     n_priors: Sequence[NPrior],
+    clips: bool,
 ) -> Iterator[tuple[Panels, Exists]]:
     """Panels of every cell, from grids of latent rows that cover as much of the noise as it takes."""
     family = _of_family(parts[0])
     like = conjugate_alike(grid_prior, family.interval(parts[0].plan.parameters))
     noisy = [family.noisy(part, like, n_prior) for part, n_prior in zip(parts, n_priors, strict=True)]
+    start, room = (COARSE.depth, _MOST_CLIPPED) if clips else (FINE.depth, _MOST_DENSITIES)
     for cell in range(len(parts[0].values)):
         own = [one.take(np.array([cell])) for one in noisy]
-        rows = [LatentRows.of(one, _DEPTHS[0]) for one in own]
+        rows = [LatentRows.of(one, start, clips=clips) for one in own]
         while True:
             product = Product(grid_prior, rows)
             try:
@@ -193,7 +200,7 @@ def _noise_aware(
                 if not deeper:
                     raise _too_far_apart(grid_prior, parts)
                 try:
-                    rows[number] = LatentRows.of(own[number], deeper[0], _MOST_DENSITIES)
+                    rows[number] = LatentRows.of(own[number], deeper[0], room, clips=clips)
                 except TooManyError:
                     raise _too_far_apart(grid_prior, parts) from None
         yield product.panels(surface, fine)

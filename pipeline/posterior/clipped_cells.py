@@ -15,7 +15,6 @@ next to nothing there either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from suffice.pipeline.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.any_prior import any_prior_posterior
 from suffice.pipeline.posterior.clipped import LINES, clipped_distribution
+from suffice.pipeline.posterior.partly_clipped import PartlyClipped
 from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.mixtures import Mixture
@@ -46,55 +46,6 @@ LARGEST_BOUND = 1024
 """Above it one record has too many values to be quick: clipping is not modelled but warned of."""
 _FAR = 8.0
 _POSITIONS = np.linspace(-30.0, 30.0, 8193)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartlyClipped:
-    """One parameter's distribution in cells some of which model clipping.
-
-    Attributes
-    ----------
-    plain : Distribution
-        Of all cells, without clipping.
-    clipped : GriddedDistribution
-        Of the cells that model it, in their order.
-    modelled : ndarray of shape (n_cells,), bool
-        Which they are.
-    """
-
-    plain: Distribution
-    clipped: GriddedDistribution
-    modelled: Mask
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return self.plain.parameters
-
-    def mean(self, parameter: str) -> Floats:
-        """Means."""
-        return self._joined(self.plain.mean(parameter), self.clipped.mean(parameter))
-
-    def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
-        return self._joined(self.plain.sd(parameter), self.clipped.sd(parameter))
-
-    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles; they rest on draws only where those of the cells without clipping do."""
-        plain, clipped = (
-            distribution.quantiles(parameter, q, draws, rng) for distribution in (self.plain, self.clipped)
-        )
-        return self._joined(plain.T, clipped.T).T
-
-    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Independent draws."""
-        plain, clipped = (distribution.sample(draws, rng) for distribution in (self.plain, self.clipped))
-        return {name: self._joined(plain[name], clipped[name]) for name in self.parameters}
-
-    def _joined(self, plain: Floats, clipped: Floats) -> Floats:
-        joined = plain.copy()
-        joined[..., self.modelled] = clipped
-        return joined
 
 
 def distribution_with_clipping(

@@ -11,6 +11,8 @@ from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.distributions.distribution import Labelled
 from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.accepted import refused_prior, takes_mixtures
@@ -19,6 +21,7 @@ from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component, parse_mixture
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.released.within_unit import noisy_products, rows_alone
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ def posterior_of(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    within_unit: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
 ) -> Posterior:
     """Compute the posterior of a released statistic's parameters.
 
@@ -62,22 +67,38 @@ def posterior_of(
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
     clipping : {"modelled", "ignored"}
-        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records for
-        clipped to their public bound, in every cell in which that can matter (see ``clipped_sums.choice``),
-        or for never clipped. Others, plug-in posteriors too, never model clipping; ``Posterior.clipping``
-        says where it matters.
+        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts, of normal and of
+        lognormal columns take records for clipped to their public bounds, in every cell in which that can
+        matter (see ``clipped_cells`` and ``clipped_moments``), or for never clipped. Of counts that is
+        exact, of the others as exact as four moments of a clipped record are. Others, plug-in posteriors
+        too, never model clipping; ``Posterior.clipping`` says where it matters.
+    within_unit : {"modelled", "ignored"}
+        Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
+        design effect that their units tell, which is approximate, and then take no record for clipped; or
+        rows of one unit are taken for independent, as in all other statistics and in plug-in posteriors.
+    predictor_prior : Prior or str, optional
+        Of the mean and the covariance of a regression's predictors, whose rows are modelled as normal:
+        ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, which is the default.
 
     Raises
     ------
     UsageError
         Where the method or the way of clipping does not exist, for this family or at all, or a prior of N
-        has no use.
+        or of predictors has no use.
     PriorError
         Where the prior is not of the family's conjugate kind, or is an improper density.
     """
     if method == NOISE_AWARE:
-        return noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping=clipping)
+        return noise_aware_posterior(
+            statistic,
+            prior=prior,
+            n_prior=n_prior,
+            clipping=clipping,
+            within_unit=within_unit,
+            predictor_prior=predictor_prior,
+        )
     require_way_of_clipping(clipping)
+    require_way_of_units(within_unit)
     if method != PLUG_IN:
         message = (
             f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
@@ -85,6 +106,9 @@ def posterior_of(
         raise UsageError(message)
     if n_prior is not None:
         message = f"{PLUG_IN} takes the noisy N for exact and needs no prior of N: leave it out"
+        raise UsageError(message)
+    if predictor_prior is not None:
+        message = f"{PLUG_IN} takes predictors' noisy moments for exact: leave the prior of predictors out"
         raise UsageError(message)
     return plug_in_posterior(statistic, prior=prior)
 
@@ -95,9 +119,18 @@ def noise_aware_posterior(
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
     clipping: str = MODELLED,
+    within_unit: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
     require_way_of_clipping(clipping)
+    require_way_of_units(within_unit)
+    if statistic.plan.within_unit is not None:
+        rows = rows_alone(statistic)
+        if within_unit == IGNORED:
+            return noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=clipping)
+        independent = noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=IGNORED)
+        return _of_units(independent, statistic)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:
         message = (
@@ -107,29 +140,39 @@ def noise_aware_posterior(
         raise UsageError(message)
     latent_n = n_prior_for(statistic, n_prior)
     chosen = _any_prior_for(statistic, prior)
+    predictors = predictor_prior_for(statistic, predictor_prior)
     if family.latent is not None:
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
             _require_range(statistic, component)
     distribution: Distribution
-    if isinstance(chosen, Independent | JointDensity):
-        distribution = _any_prior_distribution(statistic, chosen, latent_n)
-        return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
     if clipping == MODELLED and family.clipped_record is not None:
         from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
 
         distribution, modelled = distribution_with_clipping(statistic, chosen, latent_n)
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         return dataclasses.replace(plain, models_clipping=modelled)
-    if isinstance(chosen, Density):
+    if isinstance(chosen, AnyDensity):
         distribution = _any_prior_distribution(statistic, chosen, latent_n)
-    elif isinstance(chosen, Mixture):
+    elif isinstance(chosen, Mixture) and family.mean_and_variance is None:
         distributions = [
             family.noise_aware(statistic, component, latent_n) for component in chosen.components
         ]
         distribution = mixture_distribution(chosen, distributions)
+    elif predictors is not None and family.disjoint is not None:
+        distribution = family.disjoint((statistic,), chosen, (latent_n,), predictors)
     else:
         distribution = family.noise_aware(statistic, chosen, latent_n)
-    return _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+    plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n, predictors)
+    return _with_clipped_moments(plain, [statistic], [latent_n]) if clipping == MODELLED else plain
+
+
+def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
+    """Widen the posterior of independent rows by what rows of one unit have in common."""
+    from suffice.pipeline.posterior.within_unit import widened  # noqa: PLC0415 - few statistics have units
+
+    products = noisy_products(statistic)
+    distribution, effects = widened(independent.distribution, products, statistic.plan.name)
+    return dataclasses.replace(independent, distribution=distribution, design_effect=effects)
 
 
 def disjoint_posterior(
@@ -137,6 +180,7 @@ def disjoint_posterior(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    predictor_prior: Prior | str | None = None,
 ) -> Posterior | None:
     """Compute the posterior of parameters that data sets share, in families that have an update for it.
 
@@ -145,11 +189,14 @@ def disjoint_posterior(
     first = statistics[0]
     family = FAMILIES[first.plan.family]
     update = family.disjoint
+    predictors = predictor_prior_for(first, predictor_prior)
     if update is None or not family.by_mcmc(first.plan.parameters):
         return None
     chosen = _conjugate_prior_for(first, prior)
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
-    shared = _posterior(first, NOISE_AWARE, chosen, update(statistics, chosen, n_priors), n_priors[0])
+    further = () if predictors is None else (predictors,)
+    distribution = update(statistics, chosen, n_priors, *further)
+    shared = _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0], predictors)
     return dataclasses.replace(shared, observed=tuple(statistics))
 
 
@@ -158,6 +205,7 @@ def disjoint_moments_posterior(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
+    clipping: str = MODELLED,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
     from suffice.pipeline.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
@@ -166,8 +214,23 @@ def disjoint_moments_posterior(
     chosen = cast("AnyJointPrior", _any_prior_for(first, prior))
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
     distribution = pooled_joint_distribution(statistics, chosen, n_priors)
-    shared = _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0])
-    return dataclasses.replace(shared, observed=tuple(statistics))
+    plain = dataclasses.replace(
+        _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0]), observed=tuple(statistics)
+    )
+    return _with_clipped_moments(plain, statistics, n_priors) if clipping == MODELLED else plain
+
+
+def _with_clipped_moments(
+    plain: Posterior, statistics: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]
+) -> Posterior:
+    """Model the clipping of records with a mean and a variance, where it matters."""
+    if FAMILIES[plain.family].mean_and_variance is None:
+        return plain
+    from suffice.pipeline.posterior.clipped_moments import moments_with_clipping  # noqa: PLC0415 - rarely needed
+
+    prior = cast("AnyJointPrior", plain.prior)
+    distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors)
+    return dataclasses.replace(plain, distribution=distribution, models_clipping=modelled)
 
 
 def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
@@ -175,6 +238,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
 
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
     """
+    statistic = rows_alone(statistic)
     chosen = _any_prior_for(statistic, prior)
     if isinstance(chosen, AnyDensity):
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
@@ -189,9 +253,10 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
     return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
 
 
-def default_prior(statistic: NoisyStatistic) -> Prior:
+def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
     """Return the family's default prior, from public constants only."""
-    return FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+    prior: Prior | Mixture = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+    return prior
 
 
 def require_way_of_clipping(clipping: str) -> None:
@@ -206,12 +271,24 @@ def require_way_of_clipping(clipping: str) -> None:
         raise UsageError(message)
 
 
-def read_prior(prior: AnyPrior) -> Prior | Mixture | AnyDensity | None:
+def require_way_of_units(within_unit: str) -> None:
+    """Refuse what is neither modelled nor ignored.
+
+    Raises
+    ------
+    UsageError
+    """
+    if within_unit not in {MODELLED, IGNORED}:
+        message = f"within_unit is {MODELLED} or {IGNORED}, not {within_unit!r}"
+        raise UsageError(message)
+
+
+def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
     """Read the text of a prior, and take distributions of scipy.stats for densities."""
     if isinstance(prior, str):
         return parse_mixture(prior)
     density = Density.of(prior)
-    return cast("Prior | Mixture | None", prior) if density is None else density
+    return cast("Prior | Mixture", prior) if density is None else density
 
 
 def _any_prior_distribution(
@@ -229,7 +306,7 @@ def _any_prior_distribution(
 def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
     """Read the prior, the family's default where there is none, and check that the family takes it."""
     family = FAMILIES[statistic.plan.family]
-    read = read_prior(prior)
+    read = default_prior(statistic) if prior is None else read_prior(prior)
     if isinstance(read, Mixture):
         if not takes_mixtures(family):
             raise refused_prior(statistic.plan, read)
@@ -244,9 +321,8 @@ def _any_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixtur
         if family.mean_and_variance is None:
             raise refused_prior(statistic.plan, read)
         return read
-    chosen = default_prior(statistic) if read is None else read
-    _require_kind(statistic, chosen)
-    return chosen
+    _require_kind(statistic, read)
+    return read
 
 
 def _conjugate_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
@@ -257,7 +333,8 @@ def _conjugate_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:
 def _require_kind(statistic: NoisyStatistic, chosen: Prior) -> None:
     """Refuse a conjugate prior of another family's, or of another number of categories."""
     plan = statistic.plan
-    if not isinstance(chosen, FAMILIES[plan.family].prior):
+    family = FAMILIES[plan.family]
+    if not isinstance(chosen, (family.prior, family.spread_prior or family.prior)):
         raise refused_prior(plan, chosen)
     if isinstance(chosen, Dirichlet):
         columns = FAMILIES[plan.family].labels(plan.parameters)
@@ -308,12 +385,45 @@ def n_prior_for(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -
     return Fixed(n_prior)
 
 
+def predictor_prior_for(statistic: NoisyStatistic, given: Prior | str | None) -> Prior | None:
+    """Read the prior of a regression's predictors, its default where there is none; None of other families.
+
+    Raises
+    ------
+    UsageError
+        Where the family has no predictors.
+    PriorError
+        Where the prior is not one of so many columns.
+    """
+    plan = statistic.plan
+    default = FAMILIES[plan.family].default_predictor_prior
+    if default is None:
+        if given is not None:
+            message = (
+                f"{plan.name} is {plan.family}, which has no predictors: leave the prior of predictors out"
+            )
+            raise UsageError(message)
+        return None
+    if given is None:
+        return default(plan.parameters)
+    read = read_prior(given)
+    if not isinstance(read, NormalInverseWishart | SpreadNormalInverseWishart):
+        message = (
+            f"{plan.name}: the prior of predictors must be NormalInverseWishart or "
+            f"SpreadNormalInverseWishart, of their mean and covariance; not {read}"
+        )
+        raise PriorError(message)
+    read.of(len(plan.parameters.columns) - 1)
+    return read
+
+
 def _posterior(
     statistic: NoisyStatistic,
     method: str,
     prior: Prior | Mixture | AnyDensity,
     distribution: Distribution,
     n_prior: NPrior | None,
+    predictor_prior: Prior | None = None,
 ) -> Posterior:
     plan = statistic.plan
     return Posterior(
@@ -322,10 +432,12 @@ def _posterior(
         method=method,
         prior=prior,
         n_prior=n_prior,
+        predictor_prior=None if predictor_prior is None else str(predictor_prior),
         groups=statistic.groups,
         label_columns=FAMILIES[plan.family].labels(plan.parameters),
         distribution=distribution,
         components=distribution.components if isinstance(distribution, Labelled) else {},
         constants=plan.parameters,
+        rows_of=plan.rows_of,
         observed=(statistic,),
     )

@@ -74,6 +74,9 @@ class Posterior:
         The prior of the parameters, the same for every cell.
     n_prior : NPrior or None
         The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
+    predictor_prior : str or None
+        The prior of the mean and covariance of a regression's predictors; None of other families, and under
+        ``plug-in``.
     groups : dict of str to list
         The key of every cell, by group column.
     label_columns : dict of str to tuple
@@ -90,8 +93,13 @@ class Posterior:
         What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
     models_clipping : ndarray of shape (n_groups,), bool, or None
         The cells whose records are taken for clipped to their public bound; None where no cell's are.
+    rows_of : str or None
+        Under a column unit, which rows or units the parameters are of; None where every row counts.
     observed : tuple of NoisyStatistic
         What was released: one statistic, or those of several data sets with the same parameters.
+    design_effect : ndarray of shape (n_groups,), float64, or None
+        How many times fewer independent rows say as much as those of a cell: posterior means, by which the
+        distribution is widened, approximately. None where rows of one unit are taken for independent.
     """
 
     statistic: str
@@ -106,7 +114,10 @@ class Posterior:
     constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
     models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
+    rows_of: str | None = None
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
+    design_effect: Floats | None = field(default=None, repr=False)
+    predictor_prior: str | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:

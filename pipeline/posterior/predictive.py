@@ -43,8 +43,8 @@ class Model:
     @classmethod
     def of(cls, statistic: NoisyStatistic, entry: Mapping[str, object]) -> Model:
         """Read a statistic's entry in the canonical plan."""
-        written = _written(entry)
-        return cls(entry=FAMILIES[statistic.plan.family].spec.model_validate(written), statistic=statistic)
+        read = FAMILIES[statistic.plan.family].spec.model_validate(_written(entry))
+        return cls(entry=read.under(statistic.plan.max_rows), statistic=statistic)
 
     def quantities(
         self, parameters: Sequence[Floats], rows: int, rng: np.random.Generator

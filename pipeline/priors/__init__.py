@@ -6,9 +6,10 @@ May import: distributions and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "by_name": ("named_distribution",),
     "density": ("Density", "DensityOnLine", "LEAST", "ScipyDistribution"),
     "joint_density": ("Independent", "JointDensity"),
-    "mixtures": ("AnyDensity", "Mixture", "one_component", "parse_mixture"),
+    "mixtures": ("AnyDensity", "Mixture", "ScaleMixture", "one_component", "parse_mixture"),
     "record_count": ("Fixed", "NPrior", "Reciprocal", "Uniform", "parse_n_prior"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

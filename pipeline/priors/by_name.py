@@ -83,6 +83,20 @@ def parse_density(text: str) -> Density:
     PriorError
         Where the text is no such call, or a number breaks a rule.
     """
+    written, frozen = named_distribution(text)
+    lower, upper = (float(end) for end in frozen.support())
+    hints = tuple(float(position) for position in frozen.ppf(np.array(LEVELS)))
+    return Density(frozen.logpdf, lower, upper, name=written, hints=hints, is_named=True)
+
+
+def named_distribution(text: str) -> tuple[str, Any]:
+    """Return the text of a density by name, and its distribution of ``scipy.stats``.
+
+    Raises
+    ------
+    PriorError
+        As for ``parse_density``.
+    """
     from scipy import stats  # noqa: PLC0415 - slow to import
 
     name, arguments, keywords = parse_call(text, known=tuple(_NAMED))
@@ -102,10 +116,7 @@ def parse_density(text: str) -> Density:
         message = f"{name}: low must be below high, not {given['low']!r} and {given['high']!r}"
         raise PriorError(message)
     frozen = distribution(stats, *(float(given[key]) for key in names))
-    lower, upper = (float(end) for end in frozen.support())
-    written = f"{name}({', '.join(f'{float(given[key]):.15g}' for key in names)})"
-    hints = tuple(float(position) for position in frozen.ppf(np.array(LEVELS)))
-    return Density(frozen.logpdf, lower, upper, name=written, hints=hints, is_named=True)
+    return f"{name}({', '.join(f'{float(given[key]):.15g}' for key in names)})", frozen
 
 
 def parse_one_component(text: str) -> Prior | Density | Independent:
@@ -119,7 +130,7 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     name, call = called_name(text)
     if name in NAMES:
         return parse_density(text)
-    known_names = {*CONJUGATE, *NAMES, "Independent", "Mixture"}
+    known_names = {*CONJUGATE, *NAMES, "Independent", "Mixture", "ScaleMixture"}
     if name and name not in known_names:
         message = (
             f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))} with its "

@@ -13,16 +13,18 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from suffice.errors import PriorError
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.distributions.prior import Prior, written
+from suffice.pipeline.distributions.spread_scales import CONCENTRATION, VARIANCES, WEIGHTS
 from suffice.pipeline.priors.by_name import NAMES, parse_one_component
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
-from suffice.pipeline.priors.parsing import called_name, parse_number, parse_prior
+from suffice.pipeline.priors.parsing import called_name, parse_call, parse_number, parse_prior
 
-if TYPE_CHECKING:
-    from suffice.pipeline.distributions.prior import Prior
+_LARGEST_BOUND = 1e150
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -61,9 +63,7 @@ class Mixture:
             message = "Mixture: the weights are too large to be added up: only their ratios matter"
             raise PriorError(message) from None
         kind = type(components[0])
-        if isinstance(components[0], int | float) or any(
-            type(component) is not kind for component in components
-        ):
+        if not issubclass(kind, Prior) or any(type(component) is not kind for component in components):
             message = "Mixture: every component must be a conjugate prior, and all of one kind"
             raise PriorError(message)
         object.__setattr__(self, "weights", weights)
@@ -72,6 +72,54 @@ class Mixture:
     def __str__(self) -> str:
         parts = zip(self.weights, self.components, strict=True)
         return f"Mixture({', '.join(f'{weight!r}, {component}' for weight, component in parts)})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ScaleMixture(Mixture):
+    r"""Mean and variance of a column within bounds, of any scale from a 7,900th of the half range to all.
+
+    With h the half range, the :math:`v_j` and weights of ``spread_scales``, and 14 components
+
+    .. math::
+        v \sim \mathrm{InverseGamma}(3, 2 v_j h^2), \qquad
+        m \mid v \sim \mathrm{Normal}\Bigl(\tfrac{lower + upper} 2, \sqrt{v / 4 v_j}\Bigr)
+
+    so that in each :math:`v_j h^2` is the mean of the variance, and the mean's standard deviation h / 2.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Public bounds of the column, in its unit; of the logarithm for a lognormal one.
+
+    Raises
+    ------
+    PriorError
+        Where a bound is no finite number, or they are in the wrong order or too near or far for numbers.
+    """
+
+    lower: float
+    upper: float
+
+    def __init__(self, lower: float, upper: float) -> None:
+        for name, bound in (("lower", lower), ("upper", upper)):
+            is_number = not isinstance(bound, bool) and isinstance(bound, int | float)
+            if not is_number or not abs(bound) <= _LARGEST_BOUND:
+                message = f"ScaleMixture: {name} must be a number in -1e150..1e150, not {bound!r}"
+                raise PriorError(message)
+        middle, half_range = lower / 2.0 + upper / 2.0, upper / 2.0 - lower / 2.0
+        if not half_range >= 1.0 / _LARGEST_BOUND:
+            message = f"ScaleMixture: lower must be below upper, not {lower!r} and {upper!r}"
+            raise PriorError(message)
+        parts: list[float | Prior] = []
+        for weight, variance in zip(WEIGHTS, VARIANCES, strict=True):
+            scale = (CONCENTRATION - 1.0) * variance * half_range**2
+            parts += [weight, NormalInverseGamma(middle, 4.0 * variance, CONCENTRATION, scale)]
+        Mixture.__init__(self, *parts)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    def __str__(self) -> str:
+        return f"ScaleMixture({written(self.lower)}, {written(self.upper)})"
 
 
 def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
@@ -83,12 +131,14 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
         Where the text is neither.
     """
     name, call = called_name(text)
+    if name == "ScaleMixture":
+        return _parse_scale_mixture(text)
     if call is None or name != "Mixture":
         return parse_one_component(text)
     parts: list[float | Prior] = []
     for node in call.args:
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        if is_call and node.func.id in {*NAMES, "Independent", "Mixture"}:  # type: ignore[attr-defined]
+        if is_call and node.func.id in {*NAMES, "Independent", "Mixture", "ScaleMixture"}:  # type: ignore[attr-defined]
             message = f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}"
             raise PriorError(message)
         parts.append(parse_prior(ast.unparse(node)) if is_call else parse_number(node, text))
@@ -96,6 +146,15 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
         message = f"prior {text!r}: Mixture takes weights and priors in turn, and no keywords"
         raise PriorError(message)
     return Mixture(*parts)
+
+
+def _parse_scale_mixture(text: str) -> ScaleMixture:
+    _, arguments, keywords = parse_call(text, known=("ScaleMixture",))
+    given = dict(zip(("lower", "upper"), arguments, strict=False)) | keywords
+    if len(given) != len(arguments) + len(keywords) or set(given) != {"lower", "upper"}:
+        message = f"prior {text!r}: ScaleMixture takes exactly (lower, upper)"
+        raise PriorError(message)
+    return ScaleMixture(**given)  # type: ignore[arg-type]
 
 
 AnyDensity: TypeAlias = Density | Independent | JointDensity

@@ -15,6 +15,8 @@ from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
 from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+from suffice.pipeline.distributions.spread_regression import SpreadNormalInverseGammaRegression
 
 if TYPE_CHECKING:
     from suffice.pipeline.distributions.named_entries import Entries
@@ -31,6 +33,8 @@ CONJUGATE: dict[str, type[Prior]] = {
         NormalInverseGamma,
         NormalInverseWishart,
         NormalInverseGammaRegression,
+        SpreadNormalInverseWishart,
+        SpreadNormalInverseGammaRegression,
     )
 }
 

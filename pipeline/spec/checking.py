@@ -10,15 +10,16 @@ from pydantic import ValidationError
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.declaration.domains import MOST_CELLS, too_many_cells
-from suffice.pipeline.declaration.fields import SpecModel, statistic_name
+from suffice.pipeline.declaration.fields import RowsOf, SpecModel, statistic_name
 from suffice.pipeline.declaration.source_specs import source_model
 from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.declaration.document import Document
-    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.terms import Terms
 
 _MOST_TOTAL_ROWS = 10**15
@@ -122,14 +123,9 @@ def check_terms(document: Document, terms: Terms) -> None:
 def check_statistic(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
     """Check a statistic against the terms that it stands among."""
     family, location = FAMILIES[statistic.family], document.location(("statistics", name))
+    check_unit(document, terms, name, statistic)
     _check_cells(location, _group_cells(terms) * family.n_categories(statistic))
     variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
-    if family.needs_unit and terms.privacy.column_unit is None:
-        raise SpecError(
-            location,
-            f"{statistic.family} follows the rows of a unit; unit: row does not say which those are",
-            "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}",
-        )
     unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
     if unit is not None and order == unit.column:
         raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
@@ -141,9 +137,53 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: Stat
         )
 
 
+def check_unit(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+    """Check what a statistic says of units against the unit that it stands under."""
+    family, path = FAMILIES[statistic.family], ("statistics", name)
+    state_one = "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}"
+    if family.needs_unit and terms.privacy.column_unit is None:
+        rule = f"{statistic.family} follows the rows of a unit; unit: row does not say which those are"
+        raise SpecError(document.location(path), rule, state_one)
+    if statistic.rows_of is RowsOf.UNITS:
+        location = document.location((*path, "rows_of"))
+        if family.of_units is None:
+            takers = ", ".join(name for name, each in FAMILIES.items() if each.of_units is not None)
+            rule = f"{statistic.family} is of rows; rows_of: units is for {takers}"
+            raise SpecError(location, rule, "leave it out, or choose one of those families")
+        if terms.privacy.column_unit is None:
+            raise SpecError(location, "each row is a unit where the unit is a row", state_one)
+    if statistic.within_unit is not None:
+        _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
+    broken = family.refused_under(statistic)
+    if broken is not None:
+        raise SpecError(document.location(path), broken)
+
+
+def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: StatisticSpec) -> None:
+    """Check that there is something to release of units beside their rows."""
+    family = FAMILIES[statistic.family]
+    if family.unit_moments is None:
+        known = ", ".join(name for name, each in FAMILIES.items() if each.unit_moments is not None)
+        rule = f"{family.name} does not tell how rows of one unit depend on each other"
+        raise SpecError(location, rule, f"leave it out, or use one of: {known}")
+    if unit is None:
+        rule = "it is about rows of one unit, and with unit: row every row is one"
+        raise SpecError(location, rule, "leave it out, or state unit: {column: customer_id, max_rows: 20}")
+    if statistic.rows_of is RowsOf.UNITS:
+        raise SpecError(location, "with rows_of: units each unit counts once", "leave one of the two out")
+    if unit.max_rows == 1:
+        way_out = "leave it out, or raise max_rows"
+        raise SpecError(location, "units keep one row each: nothing is within a unit", way_out)
+    most = most_rows(measure_within(family.measure(statistic)))
+    if unit.max_rows > most:
+        rule = f"max_rows is {unit.max_rows}: squares of a unit's sums are exact up to max_rows {most} only"
+        raise SpecError(location, rule, "leave it out, lower max_rows, or lower lattice_bits")
+
+
 def n_sums(statistic: StatisticSpec) -> int:
     """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded."""
-    return FAMILIES[statistic.family].measure(statistic).width
+    rows = FAMILIES[statistic.family].measure(statistic)
+    return (rows if statistic.within_unit is None else measure_within(rows)).width
 
 
 def _group_cells(terms: Terms) -> int:

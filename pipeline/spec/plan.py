@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,9 @@ from suffice.pipeline.declaration.exact_numbers import (
     format_number,
     scale_rounded_up,
 )
+from suffice.pipeline.declaration.fields import RowsOf
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import block_within, measure_within
 from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.statistics.measure import columns_of
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.statistics.block import Block
     from suffice.pipeline.statistics.count_table import Label
     from suffice.pipeline.statistics.measure import Measure
+    from suffice.pipeline.statistics.within_unit import WithinUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +140,18 @@ class Plan:
             f"{self._unit_text()}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
         )
         columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
+        of: dict[str, list[str]] = {}
+        for statistic in self.statistics:
+            if statistic.rows_of is not None:
+                of.setdefault(statistic.rows_of, []).append(statistic.name)
         weights = [
             f"\n{statistic.name}: second moments weigh {format_number(statistic.moment_weight)} "
             "beside first ones"
             for statistic in self.statistics
             if statistic.moment_weight is not None
         ]
-        return heading + text_table(columns, rows) + "".join(weights)
+        sentences = [f"\n{', '.join(names)}: {sentence}" for sentence, names in of.items()]
+        return heading + text_table(columns, rows) + "".join([*weights, *sentences])
 
 
 def compile_plan(spec: Spec) -> Plan:
@@ -218,16 +227,51 @@ def compile_statistics(
 
 def measures(spec: Spec) -> dict[str, Measure]:
     """Return what one pass over the data computes, by statistic."""
-    return {name: FAMILIES[entry.family].measure(entry) for name, entry in spec.statistics.items()}
+    return {name: measure_of(entry) for name, entry in spec.statistics.items()}
+
+
+def measure_of(entry: StatisticSpec) -> Measure:
+    """Return what a pass over the data computes for a statistic: of rows, or of units."""
+    family = FAMILIES[entry.family]
+    measure = family.measure(entry)
+    if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
+        return family.of_units.measure(measure)
+    return measure if entry.within_unit is None else measure_within(measure)
+
+
+def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, WithinUnit | None]:
+    """Return the block that a statistic releases, and how rows and units share it where both are in it.
+
+    A unit that counts once adds what a record would.
+    """
+    family = FAMILIES[entry.family]
+    block = family.block(entry, n_may_be_public)
+    if entry.within_unit is not None:
+        return block_within(family, entry, block)
+    # proof: one-row-a-unit
+    # proof: unit-means
+    return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
+
+
+def rows_sentence(entry: StatisticSpec, max_rows: int | None) -> str | None:
+    """Say what a statistic's parameters are of, under a column unit; None where every row counts."""
+    family = FAMILIES[entry.family]
+    if max_rows is None:
+        return None
+    if family.of_whole_units is not None:
+        return family.of_whole_units(entry)
+    if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
+        return family.of_units.sentence
+    return f"of rows kept: at most {max_rows} of each unit"
 
 
 def _compile_statistic(
     terms: Terms, name: str, entry: StatisticSpec, epsilon: Fraction, *, n_may_be_public: bool
 ) -> StatisticPlan:
     family = FAMILIES[entry.family]
-    block = family.block(entry, n_may_be_public)
-    max_rows = terms.privacy.column_unit.max_rows if terms.privacy.column_unit else 1
-    l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows)
+    block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
+    max_rows = terms.privacy.max_rows
+    l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
@@ -247,7 +291,7 @@ def _compile_statistic(
     return StatisticPlan(
         name=name,
         family=entry.family,
-        columns=columns_of(family.measure(entry)),
+        columns=columns_of(measure_of(entry)),
         design=block.design,
         components=block.components,
         epsilon=epsilon,
@@ -258,6 +302,9 @@ def _compile_statistic(
         quantities=block.quantities,
         parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
+        within_unit=within_unit,
+        max_rows=max_rows,
+        rows_of=rows_sentence(entry, max_rows),
     )
 
 
@@ -270,6 +317,7 @@ def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
         "design": str(statistic.design),
         "epsilon": format_epsilon(statistic.epsilon),
         "l1_sensitivity": statistic.l1_sensitivity,

@@ -24,6 +24,7 @@ from suffice.pipeline.spec.checking import (
     MOST_PERIODS,
     check_statistic,
     check_terms,
+    check_unit,
     n_sums,
     read_statistic,
     spec_error,
@@ -79,6 +80,8 @@ class CanonicalPlan:
             for name, entry in self._entries.items():
                 _count_periods(("statistics", name), entry, left)
                 statistic = read_statistic(self._document, name, entry, None)
+                statistic = statistic.under(self.terms.privacy.max_rows)
+                check_unit(self._document, self.terms, name, statistic)
                 left -= n_sums(statistic)
                 if left < 0:
                     raise _refused(("statistics",), "it has too many components")

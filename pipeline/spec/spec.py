@@ -106,6 +106,8 @@ def _validate(document: Document, directory: Path) -> Spec:
     except ValidationError as error:
         raise spec_error(document, (), error, Spec) from None
     check_terms(document, spec)
+    bound = {name: each.under(spec.privacy.max_rows) for name, each in spec.statistics.items()}
+    spec = spec.model_copy(update={"statistics": bound})
     for name, statistic in spec.statistics.items():
         check_statistic(document, spec, name, statistic)
     components = sum(n_sums(statistic) for statistic in spec.statistics.values())

@@ -68,6 +68,11 @@ class Privacy(SpecModel):
         return self.unit if isinstance(self.unit, ColumnUnit) else None
 
     @property
+    def max_rows(self) -> int | None:
+        """Most rows that a column unit keeps; None where the unit is a row."""
+        return self.column_unit.max_rows if self.column_unit else None
+
+    @property
     def unit_name(self) -> str:
         """The unit as accounts name it: ``row`` or ``column:NAME``."""
         return f"column:{self.unit.column}" if isinstance(self.unit, ColumnUnit) else ROW

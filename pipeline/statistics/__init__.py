@@ -60,7 +60,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "minimal_products",
         "minimal_sum",
         "minimal_tables",
-        "rotated_moments",
     ),
     "simulated_sums": (
         "SimulatedSums",
@@ -87,5 +86,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "log_bound",
         "power_bound",
     ),
+    "unit_measures": ("FirstRow", "LARGEST_UNIT_SUM", "N_PRODUCTS", "RowCounts", "UnitMean", "UnitProducts"),
+    "within_unit": ("WithinUnit", "beside_rows"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

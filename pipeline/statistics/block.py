@@ -10,7 +10,7 @@ from suffice.pipeline.statistics.sensitivity import (
     Design,
     NeighboringRelation,
     bounded_records,
-    first_transitions,
+    bounded_units,
 )
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Block:
     def l1_sensitivity(self, neighboring: NeighboringRelation, max_rows: int = 1) -> int:
         """Return the block's joint sensitivity per unit of at most `max_rows` records, in lattice units."""
         if self.unit_l1 is not None:
-            return first_transitions(self.unit_l1, neighboring)
+            return bounded_units(self.unit_l1, neighboring)
         if self.record_l1 is not None:
             return bounded_records(self.record_l1, neighboring, max_rows)
         replaces = neighboring is NeighboringRelation.REPLACE_ONE

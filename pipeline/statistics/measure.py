@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
@@ -254,7 +256,17 @@ class TransitionCounts:
         return False
 
 
-Measure: TypeAlias = CodeCounts | PowerSums | MomentSums | TableCounts | TransitionCounts
+Measure: TypeAlias = (
+    CodeCounts
+    | PowerSums
+    | MomentSums
+    | TableCounts
+    | TransitionCounts
+    | FirstRow
+    | UnitMean
+    | RowCounts
+    | UnitProducts
+)
 
 
 def orders_of(measures: Iterable[Measure]) -> tuple[str, ...]:

@@ -57,10 +57,38 @@ def bounded_records(record_l1: int, neighboring: NeighboringRelation, max_rows: 
     return 2 * unit_l1
 
 
-def first_transitions(most: int, neighboring: NeighboringRelation) -> int:
-    """Return the sensitivity of counts of each unit's first `most` transitions."""
-    # proof: first-transitions
-    return most if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE else 2 * most
+def bounded_units(unit_l1: int, neighboring: NeighboringRelation) -> int:
+    """Return the sensitivity of totals to which no unit adds more than a public L1 norm.
+
+    Parameters
+    ----------
+    unit_l1 : int
+        The largest L1 norm of what one unit adds over all components and cells together.
+    neighboring : NeighboringRelation
+        Replacing a unit is removing one and adding one, perhaps in other cells.
+    """
+    # proof: bounded-units
+    return unit_l1 if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE else 2 * unit_l1
+
+
+def row_weight(max_rows: int) -> int:
+    """Return the least power of two from 4 `max_rows` on: what rows weigh beside their units."""
+    # proof: within-unit
+    return 1 << (4 * max_rows - 1).bit_length()
+
+
+def rows_and_units(record_l1: int, max_rows: int) -> int:
+    """Return the largest L1 norm that a unit adds: weighted rows beside products of its sums in each cell.
+
+    Parameters
+    ----------
+    record_l1 : int
+        What every record that enters adds over the components of rows, before they are weighted.
+    max_rows : int
+        The most records that a unit keeps.
+    """
+    # proof: within-unit
+    return row_weight(max_rows) * max_rows * record_l1 + max_rows**2 * record_l1
 
 
 def minimal_sum(lowest: int, highest: int) -> int:
@@ -133,3 +161,17 @@ def rotated_moments(steps: int, *, columns: int, linear: bool) -> int:
     """
     # proof: rotated-moments
     return steps**2 * ((2 if linear else 1) * columns + columns * (columns - 1) // 2)
+
+
+def two_column_moments(steps: int) -> int:
+    r"""Return the largest L1 norm of one record's moments of two columns, with linear terms.
+
+    .. math:: 17 M^2
+
+    Parameters
+    ----------
+    steps : int
+        ``M``: both X_i lie in ``-M..M``.
+    """
+    # proof: two-column-moments
+    return 17 * steps**2

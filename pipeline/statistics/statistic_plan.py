@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from suffice.pipeline.statistics.block import Parameters, Quantity
     from suffice.pipeline.statistics.sensitivity import Design
+    from suffice.pipeline.statistics.within_unit import WithinUnit
 
 
 INT64 = "int64"
@@ -52,6 +53,12 @@ class StatisticPlan:
         Public constants of the posterior.
     moment_weight : Fraction or None
         The weight of second moments beside first ones, where the minimal design has one.
+    within_unit : WithinUnit or None
+        How rows and units share the block, where units' products are released beside rows.
+    max_rows : int or None
+        Most rows that a unit keeps; None where the unit is a row.
+    rows_of : str or None
+        Under a column unit, which rows or units the parameters are of; None where every row counts.
     """
 
     name: str
@@ -67,6 +74,9 @@ class StatisticPlan:
     quantities: tuple[Quantity, ...]
     parameters: Parameters
     moment_weight: Fraction | None = None
+    within_unit: WithinUnit | None = None
+    max_rows: int | None = None
+    rows_of: str | None = None
 
     @property
     def value_limits(self) -> tuple[int, int]:

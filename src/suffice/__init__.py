@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
     from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
     from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.distributions.spread_regression import SpreadNormalInverseGammaRegression
     from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.pooling.comparison import compare
     from suffice.pipeline.pooling.pool import pool
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import Density
     from suffice.pipeline.priors.joint_density import Independent, JointDensity
-    from suffice.pipeline.priors.mixtures import Mixture
+    from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.priors.record_count import Reciprocal, Uniform
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.plan import compile_plan as plan
@@ -59,7 +61,10 @@ __all__ = [
     "Posterior",
     "Reciprocal",
     "Release",
+    "ScaleMixture",
     "Spec",
+    "SpreadNormalInverseGammaRegression",
+    "SpreadNormalInverseWishart",
     "SufficeError",
     "Uniform",
     "__version__",
@@ -88,6 +93,7 @@ _HOMES = {
     "Density": ("suffice.pipeline.priors.density", "Density"),
     **{prior: ("suffice.pipeline.priors.joint_density", prior) for prior in ("Independent", "JointDensity")},
     "Mixture": ("suffice.pipeline.priors.mixtures", "Mixture"),
+    "ScaleMixture": ("suffice.pipeline.priors.mixtures", "ScaleMixture"),
     "Posterior": ("suffice.pipeline.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.pooling.release", "Release"),
     "Spec": ("suffice.pipeline.spec.spec", "Spec"),
@@ -104,6 +110,14 @@ _HOMES = {
     "NormalInverseGammaRegression": (
         "suffice.pipeline.distributions.normal_inverse_gamma_regression",
         "NormalInverseGammaRegression",
+    ),
+    "SpreadNormalInverseGammaRegression": (
+        "suffice.pipeline.distributions.spread_regression",
+        "SpreadNormalInverseGammaRegression",
+    ),
+    "SpreadNormalInverseWishart": (
+        "suffice.pipeline.distributions.spread_normal_inverse_wishart",
+        "SpreadNormalInverseWishart",
     ),
     "NormalInverseWishart": (
         "suffice.pipeline.distributions.normal_inverse_wishart",

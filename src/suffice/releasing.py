@@ -22,13 +22,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import (
-    ChargeLostError,
-    ClusterError,
-    LedgerCorruptError,
     LedgerError,
     MissingExtraError,
     ReleaseInterruptedError,
-    StageFailedError,
     StorageError,
     SufficeError,
     SufficeWarning,
@@ -43,10 +39,11 @@ from suffice.profile.settings import settings
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
+from suffice.storage.operations.failures import clean_up, give_back, published_by_another, spend
 from suffice.storage.operations.known_stores import open_for_release
 from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere
-from suffice.storage.operations.publishing import Patience, forget, publish_patiently
-from suffice.storage.operations.settling import abandon, remove_orphans, settle
+from suffice.storage.operations.publishing import Patience, publish_patiently
+from suffice.storage.operations.settling import settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import check_witness, follow_witness, move_witness
 from suffice.storage.releases.manifest import compose_manifest, require_manifest
@@ -352,7 +349,7 @@ class _Run:
                 raise ReleaseInterruptedError(message) from None
         if charge.state is ChargeState.PUBLISHED:
             return charge, PUBLISHED
-        self._clean_up(charge)
+        clean_up(self.store, charge)
         if charge.drew and not self.new_attempt:
             raise spent_error(charge)
         return None, ""
@@ -386,7 +383,7 @@ class _Run:
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
             if totals is not None:
                 totals.wipe()  # first: whoever keeps the error that came here, and a ledger may fail, too
-            failure = self._give_back(charge, spool, stage, error)
+            failure = give_back(self.ledger, self.store, spool, charge, stage, error)
         if failure is not None:
             raise failure
         with deferred_interrupts() as interrupts:
@@ -403,9 +400,9 @@ class _Run:
                 stage = "publishing"
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
-                ended = self._published_by_another(charge, error)
+                ended = published_by_another(self.ledger, charge, error)
                 if ended is None:
-                    failure = self._spend(charge, spool, stage, error)
+                    failure = spend(self.ledger, self.store, spool, charge, stage, error)
                 else:
                     charge = ended
             finally:
@@ -451,66 +448,6 @@ class _Run:
 
     def _patience(self, interrupts: Interrupts) -> Patience:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
-
-    def _give_back(self, charge: Charge, spool: Spool, stage: str, error: BaseException) -> SufficeError:
-        """Abandon a charge that never drew, and say what happened in a fixed text."""
-        try:
-            if isinstance(error, LedgerCorruptError):  # another copy may have drawn for this charge
-                forget(spool, charge)
-                fate = "until `suffice ledger recover` its epsilon stays reserved"
-                return StageFailedError(stage, f"{error}; {fate}")
-            abandon(self.ledger, self.store, charge, reason=f"{stage} failed")
-            forget(spool, charge)
-            fate = "nothing was drawn, and its epsilon was returned"
-        except LedgerError:
-            fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
-        if isinstance(error, KeyboardInterrupt):
-            return ReleaseInterruptedError(f"interrupted: the charge is abandoned, {fate}")
-        if isinstance(error, StageFailedError | ClusterError | StorageError):
-            return StageFailedError(stage, f"{error}; {fate}")
-        what = "the data could not be read" if stage == "reading" else "the release could not be prepared"
-        return StageFailedError(stage, f"{what}; {fate}")
-
-    def _published_by_another(self, charge: Charge, error: Exception) -> Charge | None:
-        """Return the charge where another run took it over and published what this one drew."""
-        if not isinstance(error, ChargeLostError):
-            return None
-        with contextlib.suppress(LedgerError):
-            current = self.ledger.find(charge.dataset, charge.name, charge.window)
-            if current is not None and current.state is ChargeState.PUBLISHED:
-                return current if current.charge_id == charge.charge_id else None
-        return None
-
-    def _spend(self, charge: Charge, spool: Spool, stage: str, error: Exception) -> SufficeError:
-        """Fence off and abandon a charge that may have drawn; leave one that is complete to be published."""
-        why = f"{error}; " if isinstance(error, StorageError) else ""
-        return StageFailedError(stage, why + self._fate(charge, spool, stage, error))
-
-    def _fate(self, charge: Charge, spool: Spool, stage: str, error: Exception) -> str:
-        """Do what has to be done about a charge that may have drawn, and say what becomes of it."""
-        again = "nothing is lost: run the same command again, or `suffice ledger recover`, on this host"
-        rerun = "the charge counts as spent until a rerun on this host settles it"
-        if stage == "publishing":
-            return f"staged, not published: {again}"
-        if isinstance(error, ChargeLostError):
-            return "another run has taken over this charge, and decides what becomes of it"
-        try:
-            if spool.complete(charge) is not None:
-                return f"drawn, not staged: {again}"
-            if isinstance(error, LedgerError):  # unknown how far the ledger came
-                return rerun
-            charge = abandon(self.ledger, self.store, charge, reason=f"{stage} failed")
-        except StorageError:
-            return rerun
-        forget(spool, charge)
-        self._clean_up(charge)
-        epsilon = format_epsilon(charge.epsilon)
-        return f"epsilon {epsilon} is spent, for noise may have been drawn: the charge is abandoned"
-
-    def _clean_up(self, charge: Charge) -> None:
-        """Remove the data files of an abandoned charge, as far as that goes: recovery tries again."""
-        with contextlib.suppress(StorageError):
-            remove_orphans(self.store, charge)
 
 
 def _require_engine() -> None:

@@ -16,6 +16,9 @@ Rows: TypeAlias = NDArray[np.int64]
 Cells: TypeAlias = NDArray[np.int64]
 """Numbers of cells."""
 
+Parts: TypeAlias = NDArray[np.int64]
+"""Numbers of the parts of a mixture."""
+
 Counts: TypeAlias = NDArray[np.int64]
 """Counts, or sums on a lattice."""
 

@@ -39,6 +39,7 @@ def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
         "design": str(statistic.design),
         "components": list(statistic.components),
         "epsilon": format_number(statistic.epsilon),
@@ -49,6 +50,7 @@ def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
         "value_type": statistic.value_type,
         "quantities": (_quantity(quantity, statistic.components) for quantity in statistic.quantities),
         **({"moment_weight": format_number(weight)} if weight is not None else {}),
+        **_within_unit(statistic),
         "parameters": {
             "categories": list(parameters.categories),
             "lower": _optional(parameters.lower),
@@ -58,6 +60,21 @@ def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
             **_columns(parameters.columns),
             **_tables(parameters.tables),
         },
+    }
+
+
+def _within_unit(statistic: StatisticPlan) -> dict[str, Any]:
+    """Return how rows and units share the block, where they do."""
+    shared = statistic.within_unit
+    if shared is None:
+        return {}
+    return {
+        "within_unit": {
+            "max_rows": str(shared.max_rows),
+            "row_weight": str(shared.row_weight),
+            "row_components": list(statistic.components[: shared.rows]),
+            "unit_total": str(shared.unit_total),
+        }
     }
 
 

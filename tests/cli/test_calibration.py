@@ -29,8 +29,11 @@ def test_a_calibration_states_coverage_and_conclusion(
         "n_prior": "Uniform(0, 300)",
     }
     assert (document["simulations"], document["draws"], document["seed"]) == (200, 199, 7)
-    assert document["conclusion"] in {"calibrated", "not calibrated"}
+    assert document["conclusion"] in {"cannot tell", "not calibrated"}  # the latter once in a thousand
+    assert document["simulations_needed"] == 5000
     assert document["false_alarm"] == 0.001
+    assert document["tolerance"] == {"coverage_50": 0.042, "coverage_80": 0.034, "coverage_95": 0.0184}
+    assert document["noise"]["conclusion"] in {"can be seen", "cannot tell"}
     (row,) = document["rows"]
     assert set(row) == {
         "parameter",
@@ -39,6 +42,7 @@ def test_a_calibration_states_coverage_and_conclusion(
         "coverage_80",
         "coverage_95",
         "rank_p_value",
+        "intervals",
         "histogram",
     }
     assert "<svg" in plot.read_text(encoding="utf-8")
@@ -50,7 +54,8 @@ def test_a_calibration_states_coverage_and_conclusion(
     assert ways[0][1] == ways[1][1]
     text = suffice.text(*words, "--where", "origin=JFK")
     assert "200 simulations" in text
-    assert "at most 0.001 of the time" in text
+    assert "cannot tell: too few simulations; with 5000 " in text
+    assert "noise: " in text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import ChunkJob, chunk_job, sum_batches
+from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.reduce import shuffle
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.shuffle import bounded_sums
-from support.catalogue import ANY_STATISTIC
+from suffice.pipeline.statistics.unit_measures import UnitMeasure
+from support.catalogue import ANY_STATISTIC, ENTRIES
 from support.hostile import hostile_table, make_spec
 from support.pandas_files import as_pandas_writes, is_null_unit, within_doubles
 from support.units import KEY, partitions_of
@@ -28,8 +30,17 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.statistics.measure import Measure
 
 N_ROWS = 600
+LARGE_BOUND = 10**9 - 1
+WHOLE_UNITS = st.sampled_from(["bernoulli", "categorical", "poisson", "normal"]).flatmap(
+    lambda family: ENTRIES[family].map(lambda entry: {**entry, "rows_of": "units"})
+) | st.sampled_from(
+    [
+        {"family": "rows_per_unit", "upper": "1000000000"},
+    ]
+)
 UNITS = ["text", "dictionary", "digits", "integer", "unsigned", "float", "single", "price", "precise"]
 UNITS += ["flag", "day", "instant", "zoned", "whole", "measure", "tiny"]
 
@@ -56,8 +67,8 @@ def check(
     data: st.DataObject,
 ) -> None:
     unit = data.draw(st.sampled_from(UNITS))
-    statistics = data.draw(st.lists(ANY_STATISTIC, min_size=1, max_size=4))
-    bound = data.draw(st.sampled_from([1, 2, 5, 10**9]))
+    statistics = data.draw(st.lists(ANY_STATISTIC | WHOLE_UNITS, min_size=1, max_size=4))
+    bound = data.draw(st.sampled_from([1, 2, 5, LARGE_BOUND]))
     nulls = data.draw(st.sampled_from(["drop", "own_unit"]))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     by_pandas = data.draw(st.sets(st.integers(0, 3)))
@@ -87,21 +98,19 @@ def check(
         job = chunk_job(spec)
         if layout:
             clustered = data.draw(st.booleans())
-            job = ChunkJob(
-                measures=job.measures,
-                groups=job.groups,
-                unit=job.unit,
-                is_clustered=clustered,
-                orders=job.orders,
-            )
+            job = replace(job, is_clustered=clustered)
         with pytest.MonkeyPatch.context() as patch:
             if layout:
                 patch.setattr(shuffle, "RECORD_BYTES_PER_THREAD", data.draw(st.sampled_from([4000, 10**9])))
             found.append(as_lists(bounded_sums(job, partitions_of(spec), threads, KEY).open_totals()))
     assert found[0] == found[1]
-    if bound == 10**9:
+    if bound == LARGE_BOUND:
+        of_rows: dict[str, Measure] = {
+            name: of for name, of in job.measures.items() if not isinstance(of, UnitMeasure)
+        }
+        job = replace(job, measures=of_rows)
         kept = table if nulls == "own_unit" else table.filter(pc.invert(is_null_unit(table[unit])))
-        assert found[0] == as_lists(sum_batches(kept.to_batches(), job))
+        assert {name: found[0][name] for name in of_rows} == as_lists(sum_batches(kept.to_batches(), job))
 
 
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from scipy.special import bdtr, bdtrc, chdtrc
 
-from suffice.pipeline.calibration.result import BINS
+from suffice.pipeline.calibration.ranks import BINS
+from suffice.pipeline.calibration.verdict import TOLERANCE
 from suffice.pipeline.families import FAMILIES as REGISTRY
 from suffice.pipeline.posterior.posterior import PLUG_IN
 from support.audit import (
     EPSILONS,
     ROWS,
     SIMULATIONS,
-    TOLERANCE,
     Problem,
     designs,
     problems,
@@ -30,7 +30,7 @@ from support.audit import (
 from support.generative_models import MOST_CLIPPED, ORIGIN, noise_aware_families
 
 if TYPE_CHECKING:
-    from suffice.pipeline.calibration.result import Ranks
+    from suffice.pipeline.calibration.ranks import Ranks
 
 BY_MCMC = noise_aware_families(by_mcmc=True)
 FAMILIES = [*noise_aware_families(), *BY_MCMC]

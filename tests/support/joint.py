@@ -9,7 +9,7 @@ from scipy import stats
 
 from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.multivariate_normal import prior_of_columns
+from suffice.pipeline.families.linear_regression import default_predictor_prior
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 
@@ -123,7 +123,7 @@ def _regression(
     plan: StatisticPlan, prior: Any, count: int, *, linear: bool, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """Return means, covariances and the regression's parameters; predictors from their stated prior."""
-    mean_x, covariance_x = _niw(prior_of_columns(plan.parameters.columns[:-1]), 1, count, rng)
+    mean_x, covariance_x = default_predictor_prior(plan.parameters).sample(count, rng, 1)
     variance_x = covariance_x[:, 0, 0]
     size = 2 if linear else 1
     loc, precision, concentration, scale = prior.of(size)

@@ -33,18 +33,20 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jax.scipy.special import logsumexp
+from jax.scipy.special import logsumexp, ndtr
 from scipy.special import gammaln, multigammaln
 
+from suffice.pipeline.distributions import spread_density
 from suffice.pipeline.distributions.scaling import Scaling
+from suffice.pipeline.distributions.spread_normal_inverse_wishart import freedom
+from suffice.pipeline.distributions.spread_scales import CONCENTRATION
 from suffice.pipeline.engines.jax.moment_noise import Observed
-from suffice.pipeline.engines.multivariate.posterior import normal_evidence
 from suffice.pipeline.statistics.moment_columns import lattice_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -70,6 +72,20 @@ class Coordinates:
         sd = jnp.broadcast_to(noise * sampling / jnp.hypot(noise, sampling), u.shape)
         self.log_weight += jnp.sum(jnp.log(sd) + (u**2 + math.log(2.0 * math.pi)) / 2.0, axis=1)
         return centre * (sd / noise) ** 2 + sd * u
+
+    def log_scales(self, count: int) -> Any:
+        """Return logs of latent scales, (n_cells, count), by the density of ``spread_density.py``."""
+        u = self._latent[:, self._taken : self._taken + count]
+        self._taken += count
+        log_scale = spread_density.RANGE * (ndtr(u) - 1.0)
+        self.log_weight += jnp.sum(
+            jnp.log(spread_density.RANGE * spread_density.density(log_scale, jnp.exp)), axis=1
+        )
+        return log_scale
+
+
+_NOWHERE = 1e9
+"""The noise of what no released value tells."""
 
 
 def one_column(statistic: NoisyStatistic, noisy: NoisyMoments, mean: Any, variance: Any, latent: Any) -> Any:
@@ -97,7 +113,7 @@ def columns(statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, A
 def regression(
     statistic: NoisyStatistic,
     prior: NPrior,
-    predictors: NormalInverseWishart,
+    predictors: SpreadNormalInverseWishart,
     parameters: Mapping[str, Any],
     latent: Any,
 ) -> Any:
@@ -175,25 +191,28 @@ def _rows_of(observed: Observed, mean: Any, root: Any, latent: Any) -> Any:
 
 
 def _predictors(
-    statistic: NoisyStatistic, observed: Observed, given: NormalInverseWishart, coordinates: Coordinates
+    statistic: NoisyStatistic, observed: Observed, given: SpreadNormalInverseWishart, coordinates: Coordinates
 ) -> tuple[Any, Any, Any]:
     r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
 
-    With :math:`A = \Psi + \frac{\kappa N}{\kappa + N} (m - \mu)(m - \mu)^T` it is
+    With latent scales :math:`\Psi = 4 \operatorname{diag}(v)`, :math:`a = (\nu + N) / 2`,
+    :math:`B = E + \Psi / N` and w as in ``spread_evidence.py`` it is
 
-    .. math:: \frac{\Gamma_p((\nu + N) / 2)}{\Gamma_p((N - 1) / 2)} N^{-p \nu / 2}
-              \Bigl(\frac \kappa {\kappa + N}\Bigr)^{p / 2} |E|^{-(\nu + p + 2) / 2}
-              \Bigl|I + E^{-1} A / N\Bigr|^{-(\nu + N) / 2}
+    .. math:: \frac{\Gamma_p(a)}{\Gamma_p((N - 1) / 2)} \frac{w^{a - 1} e^{-w}}{\Gamma(a)}
+              N^{-p \nu / 2} |\Psi|^{\nu / 2} |E|^{-(\nu + p + 1) / 2}
+              |I + E^{-1} \Psi / N|^{1/2 - a} |B + 2 w H|^{-1/2} e^{-w (m - \mu)^T (B + 2 w H)^{-1} (m - \mu)}
 
-    up to a constant; without means :math:`A = \Psi`, and :math:`\Gamma_p(N / 2)` and :math:`\nu + p + 1`
-    replace theirs.
+    up to a constant; without means :math:`|I + E^{-1} \Psi / N|^{-a}` ends it, and :math:`\Gamma_p(N / 2)`
+    replaces its own.
     """
     p = observed.size - 1
     lattices = [
         lattice_of(column, linear=observed.linear) for column in statistic.plan.parameters.columns[:-1]
     ]
     centre, half_range = (np.array([float(part) for part in parts]) for parts in zip(*lattices, strict=True))
-    prior = normal_evidence(given, p, centre, half_range, linear=observed.linear)
+    prior_loc, prior_half_range = given.of(p)
+    loc, unit = (prior_loc - centre) / half_range, prior_half_range / half_range
+    df = freedom(p)
     at = observed.root[:, :p, :p]
     scale = np.einsum("cii->ci", at)
     noise = observed.spread_noise[:, :p, :p] / (scale[:, :, None] * scale[:, None, :])
@@ -208,20 +227,27 @@ def _predictors(
     powers = p - np.arange(p)
     logs = jnp.log(jnp.einsum("cii->ci", root))
     jacobian = logs @ powers + jnp.sum(log_diagonal, axis=1)
+    log_v = coordinates.log_scales(p)
+    psi = 2.0 * (CONCENTRATION - 1.0) * jnp.exp(log_v) * unit**2
     n = observed.n
-    spread = solve_triangular(root, jnp.broadcast_to(prior.scale, root.shape), lower=True)
-    spread = solve_triangular(root, jnp.swapaxes(spread, 1, 2), lower=True)
-    inner = (spread[:, None] / n[:, :, None, None]) + jnp.eye(p)
-    log_distribution = multigammaln((prior.df + n) / 2.0, p) - multigammaln(observed.free / 2.0, p)
-    log_distribution = log_distribution - p * prior.df / 2.0 * np.log(n)
-    power = prior.df + p + (2.0 if observed.linear else 1.0)
+    half = (df + n) / 2.0
+    inverse = solve_triangular(root, jnp.broadcast_to(jnp.eye(p), root.shape), lower=True)
+    spread = jnp.einsum("cij,cj,ckj->cik", inverse, psi, inverse)
+    inner = _log_determinant(spread[:, None] / n[:, :, None, None] + jnp.eye(p))
+    log_distribution = multigammaln(half, p) - multigammaln(observed.free / 2.0, p)
+    log_distribution = log_distribution - p * df / 2.0 * np.log(n) - half * inner
     if observed.linear:
-        away = solve_triangular(root, (mean - prior.loc)[:, :, None], lower=True)[:, :, 0]
-        weight = prior.precision / (prior.precision + n)
-        inner += weight[:, :, None, None] * (away[:, :, None] * away[:, None, :])[:, None]
-        log_distribution += p / 2.0 * np.log(weight)
-    log_distribution -= (prior.df + n) / 2.0 * _log_determinant(inner)
-    return mean, root, log_distribution + (jacobian - power * jnp.sum(logs, axis=1))[:, None]
+        log_ratio = coordinates.take(np.zeros((len(n), 1)), _NOWHERE, (2.0 / (df + observed.rows)) ** 0.5)
+        weight = half * jnp.exp(log_ratio)
+        whole = root @ jnp.swapaxes(root, 1, 2)
+        added = psi[:, None] / n[:, :, None] + weight[:, :, None] * unit**2 / 2.0
+        whole = whole[:, None] + added[..., None] * jnp.eye(p)
+        away = jnp.broadcast_to((mean - loc)[:, None], added.shape)
+        distance = jnp.sum(away * jnp.linalg.solve(whole, away[..., None])[..., 0], axis=-1)
+        log_distribution += (inner - _log_determinant(whole)) / 2.0 - weight * distance
+        log_distribution += half * (np.log(half) + log_ratio) - weight - gammaln(half)
+    total = jacobian + df / 2.0 * jnp.sum(log_v, axis=1) - (df + p + 1.0) * jnp.sum(logs, axis=1)
+    return mean, root, log_distribution + total[:, None]
 
 
 def _log_determinant(matrix: Any) -> Any:

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 
 OUTER = 8.0
 """Nats, of those that a grid covers, in which too little noise is left to rely on it."""
-_FINEST, _GROWTH, _COARSEST = 0.18, 0.06, 1.2
-"""Steps of a sum in scales of its noise: near the released value, by how much more for each away, and far."""
-_BESIDE = 0.5
-"""Spacing of the numbers of rows at which the noise is evaluated, in its scales."""
-_OF_ROWS, _OF_FEW, _WIDER = 32.0, 8.0, 2.0
-"""Parts of a number of rows that share a grid: always, and at most as far as that is some steps of noise."""
 _STEP = 0.45
 """Steps of log E in widths of its distribution."""
 _OBSERVED, _LARGEST_STEP = 0.35, 0.12
@@ -34,6 +28,44 @@ _UNSEEN = 0.015
 _SMOOTH = 0.5
 """Width of a point of the mean's grid, in steps: narrower ones would leave ripples at small variances."""
 _WIDENED = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fineness:
+    """How fine grids are.
+
+    Attributes
+    ----------
+    finest, growth, coarsest : float
+        Steps of a sum in scales of its noise: near the released value, by how much more for each away, far.
+    of_rows, of_few, wider : float
+        Parts of a number of rows that share a grid: always, and at most as far as that is some steps of
+        noise.
+    beside : float
+        Spacing of the numbers of rows at which the noise is evaluated, in its scales.
+    depth : float
+        Nats of noise that a grid covers, unless more are needed.
+    """
+
+    finest: float = 0.18
+    growth: float = 0.06
+    coarsest: float = 1.2
+    of_rows: float = 32.0
+    of_few: float = 8.0
+    wider: float = 2.0
+    beside: float = 0.5
+    depth: float = 28.0
+
+    def step(self, away: float) -> float:
+        """How far to go on at so many scales from the released value."""
+        return min(self.finest + self.growth * away, self.coarsest)
+
+
+FINE = Fineness()
+COARSE = Fineness(
+    finest=0.5, growth=0.25, coarsest=2.0, of_rows=24.0, of_few=3.0, wider=4.0, beside=1.0, depth=20.0
+)
+"""As exact as the distribution of clipped records by their first moments is."""
 
 
 class TooManyError(Exception):
@@ -54,7 +86,15 @@ class Grid:
     taken: int
 
     @classmethod
-    def of(cls, noisy: NoisyMoments, low: float, high: float, depth: float, room: float) -> Self:
+    def of(
+        cls,
+        noisy: NoisyMoments,
+        low: float,
+        high: float,
+        depth: float,
+        room: float,
+        fineness: Fineness = FINE,
+    ) -> Self:
         """Lay out a grid that covers so many nats of the noise; where there is no room, ``TooManyError``."""
         n = (low + high) / 2.0
         totals = noisy.totals
@@ -63,7 +103,7 @@ class Grid:
         _, total, squares = noisy.estimates()[0]
         # All numbers of rows share the grid.
         depth = depth + (high - low) / 2.0 / min(of_total, of_squares)
-        mean = _means(n, (total, squares), (of_total, of_squares), depth)
+        mean = _means(n, (total, squares), (of_total, of_squares), depth, fineness)
         edges = np.concatenate([[mean[0]], (mean[1:] + mean[:-1]) / 2.0, [mean[-1]]])
         step = np.diff(edges)
         mean = (edges[1:] + edges[:-1]) / 2.0
@@ -87,7 +127,7 @@ class Grid:
         square[0] /= 2.0
         second = mean**2 + square[:, None]
         top, mass = np.full(second.shape, -np.inf), np.zeros(second.shape)
-        numbers, share = _within(low, high, _BESIDE / float(np.max(np.sum(rows, axis=0))))
+        numbers, share = _within(low, high, fineness.beside / float(np.max(np.sum(rows, axis=0))))
         taken = second.size * len(numbers)
         if taken > room:
             raise TooManyError
@@ -159,7 +199,9 @@ def _within(low: float, high: float, apart: float) -> tuple[Floats, float]:
     return low - 0.5 + share * (np.arange(points) + 0.5), share
 
 
-def numbers_of_rows(noisy: NoisyMoments, depth: float) -> Iterator[tuple[float, float]]:
+def numbers_of_rows(
+    noisy: NoisyMoments, depth: float, fineness: Fineness = FINE
+) -> Iterator[tuple[float, float]]:
     """Numbers of rows that the noise may leave, above 0: one by one, or a few where it hardly tells them."""
     least, most = (float(end) for end in noisy.n_prior.support)
     scale = 1.0 / max(float(np.abs(noisy.totals.coefficients[:, 0]) @ noisy.totals.rate), 1e-300)
@@ -168,8 +210,8 @@ def numbers_of_rows(noisy: NoisyMoments, depth: float) -> Iterator[tuple[float, 
     low, last = max(least, 1.0, math.floor(n - reach)), min(most, max(math.ceil(n + reach), 1.0))
     while low <= last:
         # The distributions of the mean and the deviation hardly depend on a few of many rows.
-        noise = min(_FINEST + _GROWTH * abs(low - n) / scale, _COARSEST) * scale
-        step = max(low / _OF_ROWS, min(_WIDER * noise, low / _OF_FEW))
+        noise = fineness.step(abs(low - n) / scale) * scale
+        step = max(low / fineness.of_rows, min(fineness.wider * noise, low / fineness.of_few))
         high = min(low + max(math.floor(step), 1.0) - 1.0, last)
         yield low, high
         low = high + 1.0
@@ -190,7 +232,9 @@ def _missed(noisy: NoisyMoments) -> float:
     return min(found)
 
 
-def _means(n: float, sums: tuple[float, float], scales: tuple[float, float], depth: float) -> Floats:
+def _means(
+    n: float, sums: tuple[float, float], scales: tuple[float, float], depth: float, fineness: Fineness
+) -> Floats:
     """Means of n rows, in steps of the noise: where they change that of both sums, those are smaller."""
     (total, squares), (of_total, of_squares) = sums, scales
     least, most = (total - depth * of_total) / n, (total + depth * of_total) / n
@@ -206,7 +250,10 @@ def _means(n: float, sums: tuple[float, float], scales: tuple[float, float], dep
     centre = min(max(total / n, least), most)
     middle = to_noise(centre)
     position = np.concatenate(
-        [middle - _ladder(middle - to_noise(least))[:0:-1], middle + _ladder(to_noise(most) - middle)]
+        [
+            middle - _ladder(middle - to_noise(least), fineness)[:0:-1],
+            middle + _ladder(to_noise(most) - middle, fineness),
+        ]
     )
     # The larger root of squares / of_squares + roots / of_total = place / n.
     half = of_squares / of_total / 2.0
@@ -215,9 +262,9 @@ def _means(n: float, sums: tuple[float, float], scales: tuple[float, float], dep
     return mean
 
 
-def _ladder(depth: float) -> Floats:
+def _ladder(depth: float, fineness: Fineness) -> Floats:
     """Positions from 0 on, fine near it, up to a depth."""
     positions = [0.0]
     while positions[-1] < depth:
-        positions.append(positions[-1] + min(_FINEST + _GROWTH * positions[-1], _COARSEST))
+        positions.append(positions[-1] + fineness.step(positions[-1]))
     return np.array(positions)

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.engines.mean_variance.grids import OUTER, Grid, numbers_of_rows
+from suffice.pipeline.engines.mean_variance.clipped_records import ClippedRecords
+from suffice.pipeline.engines.mean_variance.clipped_slices import ClippedSlice
+from suffice.pipeline.engines.mean_variance.grids import COARSE, FINE, OUTER, Grid, numbers_of_rows
 from suffice.pipeline.engines.mean_variance.panels import PANELS
 
 if TYPE_CHECKING:
@@ -50,15 +52,23 @@ class LatentRows:
         Log likelihood of no rows at all; minus infinity where there must be some.
     depth : float
         Nats of noise that the grid covers.
+    clipped : list of ClippedSlice or None
+        The same where records are taken for clipped to -1..1; None where they are not.
     """
 
     slices: list[Slice]
     log_empty: float
     depth: float
+    clipped: list[ClippedSlice] | None = None
 
     @classmethod
-    def of(cls, noisy: NoisyMoments, depth: float, room: float = math.inf) -> Self:
+    def of(cls, noisy: NoisyMoments, depth: float, room: float = math.inf, *, clips: bool = False) -> Self:
         """Lay out the grids of the one cell of some noisy moments, with room for so many densities.
+
+        Parameters
+        ----------
+        clips : bool
+            Whether records are taken for clipped to -1..1.
 
         Raises
         ------
@@ -66,20 +76,22 @@ class LatentRows:
             Where there would be more.
         """
         grids: list[Grid] = []
-        for low, high in numbers_of_rows(noisy, depth):
-            grids.append(Grid.of(noisy, low, high, depth, room))
+        fineness = COARSE if clips else FINE
+        for low, high in numbers_of_rows(noisy, depth, fineness):
+            grids.append(Grid.of(noisy, low, high, depth, room, fineness))
             room -= grids[-1].taken
         least, _ = noisy.n_prior.support
         empty = -np.inf
         if least == 0:
             empty = float(noisy.n_prior.log_prob(np.zeros(1))[0] - noisy.totals.distance(np.zeros(3))[0])
         top = max([empty, *(float(np.max(grid.log_noise)) for grid in grids)])
-        slices = [grid.slice(top, depth) for grid in grids]
-        return cls(slices=[one for one in slices if one is not None], log_empty=empty - top, depth=depth)
+        slices = [one for grid in grids if (one := grid.slice(top, depth)) is not None]
+        clipped = [ClippedSlice.of(one) for one in slices] if clips else None
+        return cls(slices=slices, log_empty=empty - top, depth=depth, clipped=clipped)
 
     def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
         """Log likelihoods at positions (n, p) and (n, q), but for a constant: (n, p, q)."""
-        return self._sum(self.slices, mean, log_variance, self.log_empty)
+        return self._sum(self.slices, self.clipped, mean, log_variance, self.log_empty)
 
     def outer(self, mean: Floats, log_variance: Floats) -> Floats:
         """Log likelihoods of what the noise leaves least of; of no rows at all, where that is beyond it."""
@@ -96,29 +108,42 @@ class LatentRows:
                         weight=np.where(one.is_outer, one.weight, 0.0)[:, columns],
                     )
                 )
-        return self._sum(slices, mean, log_variance, empty)
+        clipped = None if self.clipped is None else [ClippedSlice.of(one) for one in slices]
+        return self._sum(slices, clipped, mean, log_variance, empty)
 
     def few(self, mean: Floats, log_variance: Floats) -> list[tuple[int, Floats]]:
         """Few numbers of rows, and the log likelihoods of each."""
         shape = (len(mean), mean.shape[1], log_variance.shape[1])
         found = [(0, np.full(shape, self.log_empty))]
-        found += [
-            (int(one.n), self._sum([one], mean, log_variance, -np.inf)) for one in self.slices if one.n <= FEW
-        ]
+        for number, one in enumerate(self.slices):
+            if one.n <= FEW:
+                clipped = None if self.clipped is None else self.clipped[number : number + 1]
+                found.append((int(one.n), self._sum([one], clipped, mean, log_variance, -np.inf)))
         return found
 
     @staticmethod
-    def _sum(slices: list[Slice], mean: Floats, log_variance: Floats, start: float) -> Floats:
+    def _sum(
+        slices: list[Slice],
+        clipped: list[ClippedSlice] | None,
+        mean: Floats,
+        log_variance: Floats,
+        start: float,
+    ) -> Floats:
         found = np.full((len(mean), mean.shape[1], log_variance.shape[1]), start)
         # Beyond these, numbers would overflow; nothing is left there.
         mean = np.clip(mean, -_LARGEST_MEAN, _LARGEST_MEAN)
         log_variance = np.maximum(log_variance, _LEAST_LOG)
+        if clipped is not None:
+            records = ClippedRecords.of(mean[:, :, None], log_variance[:, None, :]).flat()
+            for own in clipped:
+                np.logaddexp(found, own.log_likelihood(records).reshape(found.shape), out=found)
+            return found
         for one in slices:
             batch = max(1, _NUMBERS // (mean.shape[1] * log_variance.shape[1] * len(one.mean)))
             for first in range(0, len(mean), batch):
                 part = slice(first, first + batch)
-                own = one.log_likelihood(mean[part], log_variance[part])
-                found[part] = np.logaddexp(found[part], own)
+                of_slice = one.log_likelihood(mean[part], log_variance[part])
+                found[part] = np.logaddexp(found[part], of_slice)
         return found
 
     @property

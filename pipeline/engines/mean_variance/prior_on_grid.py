@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 AnyJointPrior: TypeAlias = Independent | JointDensity | NormalInverseGamma | Mixture
 
 _LARGEST_MEAN = 1e75
+_DEEPEST = 1e300
 _FARTHEST = 200.0
 _LEFT_OUT = 15.0
 """Nats by which the mass beyond the ends of the grid must be below all of it."""
@@ -171,11 +172,17 @@ class DensityOnGrid:
         log_height += concentration * np.log(scale) - gammaln(concentration)
 
         def log_density(first: Floats, second: Floats) -> Floats:
-            mixed = np.full((len(first), first.shape[1], second.shape[1]), -np.inf)
             per_variance = np.exp(-second)[:, None, :]
-            for height, m, k, a, b in zip(log_height, loc, precision, concentration, scale, strict=True):
-                about = b + k / 2.0 * (first[:, :, None] - m) ** 2
-                np.logaddexp(mixed, height - (a + 0.5) * second[:, None, :] - about * per_variance, out=mixed)
+            of_each = np.empty((len(loc), len(first), first.shape[1], second.shape[1]))
+            for own, height, m, k, a, b in zip(
+                of_each, log_height, loc, precision, concentration, scale, strict=True
+            ):
+                np.multiply((b + k / 2.0 * (first - m) ** 2)[:, :, None], -per_variance, out=own)
+                own += (height - (a + 0.5) * second)[:, None, :]
+            top = np.maximum(np.max(of_each, axis=0), -_DEEPEST)
+            of_each -= top
+            with np.errstate(divide="ignore"):
+                mixed: Floats = top + np.log(np.sum(np.exp(of_each, out=of_each), axis=0))
             return mixed
 
         log_variance, of_variance = np.log(scale / concentration), 1.0 / np.sqrt(concentration)

@@ -12,23 +12,26 @@ import numpy as np
 
 from suffice.pipeline.engines.mean_variance.likelihood import FEW
 from suffice.pipeline.engines.mean_variance.panels import (
+    PANELS,
     POINTS,
     Panels,
     around,
     covering,
+    highest,
     node_weights,
     overlaps,
     positions,
     thinned,
 )
 from suffice.pipeline.engines.mean_variance.plug_in import Exact, exists
-from suffice.pipeline.engines.mean_variance.surface import Surface
+from suffice.pipeline.engines.mean_variance.surface import ROUGH, SMOOTH, Surface
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.engines.mean_variance.distribution import Exists
     from suffice.pipeline.engines.mean_variance.likelihood import LatentRows
+    from suffice.pipeline.engines.mean_variance.panels import LogDensity
     from suffice.pipeline.engines.mean_variance.prior_on_grid import DensityOnGrid
     from suffice.typing import Floats
 
@@ -38,6 +41,8 @@ _NEGLIGIBLE = 1e-9
 _IMPOSSIBLE = 1e-11
 """Posterior probability below which a number of rows counts as impossible."""
 _COMPARED, _DISAGREES = 200, 0.01
+_OUTLINE = 16
+_LEAST = -1e12
 _SOME = [0, 2, 4, 6, 8]
 
 
@@ -54,6 +59,11 @@ class Product:
 
     prior: DensityOnGrid
     data_sets: Sequence[LatentRows]
+
+    @property
+    def is_clipped(self) -> bool:
+        """Whether records are taken for clipped."""
+        return any(rows.clipped is not None for rows in self.data_sets)
 
     def __call__(self, mean: Floats, log_variance: Floats) -> Floats:
         """Log densities at positions (n, p) and (n, q): (n, p, q)."""
@@ -84,7 +94,9 @@ class Product:
             for part in ([edge[:-1] for edge in edges], [edge[1:] for edge in edges])
         ]
         coarse = covering((corners[0], corners[1]), (left, right))
-        return Surface.of(self.log_likelihood, self.prior.log_density, *coarse)
+        return Surface.of(
+            self.log_likelihood, self.prior.log_density, *coarse, ROUGH if self.is_clipped else SMOOTH
+        )
 
     def fine(self) -> tuple[Floats, Floats]:
         """Rectangles, as the prior divides the grid, in which the product may matter."""
@@ -99,7 +111,33 @@ class Product:
             )
             for side in (0, 1)
         ]
+        if self.is_clipped:
+            return around(*self._outlined(edges))
         return around(self, (edges[0], edges[1]))
+
+    def _outlined(self, edges: list[Floats]) -> tuple[LogDensity, tuple[Floats, Floats]]:
+        """The product, its likelihood interpolated between few positions as it takes long to work out."""
+        from scipy.interpolate import RegularGridInterpolator  # noqa: PLC0415 - slow to import
+
+        few = []
+        for side, edge in enumerate(edges):
+            ladders = [ladder for rows in self.data_sets for ladder in rows.ladders[side]]
+            inner = np.concatenate([edge[:: max(1, len(edge) // _OUTLINE)], edge[-1:], *ladders])
+            few.append(np.unique(np.clip(inner, edge[0], edge[-1])))
+        peak, scale = highest(self, (few[0], few[1]))
+        first, second = (
+            np.unique(np.clip(np.append(given, peak[side] + scale[side] * PANELS), given[0], given[-1]))
+            for side, given in enumerate(few)
+        )
+        value = np.maximum(self.log_likelihood(first[None], second[None])[0], _LEAST)
+        outline = RegularGridInterpolator((first, second), value)
+
+        def density(mean: Floats, log_variance: Floats) -> Floats:
+            both = np.broadcast_arrays(mean[:, :, None], log_variance[:, None, :])
+            found: Floats = outline(np.stack(both, axis=-1)) + self.prior.log_density(mean, log_variance)
+            return found
+
+        return density, (np.union1d(edges[0], first), np.union1d(edges[1], second))
 
     def unresolved(self, surface: Surface) -> list[int]:
         """Data sets of which more than next to nothing rests on the outermost noise that the grid covers."""

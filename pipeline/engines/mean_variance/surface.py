@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-_TOLERANCE = 1e-4
-"""Bound of the last coefficients of log densities, times the share of mass of a rectangle."""
+SMOOTH, ROUGH = 1e-4, 3e-3
+"""Bounds of the last coefficients of log densities, times the share of mass of a rectangle."""
 _MOST_ROUNDS = 20
 _MOST_RECTANGLES = 1500
 _EDGE = 0.3
@@ -55,7 +55,14 @@ class Surface:
     highest: Floats
 
     @classmethod
-    def of(cls, log_likelihood: LogDensity, log_prior: LogDensity, left: Floats, right: Floats) -> Self:
+    def of(
+        cls,
+        log_likelihood: LogDensity,
+        log_prior: LogDensity,
+        left: Floats,
+        right: Floats,
+        tolerance: float = SMOOTH,
+    ) -> Self:
         """Cut rectangles until the log likelihood is a polynomial wherever both together matter."""
         nodes = positions(left, right)
         value, prior = np.maximum(log_likelihood(*nodes), _LEAST), log_prior(*nodes)
@@ -65,7 +72,7 @@ class Surface:
         value = np.maximum(value, least)
         for _ in range(_MOST_ROUNDS):
             rough = _roughness(value) * _importance(left, right, value, prior)[:, None]
-            cut = np.any(rough > _TOLERANCE, axis=1)
+            cut = np.any(rough > tolerance, axis=1)
             if not np.any(cut) or len(left) > _MOST_RECTANGLES:
                 break
             lower, upper = halves(left[cut], right[cut], np.argmax(rough[cut], axis=1))

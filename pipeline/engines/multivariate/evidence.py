@@ -7,7 +7,7 @@ vector, several times as fast as matrix by matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -48,10 +48,37 @@ class Gradient:
 
 
 class Evidence(Protocol):
-    """The log evidence of rows with given moments, and its gradient."""
+    """The log evidence of rows with given moments, and its gradient.
 
-    def __call__(self, state: State) -> tuple[Floats, Gradient]:
-        """Return the log evidence (b,), up to a constant, and its derivatives."""
+    Where the prior has latent scales, so many coordinates of the whole line tell them, and their prior is in
+    the evidence.
+    """
+
+    @property
+    def n_latent(self) -> int:
+        """Number of coordinates of latent scales."""
+
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """Which column's scatter each of them goes along with; None: with none."""
+
+    def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
+        """Return the log evidence (b,), up to a constant, and its derivatives.
+
+        Parameters
+        ----------
+        state : State
+        latent : ndarray of shape (n_latent, b), float64
+
+        Returns
+        -------
+        value : ndarray of shape (b,), float64
+        gradient : Gradient
+        by_latent : ndarray of shape (n_latent, b), float64
+        """
+
+    def start(self, state: State) -> tuple[Floats, Floats]:
+        """Return coordinates of latent scales that go with such moments, and their sds, (n_latent, b)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +101,22 @@ class NormalEvidence:
     scale: Floats
     linear: bool
 
-    def __call__(self, state: State) -> tuple[Floats, Gradient]:
+    @property
+    def n_latent(self) -> int:
+        """None: the scales are given."""
+        return 0
+
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """Of no scale."""
+        return ()
+
+    def start(self, state: State) -> tuple[Floats, Floats]:
+        """Nothing."""
+        nothing = np.empty((0, state.mean.shape[1]))
+        return nothing, nothing
+
+    def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
         size = len(self.loc)
         n, df = state.n, self.df + state.n
@@ -87,7 +129,7 @@ class NormalEvidence:
         inverse, log_determinant = inverted(scale)
         log_gamma, digamma = multivariate_gamma(df / 2.0, size)
         value = log_gamma - df / 2.0 * log_determinant
-        gradient = _no_gradient(state)
+        gradient = no_gradient(state)
         gradient.products[:size, :size] = -df / 2.0 * inverse
         gradient.n[:] = (digamma - log_determinant) / 2.0
         if self.linear:
@@ -96,7 +138,7 @@ class NormalEvidence:
             value -= size / 2.0 * np.log(precision)
             gradient.n[:] -= size / 2.0 / precision + df / 2.0 * np.sum(updated * weighted, axis=0)
             gradient.total[:size] = df * weighted
-        return value, gradient
+        return value, gradient, latent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,46 +161,108 @@ class RegressionEvidence:
     scale: float
     linear: bool
 
-    def __call__(self, state: State) -> tuple[Floats, Gradient]:
+    @property
+    def n_latent(self) -> int:
+        """None: the scales are given."""
+        return 0
+
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """Of no scale."""
+        return ()
+
+    def start(self, state: State) -> tuple[Floats, Floats]:
+        """Nothing."""
+        nothing = np.empty((0, state.mean.shape[1]))
+        return nothing, nothing
+
+    def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
+        prior = self.precision[:, :, None], np.full(1, self.scale)
+        fit = Fit.of(state, self.loc, *prior, self.concentration, linear=self.linear)
+        return fit.value, fit.gradient, latent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A regression of b chains' moments, and what its evidence changes by.
+
+    Attributes
+    ----------
+    value : ndarray of shape (b,), float64
+        The log evidence, but for what depends on the prior alone.
+    gradient : Gradient
+    inverse : ndarray of shape (k, k, b), float64
+        Of the updated precision.
+    apart : ndarray of shape (k, b), float64
+        The updated coefficients less the prior's.
+    weight : ndarray of shape (b,), float64
+        The updated concentration over the updated scale.
+    """
+
+    value: Floats
+    gradient: Gradient
+    inverse: Floats
+    apart: Floats
+    weight: Floats
+
+    @classmethod
+    def of(
+        cls,
+        state: State,
+        loc: Floats,
+        precision: Floats,
+        scale: Floats,
+        concentration: float,
+        *,
+        linear: bool,
+    ) -> Self:
+        """Fit under a prior of loc (k,), precision (k, k, b or 1), scale (b or 1,) and a concentration."""
         from scipy.special import digamma, gammaln  # noqa: PLC0415 - slow to import
 
-        n, size = state.n, len(self.loc)
+        n, size = state.n, len(loc)
         last = len(state.mean) - 1
         updated = np.empty((size, size, state.mean.shape[1]))
         right = np.empty(updated.shape[1:])
         updated[:last, :last], right[:last] = state.second[:last, :last], state.second[:last, last]
-        if self.linear:
+        if linear:
             updated[:last, last] = updated[last, :last] = state.mean[:last]
             updated[last, last], right[last] = 1.0, state.mean[last]
         updated *= n
-        updated += self.precision[:, :, None]
+        updated += precision
         right *= n
-        right += (self.precision @ self.loc)[:, None]
+        pulled = np.einsum("ijb,j->ib", precision, loc)
+        right += pulled
         inverse, log_determinant = inverted(updated)
         beta = np.einsum("ijb,jb->ib", inverse, right)
-        residual = n * state.second[last, last] + self.loc @ self.precision @ self.loc
+        residual = n * state.second[last, last] + loc @ pulled
         residual -= np.sum(right * beta, axis=0)
-        concentration = self.concentration + n / 2.0
-        scale = self.scale + np.maximum(residual, 0.0) / 2.0
-        log_scale = np.log(scale) + np.log(2.0)
-        weight = concentration / scale
-        value = gammaln(concentration) - log_determinant / 2.0 - concentration * log_scale
+        concentration_of_all = concentration + n / 2.0
+        scale_of_all = scale + np.maximum(residual, 0.0) / 2.0
+        log_scale = np.log(scale_of_all) + np.log(2.0)
+        weight = concentration_of_all / scale_of_all
         by_gram = (inverse + weight * outer(beta, beta)) / -2.0
         by_cross = weight * beta
-        gradient = _no_gradient(state)
+        gradient = no_gradient(state)
         gradient.products[:last, :last] = by_gram[:last, :last]
         gradient.products[:last, last] = gradient.products[last, :last] = by_cross[:last] / 2.0
         gradient.products[last, last] = -weight / 2.0
-        gradient.n[:] = (digamma(concentration) - log_scale) / 2.0
-        if self.linear:
+        gradient.n[:] = (digamma(concentration_of_all) - log_scale) / 2.0
+        if linear:
             gradient.total[:last] = 2.0 * by_gram[:last, last]
             gradient.total[last] = by_cross[last]
             gradient.n[:] += by_gram[last, last]
-        return value, gradient
+        return cls(
+            value=gammaln(concentration_of_all) - log_determinant / 2.0 - concentration_of_all * log_scale,
+            gradient=gradient,
+            inverse=inverse,
+            apart=beta - loc[:, None],
+            weight=weight,
+        )
 
 
-def _no_gradient(state: State) -> Gradient:
+def no_gradient(state: State) -> Gradient:
+    """Return derivatives that are 0."""
     columns, chains = state.mean.shape
     return Gradient(
         n=np.zeros(chains),

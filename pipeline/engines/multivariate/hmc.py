@@ -32,6 +32,8 @@ _STAGES = (30, 30, 40, 60)
 """Iterations of warm-up after each of which the covariance is taken anew."""
 SETTLED = 1.05
 """The largest R-hat of a cell that is not drawn for longer."""
+FEWEST_EFFECTIVE = 400
+"""The fewest effective draws of a coordinate of a cell that is not drawn for longer."""
 DOUBLINGS = 3
 """How often chains that have not settled are run on, twice as long each time."""
 
@@ -51,15 +53,17 @@ class CellsTarget(Protocol):
 def sample_until_settled(
     target: CellsTarget, start: Floats, spread: Floats, iterations: int, rng: np.random.Generator
 ) -> Floats:
-    """Draw as ``sample_chains`` does; cells whose chains do not agree with each other are run on.
+    """Draw as ``sample_chains`` does; cells whose chains disagree, or say too little, are run on.
 
     What came before is warm-up then, and as many draws are kept as of the others, farther apart.
     """
     kept = sample_chains(target, start, spread, iterations, rng)
     cells = np.arange(kept.shape[2])
     for doubling in range(1, DOUBLINGS + 1):
-        r_hat = split_r_hat(kept[:, :, cells].transpose(0, 3, 2, 1)).max(axis=1)
-        cells = cells[r_hat > SETTLED]
+        draws = kept[:, :, cells].transpose(0, 3, 2, 1)
+        settled = split_r_hat(draws).max(axis=1) <= SETTLED
+        settled &= effective_draws(draws).min(axis=1) >= min(FEWEST_EFFECTIVE, draws[:, :, 0, 0].size / 4)
+        cells = cells[~settled]
         if not cells.size:
             break
         apart = 1 << doubling
@@ -101,11 +105,27 @@ def sample_chains(
     with np.errstate(all="ignore"):  # a proposal that is no number is rejected
         for number, stage in enumerate(_STAGES):
             kept, position, step = _run(target, position, root, step, steps, stage, rng, tuned=True)
+            position = _unstuck(kept, position, rng)
             root = _root(kept[stage // 4 :], root)
             if number > 0:  # before, steps are short because the covariance is not known yet
                 steps = int(np.clip(np.ceil(_LENGTH / np.median(step)), _FEWEST_STEPS, _MOST_STEPS))
         kept, _, _ = _run(target, position, root, step, steps, iterations, rng, tuned=False)
     return kept
+
+
+def _unstuck(kept: Floats, position: Floats, rng: np.random.Generator) -> Floats:
+    """Put chains that have not moved in a stage of warm-up, too far out for the step, where another one is.
+
+    Cells none of whose chains have moved stay as they are.
+    """
+    moved = np.any(kept[-1] != kept[0], axis=0)
+    n_cells, n_chains = moved.shape
+    # A random order of the chains that have moved: those that have not come last.
+    order = np.argsort(np.where(moved, rng.uniform(size=moved.shape), 2.0), axis=1)
+    count = np.maximum(moved.sum(axis=1), 1)[:, None]
+    chosen = np.take_along_axis(order, np.arange(n_chains)[None] % count, axis=1)
+    source = np.where(moved | ~moved.any(axis=1, keepdims=True), np.arange(n_chains), chosen)
+    return position[:, np.arange(n_cells)[:, None], source]
 
 
 def _run(
@@ -207,6 +227,21 @@ def effective_draws(draws: Floats) -> Floats:
     time = np.maximum(2.0 * falling.sum(axis=0) - 1.0, 1.0 / np.log10(length * n_chains))
     effective: Floats = length * n_chains / time
     return effective
+
+
+def normal_scores(draws: Floats) -> Floats:
+    """Return draws (iterations, n_chains, ...) as normal quantiles of their ranks among those of all chains.
+
+    What heavy tails do to means says little of how chains mix: diagnostics look at these, as in Vehtari,
+    Gelman, Simpson, Carpenter, Buerkner. Rank-normalization, folding, and localization. Bayesian Analysis 16,
+    2021.
+    """
+    from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+
+    flat = draws.reshape(-1, *draws.shape[2:])
+    ranks = np.argsort(np.argsort(flat, axis=0), axis=0) + 1.0
+    scores: Floats = ndtri((ranks - 0.375) / (len(flat) + 0.25))
+    return scores.reshape(draws.shape)
 
 
 def _halves(draws: Floats) -> Floats:

@@ -26,6 +26,8 @@ import numpy as np
 from suffice.pipeline.engines.multivariate.evidence import Gradient, State, multivariate_gamma, outer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.multivariate.evidence import Evidence
@@ -94,6 +96,11 @@ class Position:
         The logarithms of its diagonal.
     slope, log_prior, by_free : ndarray of shape (b,) or (1,), float64
         Of N: dn/dx, the log prior of x, and its derivative.
+    latent : ndarray of shape (n_latent, b), float64
+        Coordinates of latent scales.
+    log_slopes : tuple
+        Of logs by coordinates: the sum of the logarithms of their derivatives (b,), the derivatives (d, b),
+        and the derivatives of that sum (d, b).
     """
 
     state: State
@@ -102,14 +109,17 @@ class Position:
     slope: Floats
     log_prior: Floats
     by_free: Floats
+    latent: Floats
+    log_slopes: tuple[Floats | float, Floats | float, Floats | float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The log density of latent moments in coordinates on the whole space, for many cells at once.
+    r"""The log density of latent moments in coordinates on the whole space, for many cells at once.
 
     Coordinates: x of N unless it is fixed; the means, where there are first moments; then by rows the lower
-    triangle L of S / n = L L^T (of Q / n without first moments), the logarithm of its diagonal.
+    triangle L of S / n = L L^T (of Q / n without first moments), the logarithm of its diagonal, its other
+    entries over what ``relative`` says; then those of latent scales.
 
     Attributes
     ----------
@@ -122,6 +132,13 @@ class Target:
     latent_n : LatentN
     scaled : NoisyTotals
         What was released of the moments, which are in half ranges, in units of the noise.
+    relative : ndarray of shape (3, n_pairs, n_cells), float64, or None
+        a, b and c of the entries below the diagonal, by rows: that of row i and column j is its coordinate
+        times :math:`\sqrt{(a L_{jj})^2 + (b L_{ii})^2 + c^2}`. Where noise hides a diagonal entry over many
+        scales the others then need not change with it. None: coordinates are the entries.
+    units : ndarray of shape (d, n_cells), float64, or None
+        r: a diagonal entry is :math:`r \log(1 + e^q)` of its coordinate q, its logarithm where it is below
+        r and itself above. None: coordinates are logarithms.
     """
 
     size: int
@@ -129,26 +146,46 @@ class Target:
     evidence: tuple[Evidence, ...]
     latent_n: LatentN
     scaled: NoisyTotals
+    relative: Floats | None = None
+    units: Floats | None = None
 
     @property
     def n_coordinates(self) -> int:
         """Number of coordinates."""
+        return self._n_moments + self.n_latent
+
+    @property
+    def n_latent(self) -> int:
+        """Number of coordinates of latent scales."""
+        return sum(evidence.n_latent for evidence in self.evidence)
+
+    @property
+    def _n_moments(self) -> int:
         means = self.size if self.linear else 0
         return int(not self.latent_n.fixed) + means + self.size * (self.size + 1) // 2
 
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
-        return replace(self, scaled=self.scaled.take(cells))
+        relative = None if self.relative is None else self.relative[:, :, cells]
+        units = None if self.units is None else self.units[:, cells]
+        return replace(self, scaled=self.scaled.take(cells), relative=relative, units=units)
 
     def state(self, x: Floats) -> State:
         """Return the moments at coordinates (n_coordinates, b)."""
         return self.unpack(x).state
 
     def coordinates(self, n: Floats, mean: Floats, spread: Floats) -> Floats:
-        """Return the coordinates (n_coordinates, b) of n (b,), means (d, b) and S / n (d, d, b)."""
-        root = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2)
+        """Return the coordinates of n (b,), means (d, b) and S / n (d, d, b), without latent scales."""
+        root: Floats = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2).astype(np.float64)
         diagonal = np.arange(self.size)
-        root[diagonal, diagonal] = np.log(root[diagonal, diagonal])
+        if self.relative is not None:
+            root[_pairs(self.size)] /= self.lengths(root[diagonal, diagonal])[0]
+        on: Floats = root[diagonal, diagonal]
+        if self.units is None:
+            root[diagonal, diagonal] = np.log(on)
+        else:
+            ratio = on / np.repeat(self.units, on.shape[1] // self.units.shape[1], axis=1)
+            root[diagonal, diagonal] = ratio + np.log(-np.expm1(-ratio))
         free = [] if self.latent_n.fixed else [self.latent_n.coordinate(n)[None]]
         return np.concatenate([*free, *([mean] if self.linear else []), root[_below(self.size)]])
 
@@ -160,17 +197,22 @@ class Target:
         position = self.unpack(x)
         return self.complete(position, *self.own(position))
 
-    def own(self, position: Position) -> tuple[Floats, Gradient]:
-        """Return the log of noise, evidence and prior of N, and the gradient by moments of the former two."""
+    def own(self, position: Position) -> tuple[Floats, Gradient, Floats]:
+        """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
         value, gradient = self._noise(position.state)
         value += position.log_prior
-        for evidence in self.evidence:
-            more, by = evidence(position.state)
-            value += more
-            gradient.add(by)
-        return value, gradient
+        latent = position.latent + along(self.evidence, position.logs)
+        more, by_latent = evidence_of(self.evidence, position.state, latent, gradient)
+        return value + more, gradient, by_latent
 
-    def complete(self, position: Position, value: Floats, gradient: Gradient) -> tuple[Floats, Floats]:
+    def complete(
+        self,
+        position: Position,
+        value: Floats,
+        gradient: Gradient,
+        by_latent: Floats,
+        by_logs: Floats | float = 0.0,
+    ) -> tuple[Floats, Floats]:
         """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
         state, root, logs = position.state, position.root, position.logs
         n, d = state.n, self.size
@@ -186,8 +228,21 @@ class Target:
         by_root = 2.0 * n * np.einsum("ijb,jkb->ikb", gradient.products, root)
         diagonal = np.arange(d)
         by_root[diagonal, diagonal] *= root[diagonal, diagonal]
-        by_root[diagonal, diagonal] += (n - loose) + rows[:, None]
-        parts = [by_root[_below(d)]]
+        by_root[diagonal, diagonal] += (n - loose) + rows[:, None] + by_logs
+        by_root[diagonal, diagonal] += pulled_along(self.evidence, by_latent, d)
+        if self.relative is not None:
+            pairs = _pairs(d)
+            lengths, of_column, of_row = self.lengths(root[diagonal, diagonal])
+            value = value + np.log(lengths).sum(axis=0)
+            by_length = by_root[pairs] * root[pairs] + 1.0
+            by_root[pairs] *= lengths
+            np.add.at(by_root, (pairs[1], pairs[1]), by_length * of_column)
+            np.add.at(by_root, (pairs[0], pairs[0]), by_length * of_row)
+        value = value + position.log_slopes[0]
+        by_root[diagonal, diagonal] = (
+            by_root[diagonal, diagonal] * position.log_slopes[1] + position.log_slopes[2]
+        )
+        parts = [by_root[_below(d)], by_latent]
         if self.linear:
             pulled = 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean)
             parts.insert(0, n * (gradient.total + pulled))
@@ -211,10 +266,16 @@ class Target:
         mean = x[start : start + d] if self.linear else np.zeros((d, x.shape[1]))
         start += d if self.linear else 0
         root = np.zeros((d, d, x.shape[1]))
-        root[_below(d)] = x[start:]
+        root[_below(d)] = x[start : self._n_moments]
         diagonal = np.arange(d)
         logs = np.clip(root[diagonal, diagonal], -_STEEPEST, _STEEPEST)
+        log_slopes: tuple[Floats | float, Floats | float, Floats | float] = (0.0, 1.0, 0.0)
+        if self.units is not None:
+            units = np.repeat(self.units, x.shape[1] // self.units.shape[1], axis=1)
+            logs, log_slopes = _diagonal(root[diagonal, diagonal], units)
         root[diagonal, diagonal] = np.exp(logs)
+        if self.relative is not None:
+            root[_pairs(d)] *= self.lengths(root[diagonal, diagonal])[0]
         spread = np.einsum("ikb,jkb->ijb", root, root)
         second = spread + outer(mean, mean) if self.linear else spread
         return Position(
@@ -224,7 +285,18 @@ class Target:
             slope=slope,
             log_prior=log_prior,
             by_free=by_free,
+            latent=x[self._n_moments :],
+            log_slopes=log_slopes,
         )
+
+    def lengths(self, diagonal: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return units of entries below a diagonal (d, b), and their log slopes by log L_jj and log L_ii."""
+        rows, columns = _pairs(self.size)
+        relative = np.zeros((3, len(rows), 1)) if self.relative is None else self.relative
+        repeated = np.repeat(relative, diagonal.shape[1] // relative.shape[2], axis=2)
+        of_column, of_row = (repeated[0] * diagonal[columns]) ** 2, (repeated[1] * diagonal[rows]) ** 2
+        square = of_column + of_row + repeated[2] ** 2
+        return np.sqrt(square), of_column / square, of_row / square
 
     def _noise(self, state: State) -> tuple[Floats, Gradient]:
         """Return the log density of the noise, and the slopes that guide a chain."""
@@ -242,10 +314,63 @@ class Target:
         return -np.abs(distance).sum(axis=0), gradient
 
 
+def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+    """Return the logs of diagonal entries r log(1 + e^q), and ``Position.log_slopes``."""
+    q = np.maximum(coordinate, -_STEEPEST)
+    soft = np.logaddexp(0.0, q)
+    share = np.exp(q - soft)
+    slope = share / soft
+    return np.log(units * soft), (np.log(slope).sum(axis=0), slope, 1.0 - share - slope)
+
+
+def along(found: Sequence[Evidence], logs: Floats) -> Floats:
+    """Return what coordinates of latent scales are relative to: twice the log of a diagonal entry."""
+    columns = [column for evidence in found for column in evidence.columns]
+    shift = np.zeros((len(columns), logs.shape[1]))
+    for position, column in enumerate(columns):
+        if column is not None:
+            shift[position] = 2.0 * logs[column]
+    return shift
+
+
+def pulled_along(found: Sequence[Evidence], by_latent: Floats, size: int) -> Floats:
+    """Return the derivatives (size, b) by the logs of diagonal entries, from those by latent scales."""
+    pulled = np.zeros((size, by_latent.shape[1]))
+    columns = [column for evidence in found for column in evidence.columns]
+    for position, column in enumerate(columns):
+        if column is not None:
+            pulled[column] += 2.0 * by_latent[position]
+    return pulled
+
+
+def evidence_of(
+    found: Sequence[Evidence], state: State, latent: Floats, gradient: Gradient
+) -> tuple[Floats, Floats]:
+    """Return the log of several evidences (b,) and its derivatives by their scales; add those by moments.
+
+    `latent` has the coordinates of one evidence after those of the other.
+    """
+    value, slopes, start = np.zeros(state.mean.shape[1]), [latent[:0]], 0
+    for evidence in found:
+        more, by, by_latent = evidence(state, latent[start : start + evidence.n_latent])
+        start += evidence.n_latent
+        value = value + more
+        gradient.add(by)
+        slopes.append(by_latent)
+    return value, np.concatenate(slopes)
+
+
 @cache
 def _below(size: int) -> Indices:
     """Return where the entries of a lower triangle stand, by rows."""
     rows, columns = np.tril_indices(size)
+    return rows, columns
+
+
+@cache
+def _pairs(size: int) -> Indices:
+    """Return where the entries below a diagonal stand, by rows."""
+    rows, columns = np.tril_indices(size, -1)
     return rows, columns
 
 

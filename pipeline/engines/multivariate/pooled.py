@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.engines.multivariate.evidence import State, outer
+from suffice.pipeline.engines.multivariate.evidence import State, no_gradient, outer
+from suffice.pipeline.engines.multivariate.log_posterior import along, evidence_of, pulled_along
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedTarget:
     """The log density of the latent moments of data sets, their coordinates one after the other.
+
+    The coordinates of shared latent scales stand last.
 
     Attributes
     ----------
@@ -45,28 +48,37 @@ class SharedTarget:
 
     def total(self, x: Floats) -> State:
         """Return the added moments at coordinates (n_coordinates, b)."""
-        parts = self._parts(x)
+        *parts, _ = self._parts(x)
         return _added([target.state(part) for target, part in zip(self.targets, parts, strict=True)])
+
+    def latent(self, x: Floats) -> Floats:
+        """Return the coordinates of the shared evidence's latent scales, relative to nothing."""
+        first, *_, latent = self._parts(x)
+        return latent + along(self.shared, self.targets[0].unpack(first).logs)
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the log density (b,), up to a constant, and its gradient (k, b); see ``Target``."""
-        positions = [target.unpack(part) for target, part in zip(self.targets, self._parts(x), strict=True)]
+        *parts, latent = self._parts(x)
+        positions = [target.unpack(part) for target, part in zip(self.targets, parts, strict=True)]
         total = _added([position.state for position in positions])
-        found = [evidence(total) for evidence in self.shared]
-        value: Floats = np.sum([of_all for of_all, _ in found], axis=0)
+        shared = no_gradient(total)
+        # Shared scales go along with the first data set's moments.
+        latent = latent + along(self.shared, positions[0].logs)
+        value, by_latent = evidence_of(self.shared, total, latent, shared)
+        by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
         slopes = []
         for target, position in zip(self.targets, positions, strict=True):
-            own, gradient = target.own(position)
-            for _, by in found:
-                gradient.add(by)
-            own, slope = target.complete(position, own, gradient)
+            own, gradient, by_own = target.own(position)
+            gradient.add(shared)
+            own, slope = target.complete(position, own, gradient, by_own, by_logs)
+            by_logs = 0.0
             value = value + own
             slopes.append(slope)
-        return value, np.concatenate(slopes)
+        return value, np.concatenate([*slopes, by_latent])
 
     def _parts(self, x: Floats) -> list[Floats]:
-        ends = np.cumsum([target.n_coordinates for target in self.targets])
-        return np.split(x, ends[:-1])
+        """Split coordinates into those of every data set, and of the shared scales."""
+        return np.split(x, np.cumsum([target.n_coordinates for target in self.targets]))
 
 
 def _added(states: Sequence[State]) -> State:

@@ -3,53 +3,49 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
-from suffice.pipeline.distributions.moment_projection import Moments, estimate
-from suffice.pipeline.distributions.normal_inverse_gamma_regression import RegressionDistribution
-from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishartDistribution
-from suffice.pipeline.distributions.scaling import Scaling
-from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
-from suffice.pipeline.engines.multivariate.hmc import effective_draws, sample_until_settled, split_r_hat
+from suffice.pipeline.distributions.moment_projection import estimate
+from suffice.pipeline.engines.multivariate.hmc import sample_until_settled
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.engines.multivariate.pooled import SharedTarget
-from suffice.pipeline.engines.multivariate.starts import starts
+from suffice.pipeline.engines.multivariate.priors_of_columns import (
+    normal_evidence,
+    normal_update,
+    regression_evidence,
+    regression_update,
+)
+from suffice.pipeline.engines.multivariate.starts import shared_start, starts, with_lengths
+from suffice.pipeline.engines.multivariate.states import lengths, mixture_of_states, moments_of
 from suffice.pipeline.priors.record_count import Reciprocal
 from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.moment_columns import is_linear, least_rows, moment_map
 from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
-    from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+    from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
     from suffice.pipeline.engines.multivariate.evidence import Evidence
+    from suffice.pipeline.engines.multivariate.priors_of_columns import (
+        AnyNormalPrior,
+        AnyRegressionPrior,
+        Update,
+    )
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
-    ConjugateDistribution: TypeAlias = NormalInverseWishartDistribution | RegressionDistribution
-
-_MOST_STATES = 1 << 19
-"""Latent states kept over all cells, within the bounds for one cell below."""
-_FEWEST, _MOST = 1024, 4096
-_FEW_CELLS = 8
-_CHAINS, _CHAINS_OF_MANY = 64, 16
-"""Chains of a cell: where cells are few, more chains cost little."""
-
 
 def normal_posterior(
-    statistics: Sequence[NoisyStatistic], prior: NormalInverseWishart, n_priors: Sequence[NPrior]
+    statistics: Sequence[NoisyStatistic], prior: AnyNormalPrior, n_priors: Sequence[NPrior]
 ) -> ConjugateMixture:
     """Return the posterior of means, variances and covariances given noisy moments of some data sets.
 
@@ -59,24 +55,17 @@ def normal_posterior(
         Where the prior does not fit the columns, or leaves N below the number of columns plus 2.
     """
     columns = statistics[0].plan.parameters.columns
-    names = tuple(column.name for column in columns)
     sums = estimate(statistics[0])
-    evidence = normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
-    return _posterior(
-        statistics,
-        (),
-        (evidence,),
-        n_priors,
-        f"{prior}",
-        lambda moments: NormalInverseWishartDistribution.updated(prior, moments, names),
-    )
+    shared = normal_evidence(prior, len(columns), sums.centre, sums.half_range, linear=True)
+    update = normal_update(prior, shared, tuple(column.name for column in columns))
+    return _posterior(statistics, (), (shared,), n_priors, f"{prior}", update)
 
 
 def regression_posterior(
     statistics: Sequence[NoisyStatistic],
-    prior: NormalInverseGammaRegression,
+    prior: AnyRegressionPrior,
     n_priors: Sequence[NPrior],
-    predictors: NormalInverseWishart,
+    predictors: AnyNormalPrior,
 ) -> ConjugateMixture:
     """Return the posterior of a regression given noisy moments; the rows' predictors are modelled as normal.
 
@@ -84,10 +73,10 @@ def regression_posterior(
     ----------
     statistics : sequence of NoisyStatistic
         Of one or several data sets with one regression. Each has predictors of its own mean and covariance.
-    prior : NormalInverseGammaRegression
+    prior : NormalInverseGammaRegression or SpreadNormalInverseGammaRegression
     n_priors : sequence of NPrior
         Of each data set's number of rows.
-    predictors : NormalInverseWishart
+    predictors : NormalInverseWishart or SpreadNormalInverseWishart
         The public prior of the predictors' mean and covariance. Without an intercept they are normal about 0.
 
     Raises
@@ -97,40 +86,11 @@ def regression_posterior(
     """
     parameters = statistics[0].plan.parameters
     linear, size = is_linear(parameters), len(parameters.columns) - 1
-    scaling = Scaling.of(parameters)
-    prior_loc, prior_precision, concentration, scale = prior.of(len(scaling.shift))
-    loc, precision = scaling.to_half_ranges(prior_loc, prior_precision)
     sums = estimate(statistics[0])
     own = normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear)
-    shared = RegressionEvidence(
-        loc=loc,
-        precision=precision,
-        concentration=concentration,
-        scale=scale / scaling.outcome**2,
-        linear=linear,
-    )
-    return _posterior(
-        statistics,
-        (own,),
-        (shared,),
-        n_priors,
-        f"{prior} {predictors}",
-        lambda moments: RegressionDistribution.updated(prior, moments, parameters),
-    )
-
-
-def normal_evidence(
-    prior: NormalInverseWishart, size: int, centre: Floats, half_range: Floats, *, linear: bool
-) -> NormalEvidence:
-    """Return the evidence of the first `size` columns under a prior in the columns' units."""
-    loc, precision, df, scale = prior.of(size)
-    return NormalEvidence(
-        loc=(loc - centre) / half_range,
-        precision=precision,
-        df=df,
-        scale=scale / half_range / half_range[:, None],
-        linear=linear,
-    )
+    shared = regression_evidence(prior, parameters)
+    update = regression_update(prior, shared, parameters)
+    return _posterior(statistics, (own,), (shared,), n_priors, f"{prior} {predictors}", update)
 
 
 def _posterior(
@@ -139,54 +99,34 @@ def _posterior(
     shared: tuple[Evidence, ...],
     n_priors: Sequence[NPrior],
     prior: str,
-    update: Callable[[Moments], ConjugateDistribution],
+    update: Update,
 ) -> ConjugateMixture:
     sums = [estimate(statistic) for statistic in statistics]
     size, n_cells = sums[0].total.shape[1], len(sums[0].n)
     target = SharedTarget(
         targets=tuple(
-            _target(statistic, own, n_prior, size)
-            for statistic, n_prior in zip(statistics, n_priors, strict=True)
+<<<<<<< HEAD
+            with_lengths(_target(statistic, own, n_prior, size), moments, statistic, outcome=bool(own))
+=======
+            with_lengths(_target(statistic, own, n_prior, size), moments, outcome=bool(own))
+>>>>>>> regression
+            for statistic, moments, n_prior in zip(statistics, sums, n_priors, strict=True)
         ),
         shared=shared,
     )
-    rng = _generator(statistics, prior, *map(str, n_priors))
-    n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
-    iterations = min(_MOST, max(_FEWEST, _MOST_STATES // n_cells)) // n_chains
+    rng = generator_of(statistics, prior, *map(str, n_priors))
+    n_chains, iterations = lengths(n_cells)
     begun = [
         starts(part, moments, statistic, n_chains, rng)
         for part, moments, statistic in zip(target.targets, sums, statistics, strict=True)
     ]
-    start = np.concatenate([base for base, _ in begun])
-    spread = np.concatenate([guess for _, guess in begun])
+    begun.append(shared_start(target, [base for base, _ in begun], rng))
+    start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
     kept = sample_until_settled(target, start, spread, iterations, rng)
     # Latent states in the order of draws, then chains, then cells.
-    latent = target.total(kept.transpose(1, 0, 3, 2).reshape(kept.shape[1], -1))
-    distribution = update(
-        Moments(
-            n=np.broadcast_to(latent.n, latent.mean.shape[1:]),
-            total=(latent.n * latent.mean).T,
-            products=np.moveaxis(latent.n * latent.second, 2, 0),
-            centre=sums[0].centre,
-            half_range=sums[0].half_range,
-        )
-    )
-    drawn = distribution.sample(1, rng)
-    each = [values[0].reshape(iterations, n_chains, n_cells, -1) for values in drawn.values()]
-    parameters = np.concatenate(each, axis=3)
-    return ConjugateMixture(
-        conditional=distribution,
-        n_states=iterations * n_chains,
-        n_cells=n_cells,
-        diagnostics={
-            "sampler": "MCMC (Hamiltonian Monte Carlo)",
-            "chains": n_chains,
-            "draws": iterations * n_chains,
-            "largest_r_hat": round(float(split_r_hat(parameters).max()), 4),
-            "fewest_effective_draws": math.floor(effective_draws(parameters).min()),
-        },
-        in_turn=True,
-    )
+    flat = kept.transpose(1, 0, 3, 2).reshape(kept.shape[1], -1)
+    moments = moments_of(target.total(flat), sums[0].centre, sums[0].half_range)
+    return mixture_of_states(update(moments, target.latent(flat), rng), kept, rng)
 
 
 def _target(statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int) -> Target:
@@ -255,7 +195,7 @@ def _latent_n(n_prior: NPrior, size: int, least: int) -> LatentN:
     )
 
 
-def _generator(statistics: Sequence[NoisyStatistic], *texts: str) -> np.random.Generator:
+def generator_of(statistics: Sequence[NoisyStatistic], *texts: str) -> np.random.Generator:
     """Return a generator that the releases and priors determine: who asks again gets the same chains."""
     observations = [observation for statistic in statistics for observation in statistic.observations]
     content = repr(

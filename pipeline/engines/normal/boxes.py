@@ -17,7 +17,7 @@ from suffice.pipeline.engines.normal.weights import LOG_ZERO, Boxes, MomentWeigh
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats, Parts
 
     Sides: TypeAlias = NDArray[np.int64]
 
@@ -76,60 +76,83 @@ def cover(weights: MomentWeights, share: float = SHARE) -> tuple[Boxes, Floats]:
 def first_boxes(weights: MomentWeights) -> Boxes:
     """N = 0, N = 1 and N >= 2 of every cell, as far as the prior of N and the noise allow them."""
     noisy, rows = weights.noisy, weights.rows
-    cells = np.arange(noisy.totals.n_cells)
-    ones = np.ones(len(cells))
+    cell, part = _cells_and_parts(weights)
+    ones = np.ones(len(cell))
     least, most = (float(end) for end in noisy.n_prior.support)
     reach = _reach(weights)
     # Nothing but the rows of q and of N: where |observed - row| is above the reach, no mass is left.
     row_of_q = int(np.argmax((rows[:, 1] == 0.0) & (rows[:, 2] > 0.0)))
-    square = (np.maximum(weights.observed[:, row_of_q], 0.0) + reach) / rows[row_of_q, 2]
+    square = (np.maximum(weights.observed[cell, row_of_q], 0.0) + reach) / rows[row_of_q, 2]
     low_n, high_n = ones * max(least, 2.0), ones * most
     row_of_n = (rows[:, 1] == 0.0) & (rows[:, 2] == 0.0)
     if np.any(row_of_n):
         row = int(np.argmax(row_of_n))
-        middle, width = weights.observed[:, row] / rows[row, 0], reach / rows[row, 0]
+        middle, width = weights.observed[cell, row] / rows[row, 0], reach / rows[row, 0]
         low_n = np.clip(np.floor(middle - width), low_n, max(most, 2.0))
         high_n = np.clip(np.ceil(middle + width), low_n, max(most, 2.0))
     zero = ones * LOG_ZERO
-    parts: list[Boxes] = []
+    sides: list[tuple[tuple[Floats, Floats, Floats], tuple[Floats, Floats, Floats]]] = []
     if least <= 0.0:
-        parts.append(_box(low=(0.0 * ones, 0.0 * ones, zero), high=(0.0 * ones, 0.0 * ones, zero)))
+        sides.append(((0.0 * ones, 0.0 * ones, zero), (0.0 * ones, 0.0 * ones, zero)))
     if least <= 1.0 <= most:
         width = np.sqrt(square)
-        parts.append(_box(low=(ones, -width, zero), high=(ones, width, zero)))
+        sides.append(((ones, -width, zero), (ones, width, zero)))
     if most >= 2.0:
         width, top = np.sqrt(square / low_n), np.log(square / low_n)
         # Below, the noise has no say any more, and the density in log E falls at least as sqrt(E).
         silent = -np.log(high_n * np.max(np.abs(rows[:, 2])))
-        bottom = np.minimum(np.minimum(silent, np.log(noisy.scale / high_n)), top) - 2.0 * NATS
-        parts.append(_box(low=(low_n, -width, np.maximum(bottom, LOG_ZERO)), high=(high_n, width, top)))
-    return _joined(parts)
+        bottom = np.minimum(np.minimum(silent, np.log(noisy.prior.at(part).scale / high_n)), top) - 2.0 * NATS
+        sides.append(((low_n, -width, np.maximum(bottom, LOG_ZERO)), (high_n, width, top)))
+    return _joined(
+        [
+            Boxes(cell=cell, part=part, low=np.stack(low, axis=1), high=np.stack(high, axis=1))
+            for low, high in sides
+        ]
+    )
+
+
+def _cells_and_parts(weights: MomentWeights) -> tuple[Cells, Parts]:
+    """Every cell beside every part of the prior, cell by cell."""
+    cells, parts = weights.noisy.totals.n_cells, weights.noisy.prior.n_parts
+    return np.repeat(np.arange(cells), parts), np.tile(np.arange(parts), cells)
 
 
 def _reach(weights: MomentWeights) -> Floats:
-    """How many nats of noise can be made up for by the prior, and e^-45 on top: (n_cells,)."""
+    """How many nats of noise a part of the prior can make up for, and e^-45 on top: (n_cells n_parts,)."""
     noisy = weights.noisy
-    cells = np.arange(noisy.totals.n_cells)
+    cell, part = _cells_and_parts(weights)
+    prior = noisy.prior.at(part)
     least, most = (float(end) for end in noisy.n_prior.support)
-    estimate = weights.estimates
-    best = np.full(len(cells), -np.inf)
-    for number in (estimate[:, 0], np.zeros(len(cells)), np.ones(len(cells)), 2.0 * np.ones(len(cells))):
+    estimate = np.take(weights.estimates, cell, axis=0)
+    none = np.zeros(len(cell))
+    best = np.full(len(cell), -np.inf)
+    for number in (estimate[:, 0], none, none + 1.0, none + 2.0):
         n = np.clip(np.rint(number), least, most)
         safe = np.maximum(n, 1.0)
         average = np.clip(estimate[:, 1] / safe, -1.0, 1.0)
-        around_prior = np.full(len(cells), np.log(noisy.scale / (noisy.concentration + 1.0)))
-        for mean in (average, np.full(len(cells), noisy.loc)):
+        around_prior = none + np.log(prior.scale / (prior.concentration + 1.0))
+        for mean in (average, none + prior.loc):
             spread = np.maximum(estimate[:, 2] / safe - mean**2, 1e-6)
             for log_e in (np.log(spread), around_prior, np.log(0.1 / (safe * np.max(noisy.totals.rate)))):
                 point = np.where(n <= 1.0, LOG_ZERO, log_e)
-                best = np.maximum(best, weights.log_weight(cells, n, np.where(n == 0.0, 0.0, mean), point))
+                at = np.where(n == 0.0, 0.0, mean)
+                best = np.maximum(best, weights.log_weight(cell, part, n, at, point))
+    parts = noisy.prior.n_parts
+    # The best of all parts is what each has to compete with.
+    best = np.repeat(np.max(best.reshape(-1, parts), axis=1), parts)
     least_n, most_n = max(least, 2.0), max(most, 2.0)
-    loc = noisy.loc
-    low = np.array([[0.0, loc, LOG_ZERO], [1.0, loc, LOG_ZERO], [least_n, loc, LOG_ZERO]])
-    high = np.array([[0.0, loc, LOG_ZERO], [1.0, loc, LOG_ZERO], [most_n, loc, -LOG_ZERO]])
-    everything = Boxes(cell=np.zeros(3, dtype=np.int64), low=low, high=high)
-    needed = np.max(weights.log_prior_bound(everything)) - best
-    return np.asarray(np.maximum(needed, 0.0) + 2.0 * NATS, dtype=np.float64)
+    ends = np.array([[0.0, 0.0, LOG_ZERO], [1.0, 1.0, LOG_ZERO], [least_n, most_n, -LOG_ZERO]])
+    each = np.repeat(np.arange(parts), len(ends))
+    first, last, highest = np.tile(ends, (parts, 1)).T
+    loc = np.zeros(len(each)) + noisy.prior.at(each).loc
+    everything = Boxes(
+        cell=np.zeros(len(each), dtype=np.int64),
+        part=each,
+        low=np.stack([first, loc, np.full(len(each), LOG_ZERO)], axis=1),
+        high=np.stack([last, loc, highest], axis=1),
+    )
+    bound = np.max(weights.log_prior_bound(everything).reshape(parts, -1), axis=1)
+    return np.asarray(np.maximum(bound[part] - best, 0.0) + 2.0 * NATS, dtype=np.float64)
 
 
 def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Floats, Sides]:
@@ -141,8 +164,9 @@ def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Floats, Sid
     bound = weights.log_bound(boxes)
     middle = _middles(weights, boxes)
     n, mean, log_e = middle.T
-    of_n = weights.log_of_n(n)
-    at_middle = weights.log_weight(boxes.cell, n, mean, log_e, of_n)
+    cell, part = boxes.cell, boxes.part
+    of_n = weights.log_of_n(part, n)
+    at_middle = weights.log_weight(cell, part, n, mean, log_e, of_n)
     least = at_middle
     changes = np.empty_like(middle)
     for side in range(3):
@@ -150,7 +174,7 @@ def _measured(weights: MomentWeights, boxes: Boxes) -> tuple[Floats, Floats, Sid
         for end in (boxes.low, boxes.high):
             point = list(middle.T)
             point[side] = end[:, side]
-            density = weights.log_weight(boxes.cell, point[0], point[1], point[2], of_n if side else None)
+            density = weights.log_weight(cell, part, point[0], point[1], point[2], of_n if side else None)
             lowest, highest = np.minimum(lowest, density), np.maximum(highest, density)
         if side == 0:
             # Along N bounds may be loose where the density hardly changes.
@@ -200,14 +224,10 @@ def _warped_middle(low: Floats, high: Floats, centre: Floats, scale: Floats | fl
     return np.where(fits, middle, (low + high) / 2.0)
 
 
-def _box(*, low: tuple[Floats, Floats, Floats], high: tuple[Floats, Floats, Floats]) -> Boxes:
-    corner, other = np.stack(low, axis=1), np.stack(high, axis=1)
-    return Boxes(cell=np.arange(len(corner)), low=corner, high=other)
-
-
 def _joined(parts: list[Boxes]) -> Boxes:
     return Boxes(
         cell=np.concatenate([part.cell for part in parts]),
+        part=np.concatenate([part.part for part in parts]),
         low=np.concatenate([part.low for part in parts]),
         high=np.concatenate([part.high for part in parts]),
     )

@@ -7,12 +7,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from suffice.pipeline.engines.normal.posterior import MomentPosterior
     from suffice.typing import Floats
@@ -61,20 +61,7 @@ class MomentsDistribution:
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles, from the integrals: they rest on no draws."""
-        found = self.posterior.quantiles(self.names.index(parameter), q)
-        return self._in_units(parameter, found)
-
-    def quantiles_among(
-        self, others: Sequence[MomentsDistribution], share: Floats, parameter: str, q: Sequence[float]
-    ) -> Floats:
-        """Marginal quantiles of a mixture of this and others of the same cells, from the integrals."""
-        position = self.names.index(parameter)
-        first, *further = (distribution.posterior.marginal(position) for distribution in (self, *others))
-        mixed = first.weighed([first, *further], share)
-        return self._in_units(parameter, mixed.quantiles(q, share.shape[1]))
-
-    def _in_units(self, parameter: str, values: Floats) -> Floats:
-        """Means or variances in the column's unit."""
+        values = self.posterior.quantiles(self.names.index(parameter), q)
         if parameter == self.names[0]:
             return self.centre + self.half_range * values
         return self.half_range**2 * values
@@ -88,11 +75,9 @@ class MomentsDistribution:
         }
 
     def prior_distribution(self) -> NormalInverseGammaDistribution:
-        """The prior, as the distribution of one cell."""
-        noisy = self.posterior.noisy
-        return self._distribution(
-            *(np.array([x]) for x in (noisy.loc, noisy.precision, noisy.concentration, noisy.scale))
-        )
+        """The prior, which is no mixture, as the distribution of one cell."""
+        prior = self.posterior.noisy.prior
+        return self._distribution(prior.loc, prior.precision, prior.concentration, prior.scale)
 
     def mixture(self, draws: int, rng: np.random.Generator) -> NormalInverseGammaDistribution:
         """Conjugate distributions given draws of the latent sums, draw by draw, then by cell."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.engines.normal.noisy_moments import MomentsPrior
     from suffice.pipeline.engines.normal.weights import Boxes, MomentWeights
     from suffice.typing import Cells, Floats
 
@@ -28,16 +28,16 @@ class Given:
     scale: Floats
 
     @classmethod
-    def of(cls, noisy: NoisyMoments, n: Floats, mean: Floats, log_e: Floats) -> Given:
-        """Update the prior with N, m and log E."""
-        precision = noisy.precision + n
-        shift = n / precision * (mean - noisy.loc)
-        between = noisy.precision * shift * (mean - noisy.loc) / 2.0
+    def of(cls, prior: MomentsPrior, n: Floats, mean: Floats, log_e: Floats) -> Given:
+        """Update the prior, of the part that each point belongs to, with N, m and log E."""
+        precision = prior.precision + n
+        shift = n / precision * (mean - prior.loc)
+        between = prior.precision * shift * (mean - prior.loc) / 2.0
         return cls(
-            loc=noisy.loc + shift,
+            loc=prior.loc + shift,
             precision=precision,
-            concentration=noisy.concentration + n / 2.0,
-            scale=noisy.scale + between + n * np.exp(log_e) / 2.0,
+            concentration=prior.concentration + n / 2.0,
+            scale=prior.scale + between + n * np.exp(log_e) / 2.0,
         )
 
 
@@ -47,12 +47,17 @@ class Nodes:
 
     cell: Cells
     weight: Floats
+    n: Floats
     given: Given
     log_evidence: Floats
 
 
-def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
-    """Nodes whose weights sum to 1 in every cell; ``log_evidence`` is the log of their sum before."""
+def integrate(weights: MomentWeights, boxes: Boxes, levels: Floats | None = None) -> Nodes:
+    """Nodes whose weights sum to 1 in every cell; ``log_evidence`` is the log of their sum before.
+
+    With ``levels`` (n_cells, n_levels), equally likely design effects d, the distributions given the latent
+    sums are those of N / d records with the same mean and mean square deviation.
+    """
     cells = weights.noisy.totals.n_cells
     middle, half = (boxes.low + boxes.high) / 2.0, (boxes.high - boxes.low) / 2.0
     # Two points: exact for cubic polynomials over the integers of a side, and over an interval.
@@ -60,16 +65,24 @@ def integrate(weights: MomentWeights, boxes: Boxes) -> Nodes:
     half[:, 1:] /= np.sqrt(3.0)
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
     points = (middle[:, None] + signs * half[:, None]).reshape(-1, 3)
-    cell = np.repeat(boxes.cell, len(signs))
-    log_weight = weights.log_weight(cell, *points.T) + np.repeat(boxes.log_volume(), len(signs))
+    cell, part = np.repeat(boxes.cell, len(signs)), np.repeat(boxes.part, len(signs))
+    log_weight = weights.log_weight(cell, part, *points.T) + np.repeat(boxes.log_volume(), len(signs))
     top = np.full(cells, -np.inf)
     np.maximum.at(top, cell, log_weight)
     weight = np.exp(log_weight - top[cell])
     total = np.bincount(cell, weight, cells)
+    n, mean, log_e = points.T
+    share = weight / total[cell]
+    if levels is not None:  # level by level, so that a box's nodes stay together
+        number = levels.shape[1]
+        n = np.tile(n, number) / levels[cell].T.ravel()
+        mean, log_e, part, share = (np.tile(column, number) for column in (mean, log_e, part, share / number))
+        cell = np.tile(cell, number)
     return Nodes(
         cell=cell,
-        weight=weight / total[cell],
-        given=Given.of(weights.noisy, *points.T),
+        weight=share,
+        n=n,
+        given=Given.of(weights.noisy.prior.at(part), n, mean, log_e),
         log_evidence=top + np.log(total) - np.log(len(signs)),
     )
 

@@ -7,7 +7,7 @@ with their first two moments. Distribution functions are then right to about 0.0
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
     from suffice.pipeline.engines.normal.integrals import Nodes
     from suffice.typing import Cells, Floats
 
@@ -33,7 +34,7 @@ _REACH = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mixture:
+class MarginalMixture:
     """Components of all cells: Student's t of a mean, or inverse gammas of a variance, in half ranges.
 
     Attributes
@@ -101,9 +102,9 @@ class Mixture:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Mixture], starts: Sequence[int]) -> Mixture:
+    def joined(cls, parts: Sequence[MarginalMixture], starts: Sequence[int]) -> MarginalMixture:
         """Mixtures of several batches of cells as one; ``starts`` has the first cell of each."""
-        return Mixture(
+        return MarginalMixture(
             cell=np.concatenate([part.cell + start for part, start in zip(parts, starts, strict=True)]),
             weight=np.concatenate([part.weight for part in parts]),
             loc=np.concatenate([part.loc for part in parts]),
@@ -113,11 +114,26 @@ class Mixture:
         )
 
     @classmethod
-    def weighed(cls, parts: Sequence[Mixture], share: Floats) -> Mixture:
-        """Mixtures of the same cells as one, with shares (n_parts, n_cells) that sum to 1 in every cell."""
-        joined = cls.joined(parts, [0] * len(parts))
-        weight = [part.weight * own[part.cell] for part, own in zip(parts, share, strict=True)]
-        return replace(joined, weight=np.concatenate(weight))
+    def of_conjugates(
+        cls, given: Sequence[NormalInverseGammaDistribution], share: Floats, *, is_variance: bool
+    ) -> Self:
+        """Distributions of the same cells as one, with shares (n_parts, n_cells): nothing is merged."""
+        loc, precision, concentration, scale = (
+            np.stack([getattr(part, name) for part in given]).ravel()
+            for name in ("loc", "precision", "concentration", "scale")
+        )
+        if is_variance:
+            loc, width = np.log(scale / concentration), 1.0 / np.sqrt(concentration)
+        else:
+            width = np.sqrt(scale / concentration / precision)
+        return cls(
+            cell=np.tile(np.arange(share.shape[1]), len(given)),
+            weight=share.ravel(),
+            loc=loc,
+            width=width,
+            degrees=2.0 * concentration,
+            is_variance=is_variance,
+        )
 
     def quantiles(self, q: Sequence[float], cells: int) -> Floats:
         """Quantiles of every cell, (n_cells, len(q))."""

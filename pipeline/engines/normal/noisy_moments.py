@@ -10,7 +10,7 @@ square deviation :math:`E = q / N - m^2` it is
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -18,15 +18,76 @@ import numpy as np
 from suffice.errors import PriorError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noise_distribution import NoisyTotals
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Cells, Floats, Parts
 
 
 BERNSTEIN = ((0.25, -0.5, 0.25), (0.5, 0.0, -0.5), (0.25, 0.5, 0.25))
 """(A, B, C) of ((1 - z) / 2)^2, 2 (1 - z) (1 + z) / 4 and ((1 + z) / 2)^2."""
 MOMENTS = ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 """(A, B, C) of t and q, beside a public N."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentsPrior:
+    """A finite mixture of normal inverse gamma distributions of the mean and the variance of z.
+
+    Attributes
+    ----------
+    weight, loc, precision, concentration, scale : ndarray of shape (n_parts,) or (1,), float64
+        Numbers of every part, or one that all have. Weights sum to 1 over the parts.
+    """
+
+    weight: Floats
+    loc: Floats
+    precision: Floats
+    concentration: Floats
+    scale: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[float, float, float, float, float]]) -> Self:
+        """Return the mixture of parts, each a weight, loc, precision, concentration and scale.
+
+        Raises
+        ------
+        PriorError
+            Where numbers are too large or too small for quadrature in float64.
+        """
+        columns = np.array(parts, dtype=np.float64).T
+        for name, column in zip(("precision", "concentration", "scale"), columns[2:], strict=True):
+            if not np.all((column >= 1e-15) & (column <= 1e12)):
+                message = (
+                    f"noise-aware posteriors need a prior whose {name} (in half ranges, from the centre) is "
+                    "in 1e-15..1e12: choose another prior"
+                )
+                raise PriorError(message)
+        if np.any(np.abs(columns[1]) > 1e6):
+            message = (
+                "noise-aware posteriors need a prior whose loc is within a million half ranges of the centre"
+            )
+            raise PriorError(message)
+        columns[0] /= np.sum(columns[0])
+        # What all parts share is not looked up part by part.
+        weight, *others = (column[:1] if np.all(column == column[0]) else column for column in columns)
+        loc, precision, concentration, scale = others
+        return cls(weight=weight, loc=loc, precision=precision, concentration=concentration, scale=scale)
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return max(len(getattr(self, field.name)) for field in fields(self))
+
+    def at(self, part: Parts) -> Self:
+        """Return the numbers of the given parts: arrays like `part`, or (1,) where all share one."""
+        return type(self)(
+            **{
+                field.name: value if len(value := getattr(self, field.name)) == 1 else value[part]
+                for field in fields(self)
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,32 +98,15 @@ class NoisyMoments:
     ----------
     totals : NoisyTotals
         In records; coefficients are A, B and C.
-    loc, precision, concentration, scale : float
-        Of the normal inverse gamma prior of the mean and the variance of z.
+    prior : MomentsPrior
+        Of the mean and the variance of z.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
     """
 
     totals: NoisyTotals
-    loc: float
-    precision: float
-    concentration: float
-    scale: float
+    prior: MomentsPrior
     n_prior: NPrior
-
-    def __post_init__(self) -> None:
-        for name in ("precision", "concentration", "scale"):
-            if not 1e-15 <= getattr(self, name) <= 1e12:
-                message = (
-                    f"noise-aware posteriors need a prior whose {name} (in half ranges, from the centre) is "
-                    "in 1e-15..1e12: choose another prior"
-                )
-                raise PriorError(message)
-        if abs(self.loc) > 1e6:
-            message = (
-                "noise-aware posteriors need a prior whose loc is within a million half ranges of the centre"
-            )
-            raise PriorError(message)
 
     def take(self, cells: Cells) -> Self:
         """The given cells, in the given order."""
@@ -71,7 +115,7 @@ class NoisyMoments:
     @property
     def least_concentration(self) -> float:
         """The least concentration that the variance's inverse gamma may have, given the latent sums."""
-        return self.concentration + self.n_prior.support[0] / 2.0
+        return float(np.min(self.prior.concentration)) + self.n_prior.support[0] / 2.0
 
     def functionals(self) -> tuple[Floats, Floats]:
         r"""Functionals (n_rows, 3) and what was observed of them (n_cells, n_rows), in units of the noise.

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.engines.normal.integrals import Given
-
 if TYPE_CHECKING:
+    from suffice.pipeline.engines.normal.integrals import Given
     from suffice.pipeline.engines.normal.weights import Boxes, MomentWeights
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Parts
 
 _SLOTS = 2**16
 
 
 def sample_sums(
     weights: MomentWeights, boxes: Boxes, mass: Floats, draws: int, rng: np.random.Generator
-) -> Floats:
-    """Draws of (N, m, log E), (n_cells, draws, 3), m and E the mean and the mean square deviation.
+) -> tuple[Floats, Parts]:
+    """Draws of (N, m, log E), (n_cells, draws, 3), and the part of the prior of each, (n_cells, draws).
 
+    m and E are the mean and the mean square deviation of the rows.
     ``boxes`` stand cell by cell, ``mass`` is the log of a bound of the mass on each. Where N is 0 or 1, log E
     stands for an E of 0.
     """
@@ -33,26 +33,24 @@ def sample_sums(
     ends = np.cumsum(share)
     ends += boxes.cell - (ends[starts] - share[starts])[boxes.cell]
     lasts = np.append(starts[1:], len(mass)) - 1
-    result = np.empty((cells * draws, 3))
+    result, part = np.empty((cells * draws, 3)), np.empty(cells * draws, dtype=np.int64)
     for start in range(0, len(result), _SLOTS):
         pending = np.arange(start, min(start + _SLOTS, len(result)))
         while pending.size:
             cell = pending // draws
             chosen = np.searchsorted(ends, cell + rng.random(len(cell)), side="right")
             chosen = np.clip(chosen, starts[cell], lasts[cell])
-            point = _points(boxes.take(chosen), rng)
-            log_weight = weights.log_weight(cell, *point.T)
+            own = boxes.take(chosen)
+            point = _points(own, rng)
+            log_weight = weights.log_weight(cell, own.part, *point.T)
             accepted = np.log1p(-rng.random(len(cell))) < log_weight - bound[chosen]
-            result[pending[accepted]] = point[accepted]
+            result[pending[accepted]], part[pending[accepted]] = point[accepted], own.part[accepted]
             pending = pending[~accepted]
-    return result.reshape(cells, draws, 3)
+    return result.reshape(cells, draws, 3), part.reshape(cells, draws)
 
 
-def sample_parameters(
-    weights: MomentWeights, sums: Floats, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Draw mean and variance, in half ranges, given draws (..., 3) of the latent sums."""
-    given = Given.of(weights.noisy, *np.moveaxis(sums, -1, 0))
+def sample_parameters(given: Given, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Draw mean and variance, in half ranges, given the latent sums."""
     variance = given.scale / rng.standard_gamma(given.concentration)
     mean = given.loc + np.sqrt(variance / given.precision) * rng.standard_normal(variance.shape)
     return mean, variance

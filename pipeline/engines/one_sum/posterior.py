@@ -40,6 +40,8 @@ class LatentSumPosterior:
     means, sds, log_evidence : ndarray of shape (n_cells,), float64
         Posterior means and standard deviations, and the log of the marginal likelihood but for a constant
         that does not depend on the prior.
+    levels : ndarray of shape (n_cells, n_levels), float64, or None
+        Design effects, equally likely: rows count as so many times fewer independent ones; see ``tempered``.
     """
 
     sums: NoisySums
@@ -49,6 +51,7 @@ class LatentSumPosterior:
     means: Floats
     sds: Floats
     log_evidence: Floats
+    levels: Floats | None = None
 
     @classmethod
     def of(cls, sums: NoisySums, update: Update) -> Self:
@@ -80,6 +83,38 @@ class LatentSumPosterior:
             log_evidence=log_evidence,
         )
 
+    @property
+    def latent_means(self) -> tuple[Floats, Floats]:
+        """Posterior means of N and S, each (n_cells,)."""
+        own, cells = self.merged, len(self.means)
+        n, total = (np.bincount(own.cell, own.weight * latent, cells) for latent in (own.n, own.total))
+        return n, total
+
+    def tempered(self, levels: Floats) -> Self:
+        """Return the distribution under likelihoods to the power of one over the design effects.
+
+        N and S stay as likely as they were: N rows then count as N / d, and their sum as S / d.
+        """
+        own, number = self.merged, levels.shape[1]
+        effect = levels[own.cell].ravel()
+        cell, weight, scatter = (np.repeat(column, number) for column in (own.cell, own.weight, own.scatter))
+        merged = replace(
+            own,
+            cell=cell,
+            n=np.repeat(own.n, number) / effect,
+            total=np.repeat(own.total, number) / effect,
+            weight=weight / number,
+            scatter=scatter,
+        )
+        given = self._conjugate(merged.n, merged.total)
+        mean, sd = given.mean(self.name), given.sd(self.name)
+        means = np.bincount(cell, merged.weight * mean, len(self.means))
+        with np.errstate(invalid="ignore"):
+            squares = sd**2 + (mean - means[cell]) ** 2
+        squares[np.isnan(squares)] = np.inf
+        sds = np.sqrt(np.bincount(cell, merged.weight * squares, len(self.means)))
+        return replace(self, merged=merged, means=means, sds=sds, levels=levels)
+
     def take(self, cells: Cells) -> Self:
         """Return the distribution of some cells, ascending."""
         return replace(
@@ -89,6 +124,7 @@ class LatentSumPosterior:
             means=self.means[cells],
             sds=self.sds[cells],
             log_evidence=self.log_evidence[cells],
+            levels=None if self.levels is None else self.levels[cells],
         )
 
     @property
@@ -134,7 +170,17 @@ class LatentSumPosterior:
             cells = np.tile(np.arange(len(batch)), draws)
             pairs = tiles_of(self.sums.take(batch)).sample(cells, rng)
             n[:, batch], total[:, batch] = (drawn.reshape(draws, len(batch)) for drawn in pairs)
+        if self.levels is not None:
+            effect = drawn_levels(self.levels, draws, rng)
+            n, total = n / effect, total / effect
         return self._conjugate(n.ravel(), total.ravel())
 
     def _conjugate(self, n: Floats, total: Floats) -> ConjugateDistribution:
         return cast("ConjugateDistribution", self.update(n, total))
+
+
+def drawn_levels(levels: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Draw one of the equally likely levels of every cell, (draws, n_cells)."""
+    cells, number = levels.shape
+    drawn: Floats = levels[np.arange(cells), rng.integers(number, size=(draws, cells))]
+    return drawn

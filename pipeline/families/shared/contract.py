@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
         Design,
     )
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+
+
+PredictorWorld: TypeAlias = (
+    "Callable[[int, np.random.Generator], Callable[[NDArray[np.int64]], NDArray[np.float64]]]"
+)
+"""The number of data sets, a generator -> the data set of each row -> its predictors, a row each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,48 @@ class MeanAndVariance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnitMoments:
+    """What a family releases of units beside their rows, where its entry says ``within_unit: true``.
+
+    Parameters
+    ----------
+    components : tuple of str
+        Names of the squares of a unit's first part, twice the product, and the squares of its last part.
+    totals : callable
+        The spec's entry, exact sums of products (n_cells, 3) as ``UnitProducts`` has them, Python integers ->
+        exact totals of those components, of the same shape.
+    """
+
+    components: tuple[str, str, str]
+    totals: Callable[[Any, NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfUnits:
+    """What a family sums with ``rows_of: units``, where each unit counts once and as much as a record.
+
+    Parameters
+    ----------
+    measure : callable
+        What is summed of rows -> what is summed of units.
+    sentence : str
+        What the parameters are then of.
+    """
+
+    measure: Callable[[Any], Measure]
+    sentence: str
+
+
+ONE_ROW_A_UNIT = OfUnits(
+    measure=lambda rows: FirstRow(of=rows), sentence="of units: one row of each unit, chosen by hash"
+)
+UNIT_MEANS = OfUnits(
+    measure=lambda rows: UnitMean(of=rows),
+    sentence="of units: the mean of each unit's rows; the variance is that of these means",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """One exponential family: what is released of it, and its posteriors.
 
@@ -80,8 +130,14 @@ class Family:
         The spec's entry -> the constants of its posterior.
     prior : type
         Its conjugate prior.
+    spread_prior : type or None
+        One with latent scales, where the family takes it as well.
+    default_predictor_prior : callable or None
+        The constants -> the prior of its predictors' mean and covariance; None where it has no predictors.
+    normal_predictors : callable or None
+        A prior of predictors, how many there are, whether there is an intercept -> a world of predictors.
     default_prior : callable
-        The constants -> a prior that rests on them alone.
+        The constants -> a prior that rests on them alone, a mixture perhaps.
     plug_in : callable
         The noisy statistic, a prior -> the conjugate update that takes the projected statistic for exact.
     log_likelihood : callable
@@ -89,10 +145,11 @@ class Family:
         but for what does not depend on the parameters; arrays broadcast.
     noise_aware : callable or None
         The noisy statistic, a prior, the prior of N -> the exact posterior given all its observations; None
-        where there is none yet.
+        where there is none yet. Where there is a ``mean_and_variance`` the prior may be a mixture.
     simulate : callable or None
         The spec's entry, draws of the prior with one row a data set, its numbers of records, a generator ->
-        the exact sums of data sets that the model draws; None where no data can be simulated yet.
+        the exact sums of data sets that the model draws; None where no data can be simulated yet. Where there
+        are predictors, a world that they are drawn from may follow.
     parameter_spaces : callable
         The constants -> its parameters in the order of its likelihood, as models of one's own give them.
     jax_likelihood : callable or Absent
@@ -121,18 +178,26 @@ class Family:
         Whether new rows depend on nothing but its parameters.
     disjoint : callable or None
         Noisy statistics of data sets that share their parameters, a prior, the priors of N -> the posterior
-        given all of them, where it is no product of the posteriors of each; None elsewhere.
+        given all of them, where it is no product of the posteriors of each; None elsewhere. Where there are
+        predictors, their prior may follow.
     outside : callable or None
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
         it is not worked out.
     clipped_record : callable or None
         The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
-        (n, upper + 1); None where posteriors do not model clipping.
+        (n, upper + 1); None where posteriors do not model the clipping of counts.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
-    needs_unit : bool
-        Whether it follows the rows of a column unit, and so needs one.
+    unit_moments : UnitMoments or None
+        What it releases of units beside their rows; None where it has no such form.
+    of_units : OfUnits or None
+        What it sums with ``rows_of: units``; None where it does not take that.
+    of_whole_units : callable or None
+        The spec's entry -> what its parameters are of, where it takes all rows of a unit by its nature, and
+        so needs a column unit.
+    refused_under : callable
+        The spec's entry under a column unit -> the rule that it breaks there, None where it breaks none.
     n_categories : callable
         The spec's entry -> how many declared categories it counts in every cell; 1 where it counts none.
     tables : callable
@@ -149,13 +214,11 @@ class Family:
     totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
     parameters: Callable[[Any], Parameters]
     prior: type[Prior]
-    default_prior: Callable[[Parameters], Prior]
+    default_prior: Callable[[Parameters], Any]
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
-    simulate: (
-        Callable[[Any, NDArray[np.float64], NDArray[np.int64], np.random.Generator], SimulatedSums] | None
-    )
+    simulate: Callable[..., SimulatedSums] | None
     parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
     jax_likelihood: Callable[[NoisyStatistic, NPrior, Mapping[str, Any], Any], Any] | Absent
     n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
@@ -173,18 +236,34 @@ class Family:
     )
     least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    spread_prior: type[Prior] | None = None
+    default_predictor_prior: Callable[[Parameters], Prior] | None = None
+    normal_predictors: Callable[[Any, int, bool], PredictorWorld] | None = None
     takes_mixtures: bool = False
     predicts: bool = True
-    disjoint: Callable[[Sequence[NoisyStatistic], Any, Sequence[NPrior]], Distribution] | None = None
+    disjoint: Callable[..., Distribution] | None = None
     outside: Callable[..., Outside] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None
-    needs_unit: bool = False
+    unit_moments: UnitMoments | None = None
+    of_units: OfUnits | None = None
+    of_whole_units: Callable[[Any], str] | None = None
+    refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
     labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
         default=lambda _parameters: {}
     )
+
+    @property
+    def needs_unit(self) -> bool:
+        """Whether it takes all rows of a unit by its nature, and so needs a column unit."""
+        return self.of_whole_units is not None
+
+    @property
+    def models_clipping(self) -> bool:
+        """Whether noise-aware posteriors take records for clipped, wherever that matters."""
+        return self.clipped_record is not None or self.mean_and_variance is not None
 
     def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from suffice.pipeline.declaration.fields import ColumnSpec, LatticeBits, Nulls, NullsField
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import Family, OfUnits
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.sum_model import OneSum, bounds
 from suffice.pipeline.released.noise_distribution import NoisyTotals
@@ -115,6 +115,7 @@ def one_sum_family(
     generative_case: Mapping[str, str],
     generative_prior: str | None = None,
     constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
+    of_units: OfUnits | None = None,
 ) -> Family:
     """Return the family with this lattice of T and this model of T's total.
 
@@ -183,6 +184,7 @@ def one_sum_family(
         generative_case=GenerativeCase(entry={"column": "x", **generative_case}, prior=generative_prior),
         outside=model.outside,
         clipped_record=model.clipped_record,
+        of_units=of_units,
     )
 
 

@@ -3,8 +3,8 @@ r"""What the families of several columns share: their columns and lattice, block
 .. math:: T(z) = (z_i, \; z_i z_j \text{ for } i \le j)
 
 Every column lies on a lattice of its own, an integer X in ``-M..M`` with ``M = 2**lattice_bits``. Sensitivity
-in `sensitivity.md`: rotated-moments, from which n follows; minimal-moments or minimal-products beside a
-public N.
+in `sensitivity.md`: two-column-moments or rotated-moments, from which n follows; minimal-moments or
+minimal-products beside a public N.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from suffice.pipeline.statistics.moment_columns import (
     moment_map,
     pair_name,
 )
-from suffice.pipeline.statistics.sensitivity import Design, minimal_moments, minimal_products, rotated_moments
+from suffice.pipeline.statistics.sensitivity import Design, minimal_moments, minimal_products
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,7 +109,7 @@ def measure(box: Box) -> MomentSums:
 
 
 def block(box: Box, n_is_public: bool) -> Block:
-    """Release the weighted moments beside a public N, or rotated moments from which n follows."""
+    """Release the weighted moments beside a public N, or moments combined so that n follows."""
     weight, size = box.minimal_weight(n_is_public), len(box.columns)
     released = moment_map(tuple(box.columns), box.steps, linear=box.linear, weight=weight)
     quantities = _in_column_units(box, released)
@@ -117,22 +117,22 @@ def block(box: Box, n_is_public: bool) -> Block:
         return Block(
             design=Design.BOUNDED,
             components=released.components,
-            largest_value=max(2, size) * box.steps**2,
-            record_l1=rotated_moments(box.steps, columns=size, linear=box.linear),
+            largest_value=released.largest_value,
+            record_l1=released.record_l1,
             quantities=quantities,
         )
     if not box.linear:
         return Block(
             design=Design.MINIMAL,
             components=released.components,
-            largest_value=box.steps**2,
+            largest_value=released.largest_value,
             minimal_sensitivity=minimal_products(box.steps, columns=size),
             quantities=quantities,
         )
     return Block(
         design=Design.MINIMAL,
         components=released.components,
-        largest_value=max(box.steps**2, int(box.steps**2 / weight)),
+        largest_value=released.largest_value,
         minimal_sensitivity=minimal_moments(box.steps, weight, columns=size),
         moment_weight=weight,
         quantities=quantities,

@@ -13,6 +13,7 @@ from suffice.cli.options import (
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
     PublicKeyOption,
@@ -44,7 +45,7 @@ def other_method(
     """Return the posterior to draw beside another, if one is asked for."""
     if method is None:
         return None
-    used = {**terms, "n_prior": None} if method == "plug-in" else terms
+    used = {**terms, "n_prior": None, "predictor_prior": None} if method == "plug-in" else terms
     return release.posterior(statistic, where=where, method=method, **used)
 
 
@@ -159,6 +160,7 @@ def compare(
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
     clipping: ClippingOption = "modelled",
+    predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
@@ -183,6 +185,7 @@ def compare(
         prior=prior,
         n_prior=parse_prior_of_n(n_prior),
         clipping=clipping,
+        predictor_prior=predictor_prior,
         where=parse_pairs("--where", where),
         vouched=vouched,
         draws=draws,
@@ -196,15 +199,20 @@ def compare(
             "statistic": statistic,
             "first": found.first,
             "second": found.second,
+            "rows_of": found.before.rows_of,
             "method": found.before.method,
             "prior": str(found.before.prior),
             "n_prior": str(found.before.n_prior),
+            "predictor_prior": found.before.predictor_prior,
             "mass": mass,
             "draws": draws,
             "seed": seed,
             **({"diagnostics": diagnostics} if any(diagnostics.values()) else {}),
             "rows": rows,
             "clipping": {which: output.clipping_document(posterior) for which, posterior in both.items()},
+            "design_effect": {
+                which: output.design_effect_document(posterior) for which, posterior in both.items()
+            },
             "conflicts": {which: output.conflict_lines(posterior) for which, posterior in both.items()},
         }
         output.print_json(document)
@@ -216,12 +224,15 @@ def compare(
         "noise_probability: how often noise alone moves them as far"
     )
     for name, posterior in ((found.first, found.before), (found.second, found.after)):
-        for line in output.clipping_lines(posterior):
+        for line in output.model_lines(posterior):
             say(f"\n{name}: {line}")
         output.print_conflicts(posterior, name)
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
     say(f"\nmethod: {found.before.method}")
+    output.print_rows_of(found.before.rows_of)
     say(f"prior: {found.before.prior}")
     say(f"prior of N: {', '.join(n_priors)}")
+    if found.before.predictor_prior is not None:
+        say(f"prior of predictors: {found.before.predictor_prior}")
     say(f"intervals: central, {100 * mass:g} % posterior probability each")

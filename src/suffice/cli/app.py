@@ -248,6 +248,7 @@ def table(
             {
                 "statistic": statistic,
                 "family": chosen.plan.family,
+                "rows_of": chosen.plan.rows_of,
                 "saturated": chosen.n_saturated,
                 "rows": rows,
             }
@@ -255,6 +256,7 @@ def table(
     elif out is None:
         output.print_rows(rows)
         output.print_saturation(chosen)
+        output.print_rows_of(chosen.plan.rows_of, "quantities")
     else:
         output.print_written(out)
 
@@ -288,7 +290,14 @@ def _release_document(release: Release, public_keys: list[str] | None = None) ->
         **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
         "status": "published",
         **trust.signature_fields(release.manifest, public_keys),
-        "files": [{**file, "path": f"{release.uri}/{file['path']}"} for file in release.files],
+        "files": [
+            {
+                **file,
+                "path": f"{release.uri}/{file['path']}",
+                "rows_of": release.statistic(file["statistic"]).plan.rows_of,
+            }
+            for file in release.files
+        ],
     }
 
 
@@ -303,7 +312,8 @@ def _print_release(document: dict[str, Any]) -> None:
         say(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
     for file in document["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
-        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...")
+        of = f"; {file['rows_of']}" if file["rows_of"] is not None else ""
+        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...{of}")
 
 
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:

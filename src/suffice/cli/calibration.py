@@ -14,6 +14,7 @@ from suffice.cli.options import (
     DEFAULT_STORE,
     ClippingOption,
     JsonOption,
+    PredictorPriorOption,
     PublicKeyOption,
     ReleaseArgument,
     SpecArgument,
@@ -120,12 +121,23 @@ def calibrate(
         ),
     ] = None,
     clipping: ClippingOption = "modelled",
+    predictor_prior: PredictorPriorOption = None,
+    predictors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--predictors",
+            metavar="TEXT",
+            help='What a regression\'s predictors are drawn from: "Normal(0, 1)" for all, or one for each in '
+            "turn, or a public .csv or .parquet file; default: their prior.",
+        ),
+    ] = None,
     where: WhereOption = None,
     method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
     simulations: Annotated[
         int | None,
         typer.Option(
-            "--simulations", help="Data sets to draw; default: 1000, or 200 where posteriors are slow."
+            "--simulations",
+            help="Data sets to draw; default: what a verdict takes, 5000 or more, or 200 if slow.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the simulation repeatable.")] = None,
@@ -155,6 +167,8 @@ def calibrate(
         prior=prior,
         n_prior=n_prior,
         clipping=clipping,
+        predictor_prior=predictor_prior,
+        predictors=predictors[0] if predictors and len(predictors) == 1 else predictors,
         simulations=simulations,
         rng=seed,
         progress=output.Progress("simulating", "data sets"),

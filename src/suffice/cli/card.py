@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli.card_plot import forest
 from suffice.cli.files import MARK
-from suffice.cli.output import clipping_model, clipping_warnings, conflict_lines, diagnostics_text
+from suffice.cli.output import (
+    clipping_model,
+    clipping_warnings,
+    conflict_lines,
+    design_effect_text,
+    diagnostics_text,
+)
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.families import FAMILIES
@@ -111,9 +117,15 @@ def card(
             {
                 "statistic": posterior.statistic,
                 "family": posterior.family,
+                **({"parameters": posterior.rows_of} if posterior.rows_of is not None else {}),
                 "method": posterior.method,
                 "prior": posterior.prior,
                 "prior of N": "none" if posterior.n_prior is None else posterior.n_prior,
+                **(
+                    {}
+                    if posterior.predictor_prior is None
+                    else {"prior of predictors": posterior.predictor_prior}
+                ),
                 "intervals": f"central, {100 * mass:g} % posterior probability each",
                 "draws": f"{draws} a cell" + ("" if seed is None else f", seed {seed}"),
                 **_rests_on(posterior),
@@ -219,9 +231,8 @@ def _says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Itera
         "Such intervals are calibrated on average over the priors, the number of records included: simulated "
         f"with suffice calibrate, {100 * mass:g} of 100 hold the truth where records follow the model."
     )
-    modelled = clipping_model(posterior)
-    if modelled:
-        yield f"{modelled[0].upper()}{modelled[1:]}."
+    for said in filter(None, [clipping_model(posterior), design_effect_text(posterior)]):
+        yield f"{said[0].upper()}{said[1:]}."
     if statistic.public_n is None:
         yield f"The number of records is private here, and unknown under the prior {posterior.n_prior}."
 

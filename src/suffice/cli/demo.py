@@ -55,7 +55,7 @@ groups:
 statistics:
   carrier:   {family: categorical, column: carrier, categories: [UA, B6, EV, DL, AA], other: true}
   cancelled: {family: bernoulli, column: cancelled}
-  arr_delay: {family: normal, column: arr_delay, lower: -60, upper: 180, share: 2}
+  arr_delay: {family: normal, column: arr_delay, lower: -240, upper: 480, share: 2}
 """
 
 CANCELLED_PRIORS = ("Beta(1, 1)", "Beta(2, 98)")

@@ -75,6 +75,21 @@ ClippingOption = Annotated[
         help="Of counts beyond their bound: Poisson, geometric, negative binomial.",
     ),
 ]
+WithinUnitOption = Annotated[
+    str,
+    typer.Option(
+        "--within-unit",
+        metavar="modelled|ignored",
+        help="Of what rows of one unit have in common: statistics with within_unit: true.",
+    ),
+]
+PredictorPriorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--predictor-prior",
+        help='Of a regression\'s predictors: "NormalInverseWishart(0, 1, 6, 4)"; default: by the bounds.',
+    ),
+]
 MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]
 NumberOfDrawsOption = Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")]

@@ -57,15 +57,42 @@ def print_saturation(statistic: NoisyStatistic) -> None:
         )
 
 
-def print_clipping(posterior: Posterior) -> None:
-    """Say in how many cells clipping is modelled, in how many it matters and is not, or cannot be judged."""
-    for line in clipping_lines(posterior):
+def print_rows_of(sentence: str | None, what: str = "parameters") -> None:
+    """Say which rows or units, of those of a column unit, numbers are of."""
+    if sentence is not None:
+        say(f"{what}: {sentence}")
+
+
+def print_model(posterior: Posterior) -> None:
+    """Say what clipping does to a posterior, and what rows of one unit do."""
+    for line in model_lines(posterior):
         say(f"\n{line}")
 
 
-def clipping_lines(posterior: Posterior) -> list[str]:
-    """Return all that there is to say of clipping, a sentence each."""
-    return [*filter(None, [clipping_model(posterior)]), *clipping_warnings(posterior)]
+def design_effect_text(posterior: Posterior) -> str:
+    """Return in words what rows of one unit do to a posterior; empty where they are taken for independent."""
+    effects = posterior.design_effect
+    if effects is None:
+        return ""
+    least, most = (f"{float(end):.3g}" for end in (effects.min(), effects.max()))
+    found = f"a design effect of {least}" if least == most else f"design effects of {least} to {most}"
+    return f"rows of one unit are not independent: intervals are widened by {found} (approximate)"
+
+
+def design_effect_document(posterior: Posterior) -> list[dict[str, Any]] | None:
+    """Return design effects cell by cell as JSON states them; None where rows are taken for independent."""
+    if posterior.design_effect is None:
+        return None
+    return [
+        {**{column: keys[cell] for column, keys in posterior.groups.items()}, "design_effect": effect}
+        for cell, effect in enumerate(posterior.design_effect.tolist())
+    ]
+
+
+def model_lines(posterior: Posterior) -> list[str]:
+    """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
+    said = [clipping_model(posterior), *clipping_warnings(posterior), design_effect_text(posterior)]
+    return [line for line in said if line]
 
 
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
@@ -107,9 +134,12 @@ def clipping_model(posterior: Posterior) -> str:
     if modelled is None or not modelled.any():
         return ""
     others = "" if modelled.all() else "; in the others it makes no difference"
+    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
+
+    how = "" if FAMILIES[posterior.family].mean_and_variance is None else ", approximately, by four moments"
     return (
         f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are treated "
-        f"as clipped to the public bound{others}"
+        f"as clipped to the public bounds{how}{others}"
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from suffice.cli.files import MARK
 from suffice.errors import MissingExtraError, UsageError
-from suffice.pipeline.calibration.result import BINS
+from suffice.pipeline.calibration.ranks import BINS
 from suffice.pipeline.declaration.safe_text import escaped
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from suffice.cli.options import (
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
     PublicKeyOption,
@@ -47,6 +48,7 @@ def pool(
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
     clipping: ClippingOption = "modelled",
+    predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
@@ -88,6 +90,7 @@ def pool(
         prior=prior,
         n_prior=parse_prior_of_n(n_prior),
         clipping=clipping,
+        predictor_prior=predictor_prior,
         where=parse_pairs("--where", where),
         rng=rng,
     )
@@ -104,10 +107,12 @@ def pool(
         document: dict[str, Any] = {
             "statistic": statistic,
             "family": posterior.family,
+            "rows_of": posterior.rows_of,
             "method": posterior.method,
             **pooled,
             "prior": str(posterior.prior),
             "n_prior": str(posterior.n_prior),
+            "predictor_prior": posterior.predictor_prior,
             "mass": mass,
             "draws": draws,
             "seed": seed,
@@ -119,12 +124,15 @@ def pool(
         output.print_json(document)
         return
     output.print_rows(rows)
-    output.print_clipping(posterior)
+    output.print_model(posterior)
     output.print_conflicts(posterior)
     output.print_diagnostics(posterior)
     say(f"\nmethod: {posterior.method}")
     for relation, names in pooled.items():
         say(f"{relation.replace('_', ' ')}: {', '.join(names)}")
+    output.print_rows_of(posterior.rows_of)
     say(f"prior: {posterior.prior}")
     say(f"prior of N: {posterior.n_prior}")
+    if posterior.predictor_prior is not None:
+        say(f"prior of predictors: {posterior.predictor_prior}")
     output.print_written(out)

@@ -16,6 +16,7 @@ from suffice.cli.options import (
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
     PublicKeyOption,
@@ -23,6 +24,7 @@ from suffice.cli.options import (
     SeedOption,
     StoreOption,
     WhereOption,
+    WithinUnitOption,
     check_draws,
     open_for_reading,
     parse_pairs,
@@ -41,6 +43,8 @@ def posterior(
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
     clipping: ClippingOption = "modelled",
+    within_unit: WithinUnitOption = "modelled",
+    predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
     method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
     mass: MassOption = 0.95,
@@ -88,7 +92,13 @@ def posterior(
 
     keys = parse_pairs("--where", where)
     analysis.check_versus(keys, versus)
-    terms: dict[str, Any] = {"prior": prior, "n_prior": parse_prior_of_n(n_prior), "clipping": clipping}
+    terms: dict[str, Any] = {
+        "prior": prior,
+        "n_prior": parse_prior_of_n(n_prior),
+        "clipping": clipping,
+        "within_unit": within_unit,
+        "predictor_prior": predictor_prior,
+    }
     statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))
     drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
     rng = np.random.default_rng(seed)
@@ -126,15 +136,18 @@ def posterior(
                 "release": f"{opened.name}@{opened.window}",
                 "statistic": statistic,
                 "family": drawn_from.family,
+                "rows_of": drawn_from.rows_of,
                 "method": drawn_from.method,
                 "prior": str(drawn_from.prior),
                 "mass": mass,
                 "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
+                "predictor_prior": drawn_from.predictor_prior,
                 "draws": draws,
                 "seed": seed,
                 **({"diagnostics": drawn_from.diagnostics} if drawn_from.diagnostics else {}),
                 "rows": rows,
                 "clipping": output.clipping_document(drawn_from),
+                "design_effect": output.design_effect_document(drawn_from),
                 "conflicts": output.conflict_lines(drawn_from),
                 **answers,
             }
@@ -144,9 +157,7 @@ def posterior(
     output.print_saturation(opened.statistic(statistic))
     _print_judgements(drawn_from)
     say(f"\nrelease: {opened.name}@{opened.window}")
-    say(f"prior: {drawn_from.prior}")
-    if drawn_from.n_prior is not None:
-        say(f"prior of N: {drawn_from.n_prior}")
+    _print_terms(drawn_from)
     say(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)
 
@@ -169,6 +180,16 @@ def _check_files(
         check_file(option, path, overwrite=overwrite)
 
 
+def _print_terms(drawn_from: Posterior) -> None:
+    """Say what the parameters are of, and the priors."""
+    output.print_rows_of(drawn_from.rows_of)
+    say(f"prior: {drawn_from.prior}")
+    if drawn_from.n_prior is not None:
+        say(f"prior of N: {drawn_from.n_prior}")
+    if drawn_from.predictor_prior is not None:
+        say(f"prior of predictors: {drawn_from.predictor_prior}")
+
+
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
     if drawn_from.method == "plug-in":
         say("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
@@ -179,6 +200,6 @@ def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers:
 
 
 def _print_judgements(drawn_from: Posterior) -> None:
-    output.print_clipping(drawn_from)
+    output.print_model(drawn_from)
     output.print_conflicts(drawn_from)
     output.print_diagnostics(drawn_from)

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from scipy.special import betaincinv
-from scipy.stats import binom
 
 import suffice
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.calibration.calibrate import FALSE_ALARM, calibrate, simulate
-from suffice.pipeline.calibration.result import (
-    CALIBRATED,
-    CLIPPING,
-    DRAWS,
-    LEFT_OUT,
-    NOT_CALIBRATED,
-    Calibration,
-    Ranks,
-)
+from suffice.pipeline.calibration.calibrate import calibrate, default_simulations, simulate
 from suffice.pipeline.calibration.simulated_release import default_n_prior
+from suffice.pipeline.calibration.verdict import CANNOT_TELL, NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.priors.record_count import Fixed, Reciprocal, Uniform
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
@@ -36,82 +25,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.spec.plan import Plan
-
-
-def ranks_of(draws: NDArray[Any], parameter: str = "rate") -> Ranks:
-    counts = np.bincount(draws, minlength=DRAWS + 1)
-    return Ranks(parameter=parameter, category=None, counts=tuple(counts.tolist()))
-
-
-def calibration(clipped: NDArray[Any], unclipped: NDArray[Any], share: float = 0.1) -> Calibration:
-    return Calibration(
-        statistic="s",
-        family="poisson",
-        method="noise-aware",
-        prior="Gamma(1, 1)",
-        n_prior="5",
-        epsilon=Fraction(1),
-        simulations=len(clipped),
-        false_alarm=FALSE_ALARM,
-        clipped_share=share,
-        clipped=(ranks_of(clipped),),
-        unclipped=(ranks_of(unclipped),),
-    )
-
-
-def test_calibrated_posteriors_are_called_otherwise_as_rarely_as_stated() -> None:
-    """Of 3,000 calibrated runs at most 3 fail on average; 17 or more have a chance of about 1e-8."""
-    rng = np.random.default_rng()
-    ranks = rng.integers(0, DRAWS, (3000, 400), endpoint=True)
-    failed = sum(calibration(row, row).conclusion != CALIBRATED for row in ranks)
-    assert failed < 17
-
-
-def test_intervals_too_narrow_too_wide_or_shifted_are_seen() -> None:
-    """At 1,000 ranks that lie exactly as their distribution says, so that chance has no part in it."""
-    levels = (np.arange(1000) + 0.5) / 1000
-    uniform = (levels * (DRAWS + 1)).astype(int)
-    beta = {"narrow": (0.6, 0.6), "wide": (1.6, 1.6), "shifted": (1.5, 1.0)}
-    for parameters in beta.values():
-        wrong = (betaincinv(*parameters, levels) * (DRAWS + 1)).astype(int)
-        assert calibration(wrong, wrong).conclusion == NOT_CALIBRATED
-        assert calibration(wrong, uniform).conclusion == CLIPPING
-        assert calibration(uniform, wrong).conclusion == CALIBRATED
-        assert "fail as well" in str(calibration(wrong, wrong))
-        assert "wider bounds" in str(calibration(wrong, uniform))
-        assert "no record is clipped" in str(calibration(wrong, wrong, 0.0))
-
-
-@pytest.mark.parametrize("simulations", [10, 200, 1000])
-def test_what_so_few_simulations_cannot_see_is_said(simulations: int) -> None:
-    """The last coverages that pass, and none beyond them, by the binomial distribution written out."""
-    ranks = np.full(simulations, 100)
-    found = calibration(ranks, ranks)
-    level = found.false_alarm / 4 / 2
-    for mass in LEFT_OUT:
-        low, high = (round(simulations * share) for share in found.passing(mass))
-        distribution = binom(simulations, mass)
-        assert distribution.cdf(low) > level >= (distribution.cdf(low - 1) if low else 0.0)
-        assert distribution.sf(high - 1) > level >= (distribution.sf(high) if high < simulations else 0.0)
-    low, high = found.to_dict()["passing"]["coverage_95"]
-    assert f"95 % intervals pass if they cover {100 * low:.1f} to {100 * high:.1f} %" in str(found)
-
-
-def test_an_interval_leaves_out_the_ranks_of_its_mass() -> None:
-    everything = ranks_of(np.arange(DRAWS + 1))
-    for mass in LEFT_OUT:
-        assert everything.coverage(mass) == pytest.approx(mass, abs=1e-12)
-    assert ranks_of(np.array([0])).coverage(0.95) == 0.0
-    assert ranks_of(np.array([4])).coverage(0.95) == 0.0
-    assert ranks_of(np.array([5])).coverage(0.95) == 1.0
-    assert ranks_of(np.array([194])).coverage(0.95) == 1.0
-    assert ranks_of(np.array([195])).coverage(0.95) == 0.0
-    assert everything.histogram == (10,) * 20
-    assert everything.rank_p_value == pytest.approx(1.0)
-    none, some = ranks_of(np.zeros(10, dtype=int)), ranks_of(np.full(10, 100))
-    assert none.coverage_p_value(0.5) == pytest.approx(2 * 0.5**10)
-    assert some.coverage_p_value(0.5) == pytest.approx(2 * 0.5**10)
-    assert some.coverage_p_value(0.95) == 1.0
 
 
 @pytest.mark.parametrize("public_n", [False, True])
@@ -144,6 +57,42 @@ def test_clipping_alone_can_fail_a_calibration() -> None:
     assert 0.05 < found.clipped_share < 0.5
     assert min(found.clipped[0].p_values()) < 1e-7
     assert min(found.unclipped[0].p_values()) > 1e-7
+
+
+@pytest.mark.parametrize("mutant", ["noise-aware", "half of the noise", "plug-in"])
+def test_one_or_twenty_simulations_call_nothing_calibrated(mutant: str) -> None:
+    """Twenty can reject at most: the mutants' 95 % intervals cover 50 and 75 %."""
+    method = "plug-in" if mutant == "plug-in" else "noise-aware"
+    generative_model = generative_model_for("bernoulli", n=20, epsilon="0.1", method=method)
+    if mutant == "half of the noise":
+        generative_model = dataclasses.replace(generative_model, scale=generative_model.plan.scale * 2)
+    run = simulate(generative_model, 20, np.random.default_rng()).clipped
+    assert judge(run).conclusion in {CANNOT_TELL, NOT_CALIBRATED}
+    assert judge(simulate(generative_model, 1, np.random.default_rng()).clipped).conclusion == CANNOT_TELL
+
+
+def test_the_noise_can_be_seen_where_it_matters() -> None:
+    """Noise variance against sampling variance: 2 b^2 / 4 against n / 4 about probability 1/2.
+
+    At epsilon 0.1 and 20 rows that is 10, so that 400 simulations reject a posterior that ignores it; at
+    epsilon 1 and 10,000 rows it is 2e-4. The prior bounds what noise can add to the posterior.
+    """
+    rng = np.random.default_rng()
+    loud = simulate(generative_model_for("bernoulli", n=20, epsilon="0.1"), 400, rng, sees_noise=True)
+    assert judge(loud.ignored).conclusion == NOT_CALIBRATED
+    assert 3.0 < loud.widening[0] ** 2 - 1.0 < 15.0
+    quiet = simulate(generative_model_for("bernoulli", n=10_000, epsilon="1"), 400, rng, sees_noise=True)
+    assert judge(quiet.ignored).conclusion == CANNOT_TELL
+    assert abs(quiet.widening[0] ** 2 - 1.0) < 0.05
+    unasked = simulate(generative_model_for("bernoulli", n=20), 2, rng)
+    assert (unasked.ignored, unasked.widening) == ((), ())
+
+
+def test_the_default_is_what_a_verdict_takes() -> None:
+    assert default_simulations(generative_model_for("bernoulli", n=20)) == 5000
+    assert default_simulations(generative_model_for("normal", n=20)) == simulations_needed(2) > 5000
+    assert default_simulations(generative_model_for("multivariate_normal", n=20)) == 200
+    assert default_simulations(generative_model_for("multivariate_normal", n=20, method="plug-in")) > 5000
 
 
 def opened(tmp_path: Path, plan: Plan, **values: NDArray[Any]) -> Release:

@@ -14,7 +14,7 @@ import pytest
 
 from suffice.errors import SchemaError, SpecError
 from suffice.pipeline import sources
-from suffice.pipeline.chunk import accumulators
+from suffice.pipeline.chunk.accumulator import accumulator
 from suffice.pipeline.chunk.exact_sums import combine, to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.contribution import bounding
@@ -245,7 +245,7 @@ def test_hostile_rows_give_what_duckdb_gives(tmp_path: Path, order: str) -> None
 
 def test_rows_each_for_itself_make_no_step() -> None:
     measure = chunk_job(make_spec("nowhere")).measures["s"]
-    adding = accumulators.accumulator(measure, 1)
+    adding = accumulator(measure, 1)
     adding.add(np.zeros(5, np.int32), [np.zeros(5, np.int32)])
     assert adding.table().low.sum() == 0
 

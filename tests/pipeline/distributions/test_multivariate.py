@@ -10,15 +10,14 @@ from scipy import stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.moment_projection import estimate
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
 from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.infer import default_prior, plug_in_posterior
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.priors.parsing import parse_prior
-from suffice.pipeline.spec.plan import compile_plan
-from support.several import ENTRIES, X, released, rows_of, spec_of
+from support.several import ENTRIES, X, released, rows_of
 
 
 def brute_force_niw(data: np.ndarray, prior: tuple[Any, ...]) -> tuple[np.ndarray, float, float, np.ndarray]:
@@ -142,13 +141,10 @@ def test_rows_are_labelled_and_default_priors_are_public(name: str) -> None:
     rows = summarise(posterior, draws=50)
     labels = {(row["parameter"], row["component"]) for row in rows}
     if name == "normal":
-        marginal = FAMILIES["normal"].default_prior(
-            compile_plan(spec_of({"family": "normal", "column": "x", **X})).statistics[0].parameters
-        )
-        assert isinstance(prior, NormalInverseWishart)
-        assert isinstance(marginal, NormalInverseGamma)
-        assert (prior.df - 2) / 2 == marginal.concentration
-        assert prior.of(3)[3][0, 0] / 2 == marginal.scale
+        assert isinstance(prior, SpreadNormalInverseWishart)
+        middle, half_range = prior.of(3)
+        assert 2 * half_range[0] == float(X["upper"]) - float(X["lower"])
+        assert 2 * middle[0] == float(X["upper"]) + float(X["lower"])
         assert ("covariance", "w, y") in labels
         assert len(rows) == 9
     else:

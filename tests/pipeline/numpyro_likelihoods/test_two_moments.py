@@ -10,7 +10,7 @@ from scipy import stats
 
 from suffice.errors import PriorError
 from suffice.pipeline.engines.multivariate.posterior import noisy_moments as noisy_moments_of
-from suffice.pipeline.families.multivariate_normal import prior_of_columns
+from suffice.pipeline.families.linear_regression import default_predictor_prior
 from suffice.pipeline.families.normal import default_prior, noisy_moments
 from suffice.pipeline.priors.record_count import Uniform
 from support.joint import plan_of
@@ -109,7 +109,7 @@ def rows(plan: StatisticPlan, given: dict[str, Any], n: int, rng: np.random.Gene
     if plan.family == "multivariate_normal":
         drawn: Floats = rng.multivariate_normal(given["mean"], given["covariance"], (DRAWS, n))
         return drawn
-    mean, covariance = prior_of_columns(plan.parameters.columns[:-1]).sample(DRAWS, rng, 1)
+    mean, covariance = default_predictor_prior(plan.parameters).sample(DRAWS, rng, 1)
     x = np.sqrt(covariance[:, :, 0]) * rng.standard_normal((DRAWS, n))
     x = x + (mean if "intercept" in given else 0.0)
     fitted = given.get("intercept", 0.0) + given["coefficient"][0] * x

@@ -22,7 +22,7 @@ from suffice.pipeline.chunk.partition import chunk, chunk_job
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.moment_columns import moment_map
+from suffice.pipeline.statistics.moment_columns import minimal_map, rotated_map
 from suffice.pipeline.statistics.sensitivity import (
     Design,
     NeighboringRelation,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.statistics.moment_columns import Map
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 DAYS = [dt.date(2013, 1, 31), dt.date(2013, 2, 1), None]
@@ -180,10 +181,9 @@ def test_totals_are_sums_over_records(tmp_path: Path, name: str, shape: str) -> 
         assert (engine.totals(rows) == expected).all()
 
 
-def changes(size: int, steps: int, *, linear: bool, weight: Fraction | None) -> tuple[int, int]:
+def changes(released: Map, steps: int) -> tuple[int, int]:
     """Return the largest L1 norm of a record's components over a lattice, and of a replaced one's change."""
-    names = tuple("abcd"[:size])
-    matrix = moment_map(names, steps, linear=linear, weight=weight).matrix.astype(np.int64)
+    matrix, size = released.matrix.astype(np.int64), released.size
     points = np.array(list(itertools.product(range(-steps, steps + 1), repeat=size)))
     ones = np.concatenate([np.ones((len(points), 1), int), points], axis=1)
     first, second = np.triu_indices(size + 1)
@@ -199,18 +199,21 @@ def test_the_box_bound_holds_on_every_pair_of_lattice_points(size: int, steps: i
         with pytest.raises(ValueError, match="lattice"):
             minimal_moments(steps, Fraction(weight), columns=size)
         return
-    _, largest = changes(size, steps, linear=True, weight=Fraction(weight))
+    names = tuple("abcd"[:size])
+    _, largest = changes(minimal_map(names, steps, Fraction(weight), linear=True), steps)
     declared = minimal_moments(steps, Fraction(weight), columns=size)
     assert declared / 2 < 0.9 * declared < largest <= declared
     if (size, weight, steps) in {(1, "2", 4), (1, "2", 32), (1, "1", 4), (1, "4", 32)}:
         assert largest == declared, "the best neighbour is a lattice point"
-    assert changes(size, steps, linear=False, weight=Fraction(1))[1] == minimal_products(steps, columns=size)
+    products = minimal_map(names, steps, Fraction(1), linear=False)
+    assert changes(products, steps)[1] == minimal_products(steps, columns=size)
 
 
 @pytest.mark.parametrize("linear", [True, False])
 @pytest.mark.parametrize(("size", "steps"), [(1, 8), (2, 4), (2, 8), (3, 4), (4, 2)])
 def test_the_rotated_bound_is_that_of_enumeration(size: int, steps: int, linear: bool) -> None:
-    single, replaced = changes(size, steps, linear=linear, weight=None)
+    released = rotated_map(tuple("abcd"[:size]), steps, linear=linear)
+    single, replaced = changes(released, steps)
     declared = rotated_moments(steps, columns=size, linear=linear)
     assert single == declared
     assert declared < replaced <= 2 * declared

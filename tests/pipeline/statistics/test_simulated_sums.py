@@ -10,7 +10,7 @@ import pytest
 
 from suffice.errors import UsageError
 from suffice.pipeline.calibration.calibrate import simulate
-from suffice.pipeline.calibration.result import LEFT_OUT
+from suffice.pipeline.calibration.ranks import LEFT_OUT
 from suffice.pipeline.calibration.simulated_release import GenerativeModel
 from suffice.pipeline.distributions import moment_projection
 from suffice.pipeline.families import FAMILIES

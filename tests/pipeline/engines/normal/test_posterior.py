@@ -11,7 +11,7 @@ from scipy import stats
 
 from suffice.errors import PriorError
 from suffice.pipeline.engines.normal.boxes import SHARE, cover
-from suffice.pipeline.engines.normal.noisy_moments import BERNSTEIN, MOMENTS, NoisyMoments
+from suffice.pipeline.engines.normal.noisy_moments import BERNSTEIN, MOMENTS, MomentsPrior, NoisyMoments
 from suffice.pipeline.engines.normal.posterior import MomentPosterior
 from suffice.pipeline.engines.normal.weights import LOG_ZERO, Boxes, MomentWeights
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
@@ -33,11 +33,11 @@ def problem(
     rate: float,
     n_prior: NPrior,
     prior: tuple[float, float, float, float] = (0.0, 0.5, 3.0, 0.04),
+    *parts: tuple[float, float, float, float, float],
     further: tuple[tuple[list[float], float], ...] = (),
 ) -> NoisyMoments:
     """Return moments that were released once, or again with other values and rates."""
     bernstein = len(values) == 3
-    loc, precision, concentration, scale = prior
     return NoisyMoments(
         totals=NoisyTotals(
             values=np.array([[*values, *(value for more, _ in further for value in more)]]),
@@ -51,10 +51,7 @@ def problem(
             coefficients=np.tile(BERNSTEIN if bernstein else MOMENTS, (1 + len(further), 1)),
             releases=1 + len(further),
         ),
-        loc=loc,
-        precision=precision,
-        concentration=concentration,
-        scale=scale,
+        prior=MomentsPrior.of([(1.0, *prior), *parts]),
         n_prior=n_prior,
     )
 
@@ -70,6 +67,16 @@ PROBLEMS = {
     "minimal two": problem([3.0, 2.0], 0.5, Fixed(2)),
     "minimal one": problem([0.3, 2.0], 0.5, Fixed(1)),
     "minimal none": problem([0.3, 2.0], 0.5, Fixed(0)),
+    "two parts": problem(
+        [2.0, 4.0, 3.0], 1.0, Uniform(0, 7), (0.0, 0.5, 3.0, 0.04), (3.0, 0.4, 2.0, 5.0, 1e-3)
+    ),
+    "spread": problem(
+        [2.0, 4.0, 3.0],
+        1.0,
+        Fixed(7),
+        (0.0, 4.0, 3.0, 2.0),
+        *((2.0**-own, 0.0, 4.0 * 4.0**-own, 3.0, 2.0 * 4.0**-own) for own in range(1, 8)),
+    ),
     "two releases": problem([2.0, 4.0, 3.0], 1.0, Uniform(0, 7), further=(([-1.0, 5.0, 1.0], 0.3),)),
     "three releases, minimal": problem(
         [3.0, -1.0], 0.5, Fixed(8), further=(([2.0, 3.0], 1.0), ([-4.0, 2.0], 0.2))
@@ -85,19 +92,25 @@ class Dense:
 
     def __init__(self, noisy: NoisyMoments, points: int = 300) -> None:
         first, last = noisy.n_prior.support
-        parts = [self.of_n(noisy, n, points, *self.window(noisy, n)) for n in range(first, last + 1)]
-        n, mean, square, log_weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+        found = []
+        for part in range(noisy.prior.n_parts):
+            own = replace(noisy, prior=noisy.prior.at(np.array([part])))
+            prior = own.prior
+            for number in range(first, last + 1):
+                n, mean, square, log_weight = self.of_n(own, number, points, *self.window(own, number))
+                precision = prior.precision + n
+                loc = (prior.precision * prior.loc + n * mean) / precision
+                between = prior.precision * n * (mean - prior.loc) ** 2 / precision
+                scale = prior.scale + (square + between) / 2.0
+                log_weight = log_weight + np.log(prior.weight)
+                found.append((log_weight, loc, precision, prior.concentration + n / 2.0, scale))
+        log_weight, *given = (np.concatenate(column) for column in zip(*found, strict=True))
         top = float(np.max(log_weight))
         kept = log_weight > top - 25.0
-        n, mean, square = n[kept], mean[kept], square[kept]
+        self.loc, self.precision, self.concentration, self.scale = (column[kept] for column in given)
         self.weight = np.exp(log_weight[kept] - top)
         self.log_evidence = top + np.log(np.sum(self.weight)) + np.sum(np.log(noisy.totals.rate / 2.0))
         self.weight /= np.sum(self.weight)
-        self.precision = noisy.precision + n
-        self.loc = (noisy.precision * noisy.loc + n * mean) / self.precision
-        self.concentration = noisy.concentration + n / 2.0
-        between = noisy.precision * n * (mean - noisy.loc) ** 2 / self.precision
-        self.scale = noisy.scale + (square + between) / 2.0
 
     @classmethod
     def window(cls, noisy: NoisyMoments, n: int) -> tuple[Floats, Floats]:
@@ -119,26 +132,30 @@ class Dense:
 
     @staticmethod
     def of_n(noisy: NoisyMoments, n: int, points: int, means: Floats, squares: Floats) -> tuple[Floats, ...]:
-        unit = np.sqrt(noisy.scale / noisy.concentration * (1.0 / noisy.precision + 1.0 / max(n, 1)))
+        prior = noisy.prior
+        unit = np.sqrt(prior.scale / prior.concentration * (1.0 / prior.precision + 1.0 / max(n, 1)))
         positions = np.linspace(means[0], means[1], points if n > 1 else 50_000)
         stretched = np.sinh(positions)
-        mean, step = noisy.loc + unit * stretched, np.cosh(positions) * (positions[1] - positions[0]) * unit
+        mean, step = (
+            prior.loc + unit * stretched,
+            np.cosh(positions) * (positions[1] - positions[0]) * unit,
+        )
         square = np.zeros_like(mean)
         if n == 0:
             mean, square, log_weight = np.zeros(1), np.zeros(1), np.zeros(1)
         elif n == 1:
-            log_weight = stats.t.logpdf(mean, 2 * noisy.concentration, noisy.loc, unit) + np.log(step)
+            log_weight = stats.t.logpdf(mean, 2 * prior.concentration, prior.loc, unit) + np.log(step)
         else:
             logs = np.linspace(squares[0], squares[1], points)
-            mean, square = (grid.ravel() for grid in np.meshgrid(mean, 2.0 * noisy.scale * np.exp(logs)))
+            mean, square = (grid.ravel() for grid in np.meshgrid(mean, 2.0 * prior.scale * np.exp(logs)))
             step = np.tile(step, points)
-            distribution = stats.betaprime((n - 1) / 2, noisy.concentration)
+            distribution = stats.betaprime((n - 1) / 2, prior.concentration)
             log_weight = np.repeat(
                 distribution.logpdf(np.exp(logs)) + logs + np.log(logs[1] - logs[0]), points
             )
-            degrees = 2 * noisy.concentration + n - 1
-            width = np.sqrt((2 * noisy.scale + square) / degrees * (1.0 / noisy.precision + 1.0 / n))
-            log_weight += stats.t.logpdf(mean, degrees, noisy.loc, width) + np.log(step)
+            degrees = 2 * prior.concentration + n - 1
+            width = np.sqrt((2 * prior.scale + square) / degrees * (1.0 / prior.precision + 1.0 / n))
+            log_weight += stats.t.logpdf(mean, degrees, prior.loc, width) + np.log(step)
         sums = np.stack([np.full_like(mean, n), n * mean, square + n * mean**2])
         distance = np.abs(noisy.totals.values[0][:, None] - noisy.totals.coefficients @ sums)
         log_weight = log_weight - noisy.totals.rate @ distance + noisy.n_prior.log_prob(np.array([float(n)]))
@@ -166,7 +183,8 @@ def test_means_deviations_evidence_and_draws_are_those_of_dense_quadrature(name:
     mean, sd = (dense := Dense(noisy)).moments()
     # Distribution functions are compared less closely, and cost more.
     coarse = Dense(noisy, points=100)
-    fine, usual = MomentPosterior(noisy=noisy, share=4e-6), MomentPosterior(noisy=noisy)
+    fine = MomentPosterior(noisy=noisy, share=4e-6 * noisy.prior.n_parts)
+    usual = MomentPosterior(noisy=noisy)
     for posterior, tolerance in ((fine, 1e-4), (usual, 4e-3)):
         assert np.max(np.abs(posterior.mean[0] - mean) / sd) < tolerance
         assert np.max(np.abs(posterior.sd[0] / sd - 1.0)) < 2.0 * tolerance
@@ -191,7 +209,8 @@ def test_the_density_of_both_sums_integrates_to_one(n: int) -> None:
         mean, both = (grid.ravel() for grid in np.meshgrid(np.sinh(position), log_e))
         step = np.tile(np.cosh(position), 700) * (position[1] - position[0]) * (log_e[1] - log_e[0])
         weights = MomentWeights.of(silent)
-        density = weights.log_weight(np.zeros(len(mean), dtype=int), np.full_like(mean, n), mean, both)
+        first = np.zeros(len(mean), dtype=int)
+        density = weights.log_weight(first, first, np.full_like(mean, n), mean, both)
         assert np.sum(np.exp(density) * step) == pytest.approx(1.0, rel=1e-4)
 
 
@@ -203,16 +222,19 @@ def test_bounds_hold_everywhere_in_a_box(name: str, reach: float) -> None:
     weights = MomentWeights.of(noisy)
     ends = rng.normal(0.0, 1.0, (2, 3000, 3)) * rng.exponential(1.0, (2, 3000, 1)) * [1.0, 0.5, 3.0]
     ends[..., 0] = np.floor(2.0 + reach * np.abs(ends[..., 0]))
-    boxes = Boxes(cell=np.zeros(3000, dtype=int), low=ends.min(axis=0), high=ends.max(axis=0))
+    zeros = np.zeros(3000, dtype=int)
+    part = rng.integers(0, noisy.prior.n_parts, 3000)
+    boxes = Boxes(cell=zeros, part=part, low=ends.min(axis=0), high=ends.max(axis=0))
     bound = weights.log_bound(boxes)
     for _ in range(30):
         sides = np.where(rng.random((3000, 3)) < 0.3, np.rint(rng.random((3000, 3))), rng.random((3000, 3)))
         point = boxes.low + sides * (boxes.high - boxes.low)
         point[:, 0] = np.floor(point[:, 0])
-        density = weights.log_weight(boxes.cell, *point.T)
+        density = weights.log_weight(boxes.cell, boxes.part, *point.T)
         assert np.all(density <= bound + 1e-9 * np.abs(bound))
     corner = replace(boxes, high=boxes.low)
-    assert weights.log_bound(corner) == pytest.approx(weights.log_weight(boxes.cell, *boxes.low.T), rel=1e-6)
+    density = weights.log_weight(boxes.cell, boxes.part, *boxes.low.T)
+    assert weights.log_bound(corner) == pytest.approx(density, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", list(PROBLEMS))
@@ -225,7 +247,8 @@ def test_boxes_tile_what_they_cover(name: str) -> None:
     inside = (few.low[:, None] < few.high[None]) & (few.low[None] < few.high[:, None])
     point = (few.low == few.high)[:, None] & (few.low[:, None] == few.low[None])
     same_n = (few.low[:, None, 0] <= few.high[None, :, 0]) & (few.low[None, :, 0] <= few.high[:, None, 0])
-    overlap = np.all((inside | point)[..., 1:], axis=2) & same_n
+    same_part = few.part[:, None] == few.part[None]
+    overlap = np.all((inside | point)[..., 1:], axis=2) & same_n & same_part
     assert np.array_equal(overlap, np.eye(len(few.cell), dtype=bool))
 
 

@@ -1,0 +1,209 @@
+r"""The share of units' rows that is left out, given noisy totals of what is kept, left out and unused.
+
+A unit with k rows adds :math:`\min(k, K)` to A, :math:`\min(k, C) - \min(k, K)` to B and the rest of C to U.
+The parameter is a number of these data, not of rows like them:
+
+.. math:: r = B / R, \quad R = A + B, \quad A + B + U = C N
+
+Nothing is assumed of how many rows units have. Given N and r, the possible R are an interval: per unit,
+(A, B) lies in the triangle whose corners are k = 1, K and C, so that
+
+.. math:: N \frac{C - K}{C - K - r (C - 1)} \le R \le N \frac{K}{1 - r}, \quad r \le 1 - \frac{K}{C}
+
+(Farther right there is no such share.) R is uniform on it, N has its own prior, and
+
+.. math:: L(r) = \sum_N p(N) \, \mathrm{mean}_R \, e^{-\sum_j |y_j - t_j(N, R, r)| / b_j}
+
+The exponent is piecewise linear in R, so the mean is a closed form; the sum over N is exact up to ``MOST_N``
+numbers and a rule on evenly spaced ones beyond. R is taken for a real number, and so is the noise: an
+approximation that the noise, whose scale is at least C over epsilon, hides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.distributions.line import Line
+from suffice.pipeline.distributions.on_grid import GriddedDistribution
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.distributions.on_grid import Cell
+    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.noise_distribution import NoisyTotals
+    from suffice.typing import Floats
+
+MOST_N = 192
+"""Numbers of units that are summed one by one."""
+_NATS = 32.0
+_LEFTMOST = -30.0
+"""The logit of the smallest share looked at."""
+_COARSE, _LOOKS, _MOST_LOOKS, _PANELS = 32, 3, 16, 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyRowTotals:
+    """Noisy totals of rows kept, left out and unused, as the posterior takes them.
+
+    Attributes
+    ----------
+    totals : NoisyTotals
+        Three rows a release, (n_cells, 3 n_releases).
+    kept, upper : int
+        K and C.
+    concentration : (float, float)
+        Of the prior of the shares kept and left out.
+    n_prior : NPrior
+        Of the number of units.
+    """
+
+    totals: NoisyTotals
+    kept: int
+    upper: int
+    concentration: tuple[float, float]
+    n_prior: NPrior
+
+    @property
+    def largest(self) -> float:
+        """The largest share that can be left out: of units that all have C rows."""
+        return 1.0 - self.kept / self.upper
+
+    def log_likelihood(self, cell: int, share: Floats) -> Floats:
+        """Return log L of shares left out, (n,), in one cell, up to a constant."""
+        n, log_weight = self._numbers(cell)
+        values, rate = self.totals.values[cell], self.totals.rate
+        least, most = row_range(n, share[:, None], self.kept, self.upper)
+        width = most - least
+        # Every total is start + slope R: rows kept, left out and unused, release by release.
+        slope = np.tile(np.stack([1.0 - share, share, -np.ones_like(share)], axis=1), self.totals.releases)
+        start = np.zeros((len(n), len(rate)))
+        start[:, 2::3] = self.upper * n[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kink = ((values - start) / slope[:, None] - least[..., None]) / width[..., None]
+        ends = np.zeros((*width.shape, 1)), np.ones((*width.shape, 1))
+        knots = np.sort(np.concatenate([ends[0], np.clip(np.nan_to_num(kink), 0.0, 1.0), ends[1]], axis=-1))
+        rows = least[..., None] + width[..., None] * knots
+        height = np.zeros_like(rows)
+        for row, each in enumerate(rate):
+            total = start[:, row, None] + slope[:, None, None, row] * rows
+            height -= each * np.abs(values[row] - total)
+        top = height.max(axis=-1, keepdims=True)
+        segments = np.diff(knots) * mean_exponential(height[..., 1:] - top, height[..., :-1] - top)
+        log_mean = top[..., 0] + np.log(np.sum(segments, axis=-1))
+        return _log_sum(log_mean + log_weight)
+
+    def log_density(self, cell: int, position: Floats) -> Floats:
+        """Return the log posterior density of the logit of the share left out, up to a constant."""
+        share = Line.LOGIT.parameter(position)
+        kept, left_out = self.concentration
+        log_prior = left_out * np.log(share) + kept * np.log1p(-share)
+        return (
+            np.concatenate(
+                [self.log_likelihood(cell, some) for some in np.array_split(share, -(-len(share) // 64))]
+            )
+            + log_prior
+        )
+
+    def _numbers(self, cell: int) -> tuple[Floats, Floats]:
+        """Return numbers of units worth looking at, and the log of what each counts for."""
+        lowest, highest = self.n_prior.support
+        by_release = self.totals.by_release[cell].sum(axis=1) / self.upper
+        rate = self.totals.scale_by_release[:, 0] ** -1.0
+        centre = np.clip(np.average(by_release, weights=rate), lowest, highest)
+        reach = _NATS / (self.upper * rate.sum()) + np.ptp(by_release) + 1.0
+        first, last = max(lowest, np.floor(centre - reach)), min(highest, np.ceil(centre + reach))
+        step = max(1.0, (last - first) / MOST_N)
+        n = first + step * np.arange(int((last - first) / step) + 1)
+        return n, self.n_prior.log_prob(np.rint(n))
+
+
+def row_range(n: Floats, share: Floats, kept: int, upper: int) -> tuple[Floats, Floats]:
+    """Return the fewest and most rows of n units, at most `upper` counted of each, of this share left out."""
+    most = n * kept / (1.0 - share)
+    room = upper - kept - share * (upper - 1.0)
+    least = n * (upper - kept) / np.maximum(room, np.finfo(np.float64).tiny)
+    return np.minimum(least, most), most
+
+
+def mean_exponential(first: Floats, last: Floats) -> Floats:
+    """Return the mean of exp over numbers evenly spread between two, neither much above 0."""
+    high, fall = np.maximum(first, last), np.abs(first - last)
+    near = fall < 1e-8
+    ratio = np.divide(-np.expm1(-fall), fall, out=np.ones_like(fall), where=~near)
+    mean: Floats = np.exp(high) * ratio
+    return mean
+
+
+def _log_sum(terms: Floats) -> Floats:
+    """Return the log of sums of exponentials along the last axis."""
+    top = terms.max(axis=-1, keepdims=True)
+    total: Floats = top[..., 0] + np.log(np.sum(np.exp(terms - top), axis=-1))
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class RowShares:
+    """The shares of rows kept and left out, (n_cells, 2)."""
+
+    left_out: GriddedDistribution
+
+    @classmethod
+    def of(cls, noisy: NoisyRowTotals) -> RowShares:
+        """Integrate in every cell."""
+        cells = (_panels(noisy, cell) for cell in range(noisy.totals.n_cells))
+        return cls(GriddedDistribution.of("probability", Line.LOGIT, cells))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.left_out.parameters
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        found = self.left_out.mean(parameter)
+        return np.stack([1.0 - found, found], axis=-1)
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        found = self.left_out.sd(parameter)
+        return np.stack([found, found], axis=-1)
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles from the distribution function; they rest on no draws."""
+        mirrored = 1.0 - self.left_out.quantiles(parameter, [1.0 - level for level in q], draws, rng)
+        return np.stack([mirrored, self.left_out.quantiles(parameter, q, draws, rng)], axis=1)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        (found,) = self.left_out.sample(draws, rng).values()
+        return {"probability": np.stack([1.0 - found, found], axis=-1)}
+
+
+def _panels(noisy: NoisyRowTotals, cell: int) -> Cell:
+    """Return panels of the logit, narrower where the posterior is high, and its log density."""
+    left, right = _LEFTMOST, float(Line.LOGIT.position(np.array(noisy.largest)))
+    for look in range(1, _MOST_LOOKS):  # each is closer, until the posterior fills what is looked at
+        position = np.linspace(left, right, _COARSE + 2)[1:-1]
+        height = noisy.log_density(cell, position)
+        high = np.flatnonzero(height > height.max() - _NATS)
+        step = position[1] - position[0]
+        top = position[np.argmax(height)]
+        left, right = max(left, position[high[0]] - step), min(right, position[high[-1]] + step)
+        if look >= _LOOKS and len(high) > _COARSE // 2:
+            break
+    share = np.linspace(0.0, 1.0, _PANELS + 1) ** 2
+    edges = np.concatenate([top - (top - left) * share[:0:-1], top + (right - top) * share])
+    return edges[:-1], edges[1:], lambda position: noisy.log_density(cell, position)
+
+
+def draw_rows(n: Floats, share: Floats, kept: int, upper: int, rng: np.random.Generator) -> Floats:
+    """Draw whole numbers of rows kept, left out and unused of n units each, (n_data_sets, 3)."""
+    least, most = row_range(n, share, kept, upper)
+    rows = rng.uniform(least, most)
+    left_out = np.rint(rows * share)
+    within = np.rint(rows * (1.0 - share))
+    return np.stack([within, left_out, upper * n - within - left_out], axis=1)

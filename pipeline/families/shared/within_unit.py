@@ -1,0 +1,66 @@
+"""What a statistic sums and releases, units included where its entry says ``within_unit: true``."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.statistics.measure import CodeCounts, PowerSums
+from suffice.pipeline.statistics.unit_measures import LARGEST_UNIT_SUM, N_PRODUCTS, UnitProducts
+from suffice.pipeline.statistics.within_unit import beside_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.families.shared.contract import Family, UnitMoments
+    from suffice.pipeline.statistics.block import Block
+    from suffice.pipeline.statistics.measure import Measure
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.statistics.within_unit import WithinUnit
+
+
+def measure_within(rows: Measure) -> UnitProducts:
+    """Return what is summed of rows and units, of what is summed of rows."""
+    if not isinstance(rows, CodeCounts | PowerSums):
+        message = f"products of what a unit adds are of two sums of rows, not of {type(rows).__name__}"
+        raise TypeError(message)
+    return UnitProducts(of=rows)
+
+
+def block_within(family: Family, entry: StatisticSpec, rows: Block) -> tuple[Block, WithinUnit]:
+    """Return the block of rows and units, and how they share it, of that of rows."""
+    parameters = family.parameters(entry)
+    lower, upper = parameters.lower, parameters.upper
+    return beside_rows(
+        rows,
+        entry.max_rows,
+        _moments(family).components,
+        lower=Fraction(0) if lower is None else lower,
+        upper=Fraction(1) if upper is None else upper,
+    )
+
+
+def totals_of(family: Family, entry: StatisticSpec, plan: StatisticPlan, sums: NDArray[Any]) -> NDArray[Any]:
+    """Return exact totals (n_cells, n_components), in Python integers, of exact sums (n_cells, n_sums)."""
+    shared = plan.within_unit
+    if shared is None:
+        return family.totals(entry, plan.design, sums)
+    rows = family.totals(entry, plan.design, sums[:, :-N_PRODUCTS])
+    units = _moments(family).totals(entry, sums[:, -N_PRODUCTS:])
+    return np.concatenate([rows * shared.row_weight, units], axis=1)
+
+
+def most_rows(measure: UnitProducts) -> int:
+    """Return the largest ``max_rows`` under which products of what a unit adds can be summed."""
+    rows = measure.of
+    return LARGEST_UNIT_SUM // (1 if isinstance(rows, CodeCounts) else rows.of.quantiser.largest_magnitude)
+
+
+def _moments(family: Family) -> UnitMoments:
+    if family.unit_moments is None:
+        message = f"{family.name} releases nothing of units"
+        raise ValueError(message)
+    return family.unit_moments

@@ -1,0 +1,114 @@
+"""The share left out: its likelihood against plain sums, what it knows of its bound, and coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.engines.left_out_share import NoisyRowTotals, RowShares, mean_exponential, row_range
+from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
+from suffice.pipeline.released.noise_distribution import NoisyTotals
+from support.noisy import discrete_laplace
+
+KEPT, UPPER = 3, 8
+
+
+def noisy(
+    values: list[list[float]], n_prior: NPrior, scale: float = 8.0, kept: int = KEPT, releases: int = 1
+) -> NoisyRowTotals:
+    return NoisyRowTotals(
+        totals=NoisyTotals(values=np.array(values), scale=np.full(3 * releases, scale), releases=releases),
+        kept=kept,
+        upper=UPPER,
+        concentration=(1.0, 1.0),
+        n_prior=n_prior,
+    )
+
+
+@pytest.mark.parametrize("kept", [1, KEPT])
+@pytest.mark.parametrize("releases", [1, 2])
+def test_the_likelihood_is_a_mean_over_what_is_possible(kept: int, releases: int) -> None:
+    """Against a fine grid of rows for every N."""
+    n_prior = Uniform(0, 40)
+    values = [[31.0, 22.0, 90.0, 40.0, 15.0, 100.0][: 3 * releases]]
+    found = noisy(values, n_prior, kept=kept, releases=releases)
+    share = np.linspace(0.01, found.largest - 0.01, 25)
+    expected = []
+    for each in share:
+        total = 0.0
+        for n in range(41):
+            least, most = row_range(np.array([float(n)]), np.array([each]), kept, UPPER)
+            rows = np.linspace(least[0], most[0], 4001)
+            parts = np.stack([rows * (1 - each), rows * each, UPPER * n - rows])
+            distance = sum(np.abs(values[0][row] - parts[row % 3]) / 8.0 for row in range(3 * releases))
+            total += np.mean(np.exp(-distance)) / 41
+        expected.append(np.log(total))
+    difference = found.log_likelihood(0, share) - expected
+    assert np.allclose(difference, difference[0], atol=0.01)
+
+
+@pytest.mark.parametrize("kept", [1, 2, 5])
+def test_the_possible_rows_are_those_of_units(kept: int) -> None:
+    """Of every data set of up to three units the totals lie in the range, whose ends some attain."""
+    sizes = np.arange(1, UPPER + 1)
+    for units in (
+        np.stack(each, axis=-1).reshape(-1, len(each))
+        for each in (np.meshgrid(*[sizes] * n) for n in (1, 2, 3))
+    ):
+        rows = units.sum(axis=1)
+        share = np.maximum(units - kept, 0).sum(axis=1) / rows
+        least, most = row_range(np.full(len(rows), float(units.shape[1])), share, kept, UPPER)
+        assert np.all(least <= rows + 1e-9)
+        assert np.all(rows <= most + 1e-9)
+        assert np.any(np.isclose(rows, least) & (share > 0))
+        assert np.any(np.isclose(rows, most))
+
+
+def test_means_of_exponentials() -> None:
+    first, last = np.array([0.0, -3.0, -1.0]), np.array([-2.0, 0.0, -1.0 - 1e-12])
+    fine = np.linspace(0.0, 1.0, 200_001)
+    expected = [np.mean(np.exp(a + (b - a) * fine)) for a, b in zip(first, last, strict=True)]
+    assert mean_exponential(first, last) == pytest.approx(expected, rel=1e-4)
+
+
+def test_much_data_tells_the_share_and_no_data_leave_the_prior() -> None:
+    n, share = 10**6, 0.3
+    rows = 3.5 * n
+    told = RowShares.of(noisy([[rows * (1 - share), rows * share, UPPER * n - rows]], Uniform(0, 10**7)))
+    assert told.mean("probability")[0] == pytest.approx([1 - share, share], abs=1e-4)
+    assert told.sd("probability")[0, 1] < 1e-4
+    nothing = RowShares.of(noisy([[0.0, 0.0, 0.0]], Fixed(0)))
+    ends = nothing.quantiles("probability", [0.025, 0.5, 0.975], 1, np.random.default_rng(1))
+    largest = 1 - KEPT / UPPER
+    assert ends[0, 1] == pytest.approx(largest * np.array([0.025, 0.5, 0.975]), abs=0.01), "uniform below it"
+    assert ends[0, 0] == pytest.approx(1 - largest * np.array([0.975, 0.5, 0.025]), abs=0.01)
+
+
+CELLS = 150
+
+
+def test_units_of_any_tail_are_covered_and_a_wrong_scale_is_told() -> None:
+    """Chances of 1 to 8 rows that differ from cell to cell: 24 tests, 5.5 standard errors, 1e-6 in all."""
+    rng = np.random.default_rng()
+    for true_scale, holds in ((8.0, True), (32.0, False)):
+        chances = rng.dirichlet(np.full(UPPER, 0.3), CELLS)
+        counts = np.stack([rng.multinomial(150, each) for each in chances])
+        rows = np.arange(1, UPPER + 1)
+        total = counts @ rows
+        kept = counts @ np.minimum(rows, KEPT)
+        values = np.stack([kept, total - kept, 150 * UPPER - total], axis=1)
+        values = values + discrete_laplace(true_scale, values.shape, rng)
+        found = RowShares.of(noisy(values.tolist(), Uniform(0, 1000)))
+        share = 1 - kept / total
+        misses = []
+        for mass in (0.5, 0.8, 0.95):
+            levels = [(1 - mass) / 2, (1 + mass) / 2]
+            ends = found.quantiles("probability", levels, 1, rng)[:, 1]
+            covered = np.mean((ends[:, 0] <= share) & (share <= ends[:, 1]))
+            misses.append((covered - mass) / np.sqrt(mass * (1 - mass) / CELLS))
+        if holds:
+            # A descriptive share has no prior to be averaged over: near an end intervals are a little wide.
+            assert min(misses) > -5.5, misses
+            assert max(misses) < 5.5, misses
+        else:
+            assert min(misses) < -5.5, misses

@@ -1,0 +1,181 @@
+"""Posteriors of clipped normals: where clipping is modelled, what of it is said, and that intervals hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from suffice.errors import PriorError
+from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.families import normal
+from suffice.pipeline.pooling.pool import observed_again, pooled
+from suffice.pipeline.posterior import clipped_moments
+from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.partly_clipped import PartlyClipped
+from suffice.pipeline.posterior.posterior import IGNORED, Posterior
+from suffice.pipeline.priors.joint_density import Independent
+from suffice.pipeline.priors.mixtures import Mixture
+from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+
+ENTRY = {"family": "normal", "lower": "-10", "upper": "10"}
+PRIOR = NormalInverseGamma(0, 0.5, 2, 20)
+STEPS = 1 << 16
+
+
+def released(
+    means: list[float], sd: float, n: int, rng: np.random.Generator, *, family: str = "normal"
+) -> NoisyStatistic:
+    """Cells of n records with these means, at an epsilon of 1."""
+    entry = (
+        ENTRY
+        if family == "normal"
+        else {"family": family, "lower": str(math.exp(-10)), "upper": "22026.465794806718"}
+    )
+    plan = statistic_plan(entry, epsilon="1", public_n=False)
+    x = np.rint(np.clip(rng.normal(np.array(means)[:, None], sd, (len(means), n)) / 10.0, -1.0, 1.0) * STEPS)
+    x = x.astype(object)
+    sums = np.stack([np.full(len(means), n, dtype=object), x.sum(axis=1), (x * x).sum(axis=1)], axis=1)
+    spec = normal.NormalSpec.model_validate({**ENTRY, "column": "x"}, strict=False)
+    return noisy_statistic(
+        plan, normal.totals(spec, plan.design, sums) + discrete_laplace(plan.scale, (len(means), 3), rng)
+    )
+
+
+def interval(posterior: Posterior, parameter: str) -> np.ndarray:
+    return posterior.distribution.quantiles(parameter, [0.025, 0.975], 0, np.random.default_rng(0))
+
+
+def held(posterior: Posterior, parameter: str, truth: float) -> int:
+    low, high = interval(posterior, parameter).T
+    return int(np.sum((low <= truth) & (truth <= high)))
+
+
+def test_intervals_hold_what_they_do_not_where_clipping_is_ignored() -> None:
+    """16 cells with 10 % clipped: fewer than 9 hold with a chance below 1e-6 at 95 %, 9 with 1e-6 at 15 %."""
+    rng = np.random.default_rng()
+    statistic = released([5.0] * 16, 3.9, 10_000, rng)
+    modelled = noise_aware_posterior(statistic, prior=PRIOR)
+    ignored = noise_aware_posterior(statistic, prior=PRIOR, clipping=IGNORED)
+    assert modelled.models_clipping is not None
+    assert modelled.models_clipping.all()
+    assert modelled.clipping is not None
+    assert not modelled.clipping.is_warned.any()
+    assert ignored.models_clipping is None
+    assert ignored.clipping is not None
+    assert ignored.clipping.is_warned.all()
+    for parameter, truth in (("mean", 5.0), ("variance", 3.9**2)):
+        assert held(modelled, parameter, truth) >= 9
+        assert held(ignored, parameter, truth) < 9
+
+
+def test_cells_in_which_clipping_cannot_matter_keep_the_exact_posterior() -> None:
+    rng = np.random.default_rng()
+    statistic = released([0.0, 8.5, -1.0], 1.0, 2000, rng)
+    posterior = noise_aware_posterior(statistic, prior=PRIOR)
+    plain = noise_aware_posterior(statistic, prior=PRIOR, clipping=IGNORED)
+    assert posterior.models_clipping is not None
+    assert posterior.models_clipping.tolist() == [False, True, False]
+    assert isinstance(posterior.distribution, PartlyClipped)
+    for parameter in ("mean", "variance"):
+        both = interval(posterior, parameter), interval(plain, parameter)
+        np.testing.assert_array_equal(both[0][[0, 2]], both[1][[0, 2]])
+        assert np.all(both[0][1] != both[1][1])
+    drawn = posterior.distribution.sample(400, rng)
+    assert drawn["variance"].shape == (400, 3)
+    wide = noise_aware_posterior(statistic.take(np.array([0, 2])), prior=PRIOR)
+    assert wide.models_clipping is not None
+    assert not wide.models_clipping.any()
+    assert not isinstance(wide.distribution, PartlyClipped)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        Mixture(0.3, NormalInverseGamma(0, 0.5, 2, 20), 0.7, NormalInverseGamma(0, 0.1, 3, 200)),
+        Independent(mean=stats.norm(0, 10), sd=stats.halfnorm(scale=10)),
+    ],
+    ids=["mixture", "independent"],
+)
+def test_any_prior_of_a_normal_is_taken(prior: Mixture | Independent) -> None:
+    """Two thousand records overrule these priors: intervals are those under another, to a tenth."""
+    statistic = released([5.0], 4.0, 2000, np.random.default_rng(3))
+    found, reference = (noise_aware_posterior(statistic, prior=one) for one in (prior, PRIOR))
+    assert found.models_clipping is not None
+    assert found.models_clipping.all()
+    for parameter in ("mean", "variance"):
+        (low, high), (other_low, other_high) = (
+            interval(found, parameter)[0],
+            interval(reference, parameter)[0],
+        )
+        assert max(abs(low - other_low), abs(high - other_high)) < 0.15 * (other_high - other_low)
+
+
+def test_a_lognormal_column_is_modelled_on_its_logarithm() -> None:
+    """Bounds e^-10 and e^10: the very statistic of a normal column of logarithms."""
+    logarithms = released([5.0], 4.0, 500, np.random.default_rng(5), family="lognormal")
+    plain = dataclasses.replace(logarithms, plan=released([5.0], 4.0, 500, np.random.default_rng(5)).plan)
+    found, reference = (noise_aware_posterior(one, prior=PRIOR) for one in (logarithms, plain))
+    assert found.models_clipping is not None
+    assert found.models_clipping.all()
+    for parameter, other in (("log_mean", "mean"), ("log_variance", "variance")):
+        np.testing.assert_allclose(interval(found, parameter), interval(reference, other), rtol=1e-4)
+
+
+def test_disjoint_and_repeated_releases_are_modelled_likewise() -> None:
+    """Two data sets pooled are sharper than one; two noises of one data set are modelled as well."""
+    rng = np.random.default_rng(11)
+    parts = [released([5.0], 4.0, 1000, rng) for _ in range(2)]
+    both = pooled(parts, prior=PRIOR, n_prior=None, rng=rng)
+    one = noise_aware_posterior(parts[0], prior=PRIOR)
+    assert both.models_clipping is not None
+    assert both.models_clipping.all()
+    assert both.sd("mean")[0] < 0.85 * one.sd("mean")[0]
+    noise = discrete_laplace(parts[0].plan.scale, (1, 3), rng) - discrete_laplace(
+        parts[0].plan.scale, (1, 3), rng
+    )
+    again = noise_aware_posterior(
+        observed_again([parts[0], dataclasses.replace(parts[0], values=parts[0].values + noise)]), prior=PRIOR
+    )
+    assert again.models_clipping is not None
+    assert again.models_clipping.all()
+    ignored = pooled(parts, prior=PRIOR, n_prior=None, clipping=IGNORED, rng=rng)
+    assert ignored.models_clipping is None
+    assert ignored.mean("variance")[0] < both.mean("variance")[0]
+
+
+def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three cells the second is refused, as by a prior far from its values: the others are modelled."""
+    resolve = clipped_moments.pooled_joint_distribution
+
+    def refusing(parts: list[NoisyStatistic], *rest: Any, **options: Any) -> Any:
+        if 1 in parts[0].groups["cell"]:
+            message = "so far apart that the posterior cannot be resolved"
+            raise PriorError(message)
+        return resolve(parts, *rest, **options)
+
+    monkeypatch.setattr(clipped_moments, "pooled_joint_distribution", refusing)
+    statistic = released([7.0, 7.0, 7.0], 4.0, 10_000, np.random.default_rng())
+    posterior = noise_aware_posterior(statistic, prior=PRIOR)
+    plain = noise_aware_posterior(statistic, prior=PRIOR, clipping=IGNORED)
+    assert posterior.models_clipping is not None
+    assert posterior.models_clipping.tolist() == [True, False, True]
+    assert posterior.clipping is not None
+    assert posterior.clipping.is_warned.tolist() == [False, True, False]
+    changed = posterior.mean("mean") != plain.mean("mean")
+    assert changed.tolist() == [True, False, True]
+
+
+def test_a_plug_in_posterior_never_models_clipping() -> None:
+    statistic = released([5.0], 4.0, 2000, np.random.default_rng(7))
+    posterior = plug_in_posterior(statistic, prior=PRIOR)
+    assert posterior.models_clipping is None
+    assert posterior.clipping is not None
+    assert posterior.clipping.is_warned.all()

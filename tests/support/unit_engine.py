@@ -1,0 +1,165 @@
+"""Every small data set of one unit beside another, summed by the real tasks; and how far the sums move."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from suffice.pipeline.chunk.exact_sums import combine, to_python
+from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
+from support.units import KEY, by_customer, partitions_of, sum_tasks, write_row_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.contribution.unit_key import UnitKey
+
+
+Record = tuple[Any, ...]
+MAX_ROWS = 2
+OF_ROWS: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
+    "bernoulli": (pa.int64(), [0, 1, None], {"family": "bernoulli"}),
+    "bernoulli-nulls": (pa.int64(), [0, 1, None], {"family": "bernoulli", "nulls": {"value": 1}}),
+    "categorical": (
+        pa.string(),
+        ["x", "y", "z"],
+        {"family": "categorical", "categories": ["x", "y"], "other": "true"},
+    ),
+    "poisson": (pa.float64(), [0.0, 2.5, np.inf], {"family": "poisson", "upper": 3}),
+    "normal": (
+        pa.float64(),
+        [-1.0, -0.25, 9.0],
+        {"family": "normal", "lower": -1, "upper": 1, "lattice_bits": 2},
+    ),
+    "exponential": (
+        pa.float64(),
+        [0.0, 2.0, np.nan],
+        {"family": "exponential", "upper": 2, "lattice_bits": 2},
+    ),
+}
+OF_UNITS = {
+    name: (kind, values, {**entry, "rows_of": "units"})
+    for name, (kind, values, entry) in OF_ROWS.items()
+    if entry["family"] in {"bernoulli", "categorical", "poisson", "normal"}
+}
+WITHIN_UNITS: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
+    "bernoulli": OF_ROWS["bernoulli"],
+    "normal": OF_ROWS["normal"],
+    "lognormal": (
+        pa.float64(),
+        [0.5, 9.0, np.nan],
+        {"family": "lognormal", "lower": 1, "upper": 8, "lattice_bits": 2},
+    ),
+}
+UPPER = 3
+"""Of rows of a unit that are told apart."""
+ROWS_PER_UNIT: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
+    "rows": (pa.int64(), [0, 1, None], {"family": "rows_per_unit", "upper": UPPER}),
+    "rows-histogram": (
+        pa.int64(),
+        [0, 1, None],
+        {"family": "rows_per_unit", "upper": UPPER, "histogram": "true"},
+    ),
+}
+ENTRIES = {
+    **OF_ROWS,
+    **ROWS_PER_UNIT,
+    **{f"{name} of units": entry for name, entry in OF_UNITS.items()},
+    **{
+        f"{name} within units": (kind, values, {**entry, "within_unit": "true"})
+        for name, (kind, values, entry) in WITHIN_UNITS.items()
+    },
+}
+"""Types and values of a column ``v``, and the entry of its statistic, by name."""
+MANY = [("A", 0), ("A", 1), ("A", 2), ("A", 1), ("A", 0)]
+"""Another unit's records, more than it may keep: numbers of values."""
+
+
+class UnitEngine:
+    """Sums data sets of one statistic by unit."""
+
+    def __init__(
+        self, directory: Path, name: str, neighboring: str, shape: str = "plain", key: UnitKey = KEY
+    ) -> None:
+        self.kind, self.values, entry = ENTRIES[name]
+        spec: dict[str, Any] = {
+            "name": "n",
+            "dataset": "d",
+            "source": {"parquet": str(directory)},
+            "privacy": {"epsilon": "1", "neighboring": neighboring, "unit": by_customer(MAX_ROWS)},
+            "statistics": {"s": entry if name in ROWS_PER_UNIT else {**entry, "column": "v"}},
+        }
+        keys, days = ["a"], [dt.date(2013, 1, 31)]
+        if shape == "own units":
+            spec["privacy"]["unit"] = by_customer(MAX_ROWS, nulls="own_unit")
+        if shape == "groups":
+            spec["groups"] = {"g": ["a", "b"]}
+            keys = ["a", "b", "unknown"]
+        if shape == "window":
+            spec["window"] = {"column": "t", "every": "month"}
+            days.append(dt.date(2013, 2, 1))
+        self.directory, self.key = directory, key
+        self.spec = load_spec(spec)
+        self.plan = compile_plan(self.spec)
+        self.job = chunk_job(self.spec, "2013-01" if shape == "window" else "all")
+        # The cell's ends and a middle, in every key: enough to attain every bound.
+        self.universe = list(itertools.product(self.values, keys, days))[:6]
+
+    @property
+    def declared(self) -> int:
+        return self.plan.statistics[0].l1_sensitivity
+
+    def many(self) -> list[tuple[str | None, Record]]:
+        return [(unit, (self.values[number], "a", dt.date(2013, 1, 31))) for unit, number in MANY]
+
+    def write(self, rows: Sequence[tuple[str | None, Record]]) -> None:
+        units, records = [unit for unit, _ in rows], [record for _, record in rows]
+        values, keys, days = zip(*records, strict=True) if records else ((), (), ())
+        table = pa.table(
+            {
+                "u": pa.array(units, pa.string()),
+                "v": pa.array(list(values), self.kind, from_pandas=False),
+                "g": pa.array(list(keys), pa.string()),
+                "t": pa.array(list(days), pa.date32()),
+            }
+        )
+        write_row_groups(self.directory, table, [1] * len(rows))
+
+    def totals(self, rows: Sequence[tuple[str | None, Record]], *, each: bool = False) -> NDArray[Any]:
+        """Return the totals; with `each`, of the partitions bounded one by one."""
+        self.write(rows)
+        partitions = partitions_of(self.spec)
+        if each:
+            sums = combine([sum_tasks(self.job, [partition], self.key) for partition in partitions])
+        else:
+            sums = sum_tasks(self.job, partitions, self.key)
+        entry = self.spec.statistics["s"]
+        exact = to_python(sums)["s"]
+        return totals_of(FAMILIES[entry.family], entry, self.plan.statistics[0], exact).ravel()
+
+    def of_every_unit(self, unit: str | None = "B", most: int = 3, **how: bool) -> NDArray[Any]:
+        """Return the totals beside the other unit, of every multiset that a unit may hold."""
+        return np.array(
+            [
+                self.totals([*[(unit, record) for record in records], *self.many()], **how)
+                for size in range(most + 1)
+                for records in itertools.combinations_with_replacement(self.universe, size)
+            ]
+        )
+
+
+def farthest(vectors: NDArray[Any], neighboring: str) -> int:
+    """Return the largest L1 change: from no unit to any, or from any unit to any."""
+    others = vectors[:1] if neighboring == "add_or_remove_one" else vectors
+    return int(max(np.abs(vectors - other).sum(axis=1).max() for other in others))
