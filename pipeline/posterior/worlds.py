@@ -104,7 +104,7 @@ class Worlds:
         part = position * _VARIANCES // np.repeat(sizes, sizes)
         label = group[inner] * _VARIANCES + part
         own, count = weight[inner], int(label.max()) + 1
-        mass = np.bincount(label, own, count)
+        mass: Floats = np.bincount(label, own, count).astype(np.float64)
         used = mass > 0.0
         columns = [
             np.bincount(label, own * column[order][inner], count)[used] / mass[used]

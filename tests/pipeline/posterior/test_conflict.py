@@ -29,7 +29,8 @@ B = BERNOULLI.scale
 
 
 def noise(value: Any) -> np.ndarray:
-    return np.tanh(0.5 / B) * np.exp(-np.abs(np.asarray(value, dtype=np.float64)) / B)
+    chance: np.ndarray = np.tanh(0.5 / B) * np.exp(-np.abs(np.asarray(value, float)) / B)
+    return chance
 
 
 def bernoulli(*counts: tuple[int, int]) -> NoisyStatistic:
@@ -94,7 +95,8 @@ def too_often(conflict: Conflict, level: float) -> np.ndarray:
     """By quantity, whether tails below a level are more frequent than chance lets them be: 1e-6 in all."""
     cells, quantities = conflict.tails.shape
     most = stats.binom.isf(1e-6 / quantities, cells, level)
-    return np.count_nonzero(conflict.tails < level, axis=0) > most
+    found: np.ndarray = np.count_nonzero(conflict.tails < level, axis=0) > most
+    return found
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "poisson", "exponential", "normal", "categorical"])
@@ -111,7 +113,7 @@ def test_tails_are_no_smaller_than_they_should_be(family: str) -> None:
         ("categorical", {"prior": "Dirichlet(40)"}),
     ],
 )
-def test_another_prior_is_found_out(family: str, changed: dict[str, str]) -> None:
+def test_another_prior_is_found_out(family: str, changed: dict[str, Any]) -> None:
     found = too_often(simulated(family, 300, seed=1, **changed), 0.005)
     of_n = "n_prior" in changed
     assert found[0] == of_n

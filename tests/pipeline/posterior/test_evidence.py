@@ -10,6 +10,7 @@ from scipy import special, stats
 
 from suffice import Density, Dirichlet
 from suffice.errors import UsageError
+from suffice.pipeline.engines.normal.noisy_moments import BERNSTEIN
 from suffice.pipeline.pooling.pool import observed_again, pooled
 from suffice.pipeline.posterior.infer import posterior_of
 from support.noisy import noisy_statistic, statistic_plan
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 def noise(plan: StatisticPlan, gap: Any) -> np.ndarray:
     """Chances of the discrete noise."""
-    return np.tanh(0.5 / plan.scale) * np.exp(-np.abs(np.asarray(gap, dtype=np.float64)) / plan.scale)
+    chance: np.ndarray = np.tanh(0.5 / plan.scale) * np.exp(-np.abs(np.asarray(gap, float)) / plan.scale)
+    return chance
 
 
 def plan_of(family: str, *, epsilon: str = "1", **keys: Any) -> StatisticPlan:
@@ -42,7 +44,7 @@ def by_enumeration(statistics: list[NoisyStatistic], a: float, b: float) -> floa
             no, yes = map(int, statistic.values[0])
             mass = mass * noise(statistic.plan, no - (n - true)) * noise(statistic.plan, yes - true)
         total += float(np.sum(mass)) / 41
-    return np.log(total)
+    return float(np.log(total))
 
 
 @pytest.mark.parametrize("counts", [(7, 5), (-2, 12), (60, 3)])
@@ -73,7 +75,7 @@ def test_counts_of_categories(concentration: tuple[float, ...]) -> None:
         for first in range(n + 1):
             second = np.arange(n - first + 1)
             counts = (np.full_like(second, first), second, n - first - second)
-            log_mass = special.gammaln(a) - special.gammaln(a + n) + special.gammaln(n + 1)
+            log_mass: Any = special.gammaln(a) - special.gammaln(a + n) + special.gammaln(n + 1)
             for count, own in zip(counts, concentration, strict=True):
                 log_mass = log_mass + special.gammaln(own + count) - special.gammaln(own)
                 log_mass = log_mass - special.gammaln(count + 1)
@@ -108,9 +110,10 @@ def test_two_normal_records() -> None:
     grid = np.linspace(-40.0, 40.0, 1601)
     first, second = np.meshgrid(grid, grid)
     log_noise = np.zeros_like(first)
-    parts = (lambda z: (1 - z) ** 2 / 4, lambda z: (1 - z * z) / 2, lambda z: (1 + z) ** 2 / 4)
-    for value, part in zip(released, parts, strict=True):
-        log_noise -= np.abs(value - (part(first / 2) + part(second / 2)) * unit) / plan.scale
+    # Coefficients of the three components in 1, z and z^2.
+    for value, (constant, slope, curvature) in zip(released, BERNSTEIN, strict=True):
+        exact_value = 2 * constant + slope * (first + second) / 2 + curvature * (first**2 + second**2) / 4
+        log_noise -= np.abs(value - exact_value * unit) / plan.scale
 
     def exact(loc: float, precision: float, a: float, s: float) -> float:
         shape = np.eye(2) + 1 / precision
@@ -129,7 +132,7 @@ def test_two_normal_records() -> None:
     assert posterior_of(statistic, prior=mixture, n_prior=2).log_evidence == pytest.approx(mixed, abs=0.003)
 
 
-def test_where_there_is_none_the_reason_is_said() -> None:
+def test_where_there_is_nconstantthe_reason_is_said() -> None:
     refused = {
         "takes the released values for exact": posterior_of(bernoulli((7, 5)), method="plug-in"),
         "several disjoint data sets": pooled(
