@@ -101,7 +101,7 @@ def test_simulations_take_the_world_and_posteriors_their_prior() -> None:
         REGRESSION,
         n_prior=500,
         predictor_prior=f"{prior}",
-        predictors=["Normal(2, 0.1)", "Normal(0, 1)"],
+        predictors=world,
     )
     assert model.predictor_prior == prior
     rng = np.random.default_rng()
