@@ -68,7 +68,7 @@ class ClippedSlice:
             return cls(rows=rows, shape=none, start=none, step=none, first=nowhere, count=nowhere, table=none)
         log_e = rows.log_e
         most = rows.n / LEAST_SPREAD
-        if len(log_e) > 2:  # noqa: PLR2004 - the first deviation stands for all below
+        if len(log_e) > 2:
             most = min(most, 1.0 / (_SMOOTH * (log_e[2] - log_e[1])) ** 2)
         levels = max(math.ceil(math.log(max(most / _LEAST_SHAPE, _RATIO)) / math.log(_RATIO)), 1)
         shape = np.geomspace(_LEAST_SHAPE, max(most, _LEAST_SHAPE * _RATIO), levels + 1)
@@ -114,7 +114,7 @@ class ClippedSlice:
         value = (
             -((rows.mean - records.mean[:, None]) ** 2) / (2.0 * width) - np.log(2.0 * math.pi * width) / 2.0
         )
-        if rows.n < 2.0:  # noqa: PLR2004 - a single record has no deviation
+        if rows.n < 2.0:
             value += np.log(np.maximum(rows.weight[0], _LEAST))
         else:
             value += self._of_deviations(*records.deviations(rows.n, rows.mean))
