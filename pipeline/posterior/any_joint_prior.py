@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 _TOLERABLE = 1e-4
 _DEPTHS = (70.0, 250.0, 1000.0)
 """Nats of noise that grids cover where the first do not, until it is enough."""
-_MOST_DENSITIES, _MOST_CLIPPED = 1e8, 3e6
-"""Of grids deeper than the first: some ten seconds; less where records are clipped, as much is made of each."""
+_MOST_DENSITIES, _MOST_CLIPPED = 1e8, 3e7
+"""Of grids deeper than the first: some ten seconds, of clipped records as well."""
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
 _NOTHING = -26.0
 

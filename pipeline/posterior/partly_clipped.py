@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.typing import Floats, Mask

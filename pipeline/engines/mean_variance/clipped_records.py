@@ -8,9 +8,9 @@ cumulants of t, the mean m is taken for normal and the mean square deviation E, 
     E(E \mid m) = \frac{N - 1}{N} \left(\kappa_2 + \frac{\kappa_3}{\kappa_2} d\right)
     + \frac{\gamma}{2} (d^2 - \kappa_2 / N), \quad d = m - E\,t
 
-where :math:`\gamma = (\kappa_4 \kappa_2 - \kappa_3^2) / \kappa_2^3` is the second derivative of the variance as
-a function of the mean, as records are tilted; and the variance of E given m such that the variance of E is the
-exact one. Both are exact where nothing is clipped (m and E are independent, N E / v has N - 1 degrees of
+where :math:`\gamma = (\kappa_4 \kappa_2 - \kappa_3^2) / \kappa_2^3` is the second derivative of the variance
+as a function of the mean, as records are tilted; and the variance of E given m such that that of E is
+exact. Both are exact where nothing is clipped (m and E are independent, N E / v has N - 1 degrees of
 freedom), and E(E | m) is where every record is at a bound.
 """
 

@@ -178,7 +178,7 @@ class DensityOnGrid:
                 of_each, log_height, loc, precision, concentration, scale, strict=True
             ):
                 np.multiply((b + k / 2.0 * (first - m) ** 2)[:, :, None], -per_variance, out=own)
-                own += (height - (a + 0.5) * second)[:, None, :]
+                np.add(own, (height - (a + 0.5) * second)[:, None, :], out=own)
             top = np.maximum(np.max(of_each, axis=0), -_DEEPEST)
             of_each -= top
             with np.errstate(divide="ignore"):
