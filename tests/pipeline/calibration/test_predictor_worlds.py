@@ -29,6 +29,7 @@ REGRESSION: dict[str, Any] = {
 }
 PLAN = plan_of(REGRESSION, epsilon="2", public_n=False)
 DRAWS = 20_000
+STATED = "NormalInverseGammaRegression(0, 0.5, 4, 3)"
 
 
 def drawn(given: Any) -> np.ndarray[Any, Any]:
@@ -99,6 +100,7 @@ def test_simulations_take_the_world_and_posteriors_their_prior() -> None:
     model = generative_model_of(
         empty,
         REGRESSION,
+        prior=STATED,
         n_prior=500,
         predictor_prior=f"{prior}",
         predictors=world,
@@ -131,11 +133,11 @@ def test_a_prior_of_predictors_is_named_read_and_matters() -> None:
     sds = []
     for scale in (0.01, 400.0):
         prior = f"NormalInverseWishart(0, 1, 30, {scale:g})"
-        posterior = posterior_of(statistic, n_prior=Fixed(50), predictor_prior=prior)
+        posterior = posterior_of(statistic, prior=STATED, n_prior=Fixed(50), predictor_prior=prior)
         assert posterior.predictor_prior == prior
         drawn = posterior.sample(2000, 1)["coefficient"]
         sds.append(float(np.subtract(*np.quantile(drawn[:, 0, 0], [0.75, 0.25]))))
-    assert posterior_of(statistic, n_prior=Fixed(50)).predictor_prior == (
+    assert posterior_of(statistic, prior=STATED, n_prior=Fixed(50)).predictor_prior == (
         "SpreadNormalInverseWishart([0, 0], [10, 10])"
     )
     assert sds[0] > 1.5 * sds[1]
