@@ -57,8 +57,8 @@ def main() -> None:
         seconds = time.process_time() - started
         effective = diagnostics["fewest_effective_draws"] * arguments.cells
         print(
-            f"{name:8} prior: {effective:7,} effective draws in {seconds:5.1f} s, {effective / seconds:8,.0f} "
-            f"a second; R-hat {diagnostics['largest_r_hat']}"
+            f"{name:8} prior: {effective:7,} effective draws in {seconds:5.1f} s, "
+            f"{effective / seconds:8,.0f} a second; R-hat {diagnostics['largest_r_hat']}"
         )
 
 

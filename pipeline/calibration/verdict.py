@@ -18,6 +18,8 @@ import numpy as np
 from suffice.pipeline.calibration.ranks import LEFT_OUT, at_least, at_most
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from collections.abc import Iterable, Mapping
 
     from suffice.pipeline.calibration.ranks import Ranks
@@ -168,10 +170,11 @@ def _failing(simulations: int, n_parameters: int) -> float:
     return n_parameters * (1.0 - passing_chance(simulations, n_parameters))
 
 
-def _passing(simulations: int, mass: float, level: float) -> np.ndarray:
+def _passing(simulations: int, mass: float, level: float) -> NDArray[np.int64]:
     """Return the numbers of covered truths whose Clopper-Pearson interval is within the tolerance."""
     covered = np.arange(simulations + 1)
-    return covered[_has_passed(covered, simulations, mass, level)]
+    passing: NDArray[np.int64] = covered[_has_passed(covered, simulations, mass, level)]
+    return passing
 
 
 def _has_passed(covered: np.ndarray, simulations: int, mass: float, level: float) -> np.ndarray:

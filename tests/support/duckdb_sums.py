@@ -21,7 +21,7 @@ from suffice.pipeline.statistics.measure import (
     TransitionCounts,
 )
 from suffice.pipeline.statistics.transforms import Shape
-from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean
+from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,8 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
             chosen = f"{source} WHERE {where}"
             result[name] = _transitions(connection, measure, chosen, positions, types, math.prod(sizes))
             continue
-        assert not isinstance(measure, FirstRow | UnitMean | RowCounts), "whole units are not for SQL"
+        of_units = FirstRow | UnitMean | RowCounts | UnitProducts
+        assert not isinstance(measure, of_units), "whole units are not for SQL"
         columns = ", ".join(
             f"{_value(of, types)} AS v{position}" for position, of in enumerate(measure.reads)
         )

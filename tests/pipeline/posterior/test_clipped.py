@@ -16,8 +16,9 @@ from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior import clipped_cells
 from suffice.pipeline.posterior.clipped import clipped_distribution
-from suffice.pipeline.posterior.clipped_cells import LARGEST_BOUND, PartlyClipped
+from suffice.pipeline.posterior.clipped_cells import LARGEST_BOUND
 from suffice.pipeline.posterior.infer import noise_aware_posterior, posterior_of
+from suffice.pipeline.posterior.partly_clipped import PartlyClipped
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform

@@ -14,7 +14,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.families import normal
 from suffice.pipeline.pooling.pool import observed_again, pooled
-from suffice.pipeline.posterior import clipped_moments
+from suffice.pipeline.posterior import any_joint_prior, clipped_moments
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
 from suffice.pipeline.posterior.posterior import IGNORED, Posterior
@@ -154,7 +154,7 @@ def test_disjoint_and_repeated_releases_are_modelled_likewise() -> None:
 
 def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three cells the second is refused, as by a prior far from its values: the others are modelled."""
-    resolve = clipped_moments.pooled_joint_distribution
+    resolve = any_joint_prior.pooled_joint_distribution
 
     def refusing(parts: list[NoisyStatistic], *rest: Any, **options: Any) -> Any:
         if 1 in parts[0].groups["cell"]:
