@@ -148,7 +148,9 @@ def noise_aware_posterior(
     if clipping == MODELLED and family.clipped_record is not None:
         from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
 
-        distribution, modelled = distribution_with_clipping(statistic, chosen, latent_n)
+        distribution, modelled = distribution_with_clipping(
+            statistic, cast("Prior | Mixture | Density", chosen), latent_n
+        )
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         return dataclasses.replace(plain, models_clipping=modelled)
     if isinstance(chosen, AnyDensity):
