@@ -126,6 +126,8 @@ def test_predictors_and_their_prior_have_a_use_in_regressions_alone() -> None:
         posterior_of(statistic, predictor_prior="NormalInverseWishart(0, 1, 6, 4)")
 
 
+@pytest.mark.audit
+@pytest.mark.timeout(1800)
 def test_a_prior_of_predictors_is_named_read_and_matters() -> None:
     """Behind much noise a prior of narrow predictors lets coefficients be large."""
     totals = np.array([[10**12] * len(PLAN.components)], dtype=object)
