@@ -18,9 +18,9 @@ import numpy as np
 from suffice.pipeline.calibration.ranks import LEFT_OUT, at_least, at_most
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
     from suffice.pipeline.calibration.ranks import Ranks
     from suffice.typing import Floats
