@@ -74,19 +74,18 @@ class ClippedRecords:
         at_low, at_high = ndtr(low), ndtr(-high)
         mass /= (np.sum(mass, axis=-1) + at_low + at_high)[..., None]
 
-        def moments(about: Floats, *degrees: int) -> list[Floats]:
+        def moments(about: Floats, degrees: int) -> list[Floats]:
             inner, below, above = place - about[..., None], low - about, high - about
-            return [
-                np.einsum("...k,...k->...", mass, inner**degree)
-                + at_low * below**degree
-                + at_high * above**degree
-                for degree in degrees
-            ]
+            found, power = [], mass
+            for degree in range(1, degrees + 1):
+                power = power * inner
+                found.append(np.sum(power, axis=-1) + at_low * below**degree + at_high * above**degree)
+            return found
 
         # From where most records are: the middle of the distribution, or the bound next to it.
         origin = np.clip(0.0, low, high)
         (away,) = moments(origin, 1)
-        second, third, fourth = moments(origin + away, 2, 3, 4)
+        _, second, third, fourth = moments(origin + away, 4)
         varies = second > _CONSTANT
         divisor = np.where(varies, second, 1.0)
         return cls(

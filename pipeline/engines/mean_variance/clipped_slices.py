@@ -19,7 +19,7 @@ from suffice.pipeline.engines.mean_variance.slices import log_height
 if TYPE_CHECKING:
     from suffice.pipeline.engines.mean_variance.clipped_records import ClippedRecords
     from suffice.pipeline.engines.mean_variance.slices import Slice
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Cells, Floats, Mask
 
 
 _LEAST_SHAPE, _RATIO = 0.05, 1.5
@@ -49,7 +49,9 @@ class ClippedSlice:
     first, count : ndarray of shape (n_shapes,), int64
         Where a shape begins in the table, and how many expectations it has.
     table : ndarray of shape (n_in_all, n_means), float64
-        Logs of the sums over deviations, less half the logarithm of the shape.
+        Logs of the sums over deviations, less half the logarithm of the shape, where a shape is ready.
+    is_ready : ndarray of shape (n_shapes,), bool
+        Shapes that were asked for: most never are.
     """
 
     rows: Slice
@@ -59,13 +61,23 @@ class ClippedSlice:
     first: Cells
     count: Cells
     table: Floats
+    is_ready: Mask
 
     @classmethod
     def of(cls, rows: Slice) -> Self:
-        """Work out the table."""
+        """Lay out the table."""
         if rows.n < 2.0:
             none, nowhere = np.empty(0), np.empty(0, dtype=np.int64)
-            return cls(rows=rows, shape=none, start=none, step=none, first=nowhere, count=nowhere, table=none)
+            return cls(
+                rows=rows,
+                shape=none,
+                start=none,
+                step=none,
+                first=nowhere,
+                count=nowhere,
+                table=none,
+                is_ready=none.astype(np.bool_),
+            )
         log_e = rows.log_e
         most = rows.n / LEAST_SPREAD
         if len(log_e) > 2:
@@ -78,12 +90,6 @@ class ClippedSlice:
         # Mean squares of clipped records are at most 1.
         count = np.ceil((np.maximum(log_e[-1] + _BEYOND * width, 0.0) - start) / step).astype(np.int64) + 3
         first = np.concatenate([[0], np.cumsum(count)[:-1]])
-        tables = []
-        for level, own in enumerate(shape):
-            expected = start[level] + step[level] * np.arange(count[level])
-            with np.errstate(divide="ignore"):
-                sums = np.maximum(_gamma(own, expected, log_e) @ rows.weight, _LEAST)
-                tables.append(np.log(sums) - math.log(own) / 2.0)
         return cls(
             rows=rows,
             shape=shape,
@@ -91,8 +97,20 @@ class ClippedSlice:
             step=step,
             first=first,
             count=count,
-            table=np.concatenate(tables),
+            table=np.empty((int(np.sum(count)), len(rows.mean))),
+            is_ready=np.zeros(len(shape), dtype=np.bool_),
         )
+
+    def _prepare(self, levels: Cells) -> None:
+        """Work out those parts of the table that are not there yet."""
+        for level in np.unique(levels):
+            if self.is_ready[level]:
+                continue
+            shape, first, count = float(self.shape[level]), self.first[level], self.count[level]
+            expected = self.start[level] + self.step[level] * np.arange(count)
+            sums = np.maximum(_gamma(shape, expected, self.rows.log_e) @ self.rows.weight, _LEAST)
+            self.table[first : first + count] = np.log(sums) - math.log(shape) / 2.0
+            self.is_ready[level] = True
 
     @property
     def n(self) -> float:
@@ -129,6 +147,7 @@ class ClippedSlice:
             1.0 / (1.0 / shape + 1.0 / rows.alpha - 2.0 / (rows.n - 1.0)), self.shape[0], self.shape[-1]
         )
         level = np.clip(np.searchsorted(self.shape, shape) - 1, 0, len(self.shape) - 2)
+        self._prepare(np.concatenate([level, level + 1]))
         position = np.log(expected)
         low, high = self._at(level, position), self._at(level + 1, position)
         # Far from its expectation, the log density of a gamma is linear in its shape.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.line import Line
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.engines.mean_variance.conjugates_on_grid import ConjugatesOnGrid
 from suffice.pipeline.engines.mean_variance.panels import (
     PANELS,
     Panels,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 AnyJointPrior: TypeAlias = Independent | JointDensity | NormalInverseGamma | Mixture
 
 _LARGEST_MEAN = 1e75
-_DEEPEST = 1e300
 _FARTHEST = 200.0
 _LEFT_OUT = 15.0
 """Nats by which the mass beyond the ends of the grid must be below all of it."""
@@ -156,40 +157,15 @@ class DensityOnGrid:
         return cls._found(prior, log_density, ends, start)
 
     @classmethod
+    @lru_cache(maxsize=16)
     def _of_conjugates(cls, prior: NormalInverseGamma | Mixture, centre: float, half_range: float) -> Self:
         """A mixture of normal inverse gamma distributions, of one perhaps."""
-        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
-
-        parts: Sequence[Any] = prior.components if isinstance(prior, Mixture) else (prior,)
-        weights = np.array(prior.weights if isinstance(prior, Mixture) else (1.0,))
-        loc, precision, concentration, scale = np.array(
-            [
-                ((one.loc - centre) / half_range, one.precision, one.concentration, one.scale / half_range**2)
-                for one in parts
-            ]
-        ).T
-        log_height = np.log(weights) + np.log(precision) / 2.0
-        log_height += concentration * np.log(scale) - gammaln(concentration)
-
-        def log_density(first: Floats, second: Floats) -> Floats:
-            per_variance = np.exp(-second)[:, None, :]
-            of_each = np.empty((len(loc), len(first), first.shape[1], second.shape[1]))
-            for own, height, m, k, a, b in zip(
-                of_each, log_height, loc, precision, concentration, scale, strict=True
-            ):
-                np.multiply((b + k / 2.0 * (first - m) ** 2)[:, :, None], -per_variance, out=own)
-                np.add(own, (height - (a + 0.5) * second)[:, None, :], out=own)
-            top = np.maximum(np.max(of_each, axis=0), -_DEEPEST)
-            of_each -= top
-            with np.errstate(divide="ignore"):
-                mixed: Floats = top + np.log(np.sum(np.exp(of_each, out=of_each), axis=0))
-            return mixed
-
-        log_variance, of_variance = np.log(scale / concentration), 1.0 / np.sqrt(concentration)
+        parts = ConjugatesOnGrid.of(prior, centre, half_range)
+        log_variance, of_variance = np.log(parts.scale / parts.concentration), 1.0 / np.sqrt(parts.concentration)
         ladders = [
             np.concatenate([middle + width * ladder for middle, width in zip(*of, strict=True)])
             for of, ladder in (
-                ((loc, np.exp(log_variance / 2.0) / np.sqrt(precision)), _OCTAVES),
+                ((parts.loc, np.exp(log_variance / 2.0) / np.sqrt(parts.precision)), _OCTAVES),
                 ((log_variance, of_variance), np.concatenate([PANELS, _OCTAVES])),
             )
         ]
@@ -197,7 +173,7 @@ class DensityOnGrid:
             np.unique(np.clip(np.append(ladder, limits), *limits))
             for ladder, limits in zip(ladders, _LIMITS, strict=True)
         )
-        return cls._found(prior, log_density, _LIMITS, (first, second))
+        return cls._found(prior, parts.log_density, _LIMITS, (first, second))
 
     @classmethod
     def _found(
