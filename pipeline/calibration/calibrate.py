@@ -29,6 +29,7 @@ from suffice.pipeline.calibration.simulated_release import (
     require_positive,
 )
 from suffice.pipeline.calibration.verdict import simulations_needed
+from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.infer import posterior_of, require_way_of_clipping
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, generator
 from suffice.pipeline.statistics.measure import MomentSums
@@ -145,7 +146,7 @@ def calibrate(
     """
     if simulations is not None:
         require_positive("simulations", simulations)
-    chosen = release.statistic(statistic).where(where)
+    chosen = cells_of(release.statistic(statistic), where)
     require_way_of_clipping(clipping)
     generative_model = generative_model_of(
         chosen,
@@ -236,7 +237,10 @@ def simulate(
         truth = generative_model.truth(len(size), rng)
         sums = generative_model.sums(truth, size, rng)
         noise = discrete_laplace(
-            generative_model.scale, (len(size), len(generative_model.plan.components)), rng
+            generative_model.scale,
+            (len(size), len(generative_model.plan.components)),
+            rng,
+            generative_model.cells_summed,
         )
         seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
         names, clipped, widths = _ranks(generative_model, truth, sums.clipped, noise, seed)

@@ -57,7 +57,7 @@ class GenerativeModel:
         Of the noise that is simulated; that of the plan but for experiments.
     public_n : int or None
         The number of records, where it is public.
-    max_total_rows : int
+    max_total_rows, cells_summed : int
         As in ``NoisyStatistic``.
     method : str
         Of the posterior.
@@ -87,6 +87,7 @@ class GenerativeModel:
     clipping: str = MODELLED
     predictor_prior: Prior | None = None
     predictors: PredictorRows | None = None
+    cells_summed: int = 1
 
     @property
     def family(self) -> Family:
@@ -107,8 +108,11 @@ class GenerativeModel:
 
     @property
     def is_slow(self) -> bool:
-        """Whether every posterior takes a good part of a second: by MCMC, or by quadrature of a density."""
-        by_quadrature = isinstance(self.prior, AnyDensity)
+        """Whether every posterior takes a good part of a second: by MCMC, or by quadrature of a density.
+
+        The density is the prior, or that of a sum of noises.
+        """
+        by_quadrature = isinstance(self.prior, AnyDensity) or self.cells_summed > 1
         return self.method == NOISE_AWARE and (by_quadrature or self.family.by_mcmc(self.plan.parameters))
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
@@ -138,6 +142,7 @@ class GenerativeModel:
             groups={},
             public_n=self.public_n,
             max_total_rows=self.max_total_rows,
+            cells_summed=self.cells_summed,
         )
 
 
@@ -186,6 +191,7 @@ def generative_model_of(
         scale=plan.scale,
         public_n=statistic.public_n,
         max_total_rows=statistic.max_total_rows,
+        cells_summed=statistic.cells_summed,
         method=method,
         prior=posterior.prior,
         n_prior=drawn_from,

@@ -15,7 +15,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "draws": ("Draws",),
     "gamma": ("Gamma", "GammaDistribution"),
     "inverse_gamma": ("InverseGamma", "InverseGammaDistribution"),
-    "laplace_sums": ("upper_tail",),
+    "laplace_sums": ("log_density_of_sum", "upper_tail"),
     "line": ("Line",),
     "moment_projection": ("Moments", "estimate", "project"),
     "named_entries": ("Entries",),

@@ -1,4 +1,4 @@
-r"""Tails of a sum of Laplace numbers and a skewed normal one, right far out.
+r"""The density of a sum of Laplace numbers; tails of one and a skewed normal number, right far out.
 
 With R the sum of :math:`k_j` Laplace numbers of every scale :math:`b_j`, and of a gamma number less its mean
 with variance v and third central moment t (a normal one where t is 0), all independent,
@@ -14,6 +14,7 @@ The line bends to the right, where the integrand falls like an exponential.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
+_EXACT = 12
+"""Laplace numbers up to which the density of their sum is a finite sum."""
 _HALVINGS = 24
 _LOGITS = (-45.0, 33.0)
 _BEND = 0.5
@@ -35,6 +38,41 @@ _STEPS = np.arange(0.15, 11.0, 0.3)
 _SMALL = 1e-3
 _NUMBERS = 1 << 20
 _LEAST = 1e-300
+
+
+def log_density_of_sum(x: Floats, terms: int) -> Floats:
+    r"""Return the log density of a sum of Laplace numbers of scale 1, up to a constant.
+
+    .. math::
+        f_k(x) \propto |x|^{k - 1/2} K_{k - 1/2}(|x|) \propto
+        e^{-|x|} \sum_{j < k} \frac{(2 k - 2 - j)!}{j! \, (k - 1 - j)!} (2 |x|)^j
+
+    The finite sum is taken to ``_EXACT`` terms. Beyond them Debye's expansion of the Bessel function to its
+    third term, of which the log is right to 1e-6.
+
+    Parameters
+    ----------
+    x : ndarray, float64
+    terms : int, > 0
+        k, how many numbers are summed.
+    """
+    distance = np.abs(x)
+    if terms <= _EXACT:
+        series = np.zeros_like(distance)
+        for j in range(terms - 1, -1, -1):
+            series *= 2.0 * distance
+            series += math.comb(2 * terms - 2 - j, j) * math.perm(2 * terms - 2 - 2 * j, terms - 1 - j)
+        log_density: Floats = np.log(series) - distance
+        return log_density
+    order = terms - 0.5
+    root = np.sqrt(1.0 + (distance / order) ** 2)
+    t = 1.0 / root
+    first = t * (3.0 - 5.0 * t**2) / 24.0
+    second = t**2 * (81.0 - 462.0 * t**2 + 385.0 * t**4) / 1152.0
+    third = t**3 * (30375.0 - 369603.0 * t**2 + 765765.0 * t**4 - 425425.0 * t**6) / 414720.0
+    correction = (-first + (second - third / order) / order) / order
+    expanded: Floats = order * (np.log1p(root) - root) - 0.5 * np.log(root) + np.log1p(correction)
+    return expanded
 
 
 def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, third: Floats) -> Floats:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.errors import UsageError
 from suffice.pipeline.declaration.fields import Boolean, Count, StatisticSpec
 from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.families import categorical
@@ -99,10 +100,10 @@ def parameters(spec: RowsPerUnitSpec) -> Parameters:
 def sentence(spec: RowsPerUnitSpec) -> str:
     """Say what the shares are of."""
     if spec.histogram:
-        return "of units: how many rows each has, in the cell of one of its rows"
+        return "of units of the release: how many rows each has"
     return (
-        f"of rows: the first {spec.upper} of each unit, in the cell of one of them, of which a unit keeps "
-        f"{spec.max_rows}; at least this share is left out"
+        f"of rows of the release, the first {spec.upper} of each unit, of which {spec.max_rows} are kept: at "
+        "least this share is left out"
     )
 
 
@@ -131,6 +132,13 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     """Return the posterior of the data's own shares; of a histogram, that of its categories."""
     known = statistic.plan.parameters
     if is_histogram(known):
+        if statistic.cells_summed > 1:
+            message = (
+                f"{statistic.plan.name} is a histogram of the whole release, of which there is no posterior "
+                f"from {statistic.cells_summed} cells together: release it without groups; table has its "
+                "counts, and roll_up their sums"
+            )
+            raise UsageError(message)
         return categorical.noise_aware(statistic, prior, n_prior)
     from suffice.pipeline.engines.left_out_share import NoisyRowTotals, RowShares  # noqa: PLC0415 - consumers only
 
@@ -142,6 +150,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
             upper=int(known.constants[_UPPER]),
             concentration=(kept, left_out),
             n_prior=n_prior,
+            cells=statistic.cells_summed,
         )
     )
 
@@ -191,6 +200,7 @@ FAMILY = Family(
     truth=truth,
     predicts=False,
     of_whole_units=sentence,
+    of_release=True,
     refused_under=refused_under,
     n_categories=lambda spec: spec.upper if spec.histogram else 1,
     labels=categorical.labels,

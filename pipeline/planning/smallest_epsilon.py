@@ -208,7 +208,8 @@ class Trials:
         chosen = np.arange(len(self.sums)) if rows is None else rows
         at = replace(self.generative_model, plan=_plan_at(self.generative_model.plan, self.share * epsilon))
         same = np.random.default_rng(self.seed)
-        noise = discrete_laplace(at.plan.scale, (len(self.sums), len(at.plan.components)), same)
+        size = (len(self.sums), len(at.plan.components))
+        noise = discrete_laplace(at.plan.scale, size, same, at.cells_summed)
         return self._widths(at, self.sums[chosen], noise[chosen], same)
 
     def widths_without_noise(self) -> Floats:
@@ -271,6 +272,7 @@ def _generative_model(
         groups={},
         public_n=None if private else n,
         max_total_rows=spec.max_total_rows,
+        cells_summed=plan.n_cells if FAMILIES[statistic.family].of_release else 1,
     )
     if statistic.within_unit is not None:
         message = (

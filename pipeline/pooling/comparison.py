@@ -12,6 +12,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.pool import aligned
 from suffice.pipeline.pooling.relation import Relation, relation_of, require, require_agreement
+from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.matching import conjugate_like
@@ -144,7 +145,7 @@ def compare(
         raise UsageError(message)
     require([first, second], statistic, Relation.DISJOINT, vouched=vouched)
     source = generator(rng)
-    parts = aligned([release.statistic(statistic).where(where) for release in (first, second)])
+    parts = aligned([cells_of(release.statistic(statistic), where) for release in (first, second)])
     before, after = (
         noise_aware_posterior(
             part, prior=prior, n_prior=n_prior, clipping=clipping, predictor_prior=predictor_prior
@@ -207,7 +208,7 @@ def _noise_alone(
 def _noisy_again(statistic: NoisyStatistic, replicates: int, rng: np.random.Generator) -> NoisyStatistic:
     """Every cell so many times over, each with fresh noise of the release's distribution added."""
     values = np.tile(statistic.values, (replicates, 1))
-    noise = discrete_laplace(statistic.plan.scale, values.shape, rng)
+    noise = discrete_laplace(statistic.plan.scale, values.shape, rng, statistic.cells_summed)
     groups = {column: keys * replicates for column, keys in statistic.groups.items()}
     return dataclasses.replace(statistic, values=values + noise.astype(object), groups=groups)
 

@@ -15,6 +15,7 @@ from suffice.pipeline.engines.pooled.multinomial import factors_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.release import Release
+from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.contrasts import matched_cells
 from suffice.pipeline.posterior.infer import (
     disjoint_moments_posterior,
@@ -110,7 +111,7 @@ def pool(
     claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
     require_way_of_clipping(clipping)
     require(releases, statistic, claimed, vouched=vouched)
-    parts = aligned([release.statistic(statistic).where(where) for release in releases])
+    parts = aligned([cells_of(release.statistic(statistic), where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
     if claimed is Relation.DISJOINT:
         return pooled(

@@ -144,11 +144,12 @@ class Release:
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
+        from suffice.pipeline.posterior.cells import cells_of  # noqa: PLC0415 - scipy is slow to import
         from suffice.pipeline.posterior.infer import posterior_of  # noqa: PLC0415 - scipy is slow to import
         from suffice.pipeline.posterior.predictive import Model  # noqa: PLC0415
         from suffice.pipeline.released.within_unit import rows_alone  # noqa: PLC0415 - numpy is slow to import
 
-        chosen = self.statistic(statistic).where(where)
+        chosen = cells_of(self.statistic(statistic), where)
         posterior = posterior_of(
             chosen,
             method=method,

@@ -101,7 +101,7 @@ def check_of(posterior: Judged, quantity: str | None, draws: int, rng: np.random
     drawn = posterior.sample(draws, rng)
     sizes = _numbers_of_records(statistic, n_prior_of(posterior, statistic), draws, rng)
     exact = model.released([drawn[name] for name in posterior.parameters], sizes, rng)
-    noise = discrete_laplace(statistic.plan.scale, exact.values.shape, rng)
+    noise = discrete_laplace(statistic.plan.scale, exact.values.shape, rng, statistic.cells_summed)
     replicate = dataclasses.replace(exact, values=exact.values + noise.astype(object))
     return Check(
         quantities=tuple(name for _, name in chosen),
@@ -128,7 +128,7 @@ def _numbers_of_records(
     coefficients = np.array([float(weight) for weight in n_map.coefficients.values()])
     estimate = statistic.estimates(n_map)
     shape = (_CANDIDATES, draws, cells, len(coefficients))
-    noise = discrete_laplace(statistic.plan.scale, shape, rng) @ coefficients
+    noise = discrete_laplace(statistic.plan.scale, shape, rng, statistic.cells_summed) @ coefficients
     candidates = np.maximum(np.rint(estimate - noise), 0.0)
     if n_prior is None:
         return np.asarray(candidates[0], dtype=np.int64)

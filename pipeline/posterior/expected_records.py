@@ -48,7 +48,7 @@ class Noise:
     own, of_n : ndarray of shape (n_kinds,), float64
         Their coefficients in the quantity, and in n; 0 where n is known.
     counts : ndarray of shape (n_kinds,), float64
-        How many components are of a kind.
+        How many components are of a kind, in all cells that are summed.
     scale : float
         In lattice units.
     """
@@ -68,7 +68,7 @@ class Noise:
             pairs[pair] = pairs.get(pair, 0) + 1
         pairs = {pair: count for pair, count in pairs.items() if any(pair)}
         own, others = np.array(list(pairs)).reshape(-1, 2).T
-        counts = np.array(list(pairs.values()), dtype=np.float64)
+        counts = np.array(list(pairs.values()), dtype=np.float64) * statistic.cells_summed
         return cls(own=own, of_n=others, counts=counts, scale=statistic.plan.scale)
 
     @property

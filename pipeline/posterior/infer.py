@@ -16,6 +16,7 @@ from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadN
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.accepted import refused_prior, takes_mixtures
+from suffice.pipeline.posterior.cells import require_whole
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
@@ -131,6 +132,7 @@ def noise_aware_posterior(
             return noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=clipping)
         independent = noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=IGNORED)
         return _of_units(independent, statistic)
+    require_whole(statistic)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:
         message = (
@@ -241,6 +243,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
     """
     statistic = rows_alone(statistic)
+    require_whole(statistic)
     chosen = _any_prior_for(statistic, prior)
     if isinstance(chosen, AnyDensity):
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)

@@ -42,6 +42,8 @@ class NoisyStatistic:
         Public bound on a cell's number of records.
     further : tuple of NoisyStatistic
         Other releases' noisy values of the very same exact totals, cells in the same order.
+    cells_summed : int
+        How many cells of the release each of these is the sum of: so many noises are added.
     """
 
     plan: StatisticPlan = field(repr=False)
@@ -50,6 +52,7 @@ class NoisyStatistic:
     public_n: int | None
     max_total_rows: int
     further: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
+    cells_summed: int = 1
 
     @property
     def observations(self) -> tuple[NoisyStatistic, ...]:
@@ -63,6 +66,16 @@ class NoisyStatistic:
             values=self.values[cells],
             groups={column: [keys[cell] for cell in cells.tolist()] for column, keys in self.groups.items()},
             further=tuple(observation.take(cells) for observation in self.further),
+        )
+
+    def summed(self) -> NoisyStatistic:
+        """Return all cells as one: values add up, and so do their noises."""
+        return dataclasses.replace(
+            self,
+            values=np.sum(self.values, axis=0, keepdims=True, dtype=object),
+            groups={},
+            further=tuple(observation.summed() for observation in self.further),
+            cells_summed=len(self.values),
         )
 
     @property

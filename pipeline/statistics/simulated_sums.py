@@ -213,13 +213,18 @@ def transition_counts(
     return SimulatedSums(clipped=joined, unclipped=joined, n_clipped=0)
 
 
-def discrete_laplace(scale: float, size: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
+def discrete_laplace(
+    scale: float, size: tuple[int, ...], rng: np.random.Generator, terms: int = 1
+) -> NDArray[np.int64]:
     """Simulated discrete Laplace noise, which protects nobody: a difference of two geometric numbers.
 
-    A generator in the same state gives noise that grows in step with the scale.
+    A generator in the same state gives noise that grows in step with the scale. With `terms` it is
+    the sum of so many.
     """
-    first, second = np.floor(rng.standard_exponential((2, *size)) * scale).astype(np.int64)
-    noise: NDArray[np.int64] = first - second
+    noise = np.zeros(size, dtype=np.int64)
+    for _ in range(terms):
+        first, second = np.floor(rng.standard_exponential((2, *size)) * scale).astype(np.int64)
+        noise += first - second
     return noise
 
 

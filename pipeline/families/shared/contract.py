@@ -196,6 +196,8 @@ class Family:
     of_whole_units : callable or None
         The spec's entry -> what its parameters are of, where it takes all rows of a unit by its nature, and
         so needs a column unit.
+    of_release : bool
+        Whether its parameters are of the whole release: posteriors sum all cells.
     refused_under : callable
         The spec's entry under a column unit -> the rule that it breaks there, None where it breaks none.
     n_categories : callable
@@ -248,6 +250,7 @@ class Family:
     unit_moments: UnitMoments | None = None
     of_units: OfUnits | None = None
     of_whole_units: Callable[[Any], str] | None = None
+    of_release: bool = False
     refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())

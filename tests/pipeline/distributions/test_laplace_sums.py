@@ -3,8 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
-from suffice.pipeline.distributions.laplace_sums import upper_tail
+from suffice.pipeline.distributions import laplace_sums
+from suffice.pipeline.distributions.laplace_sums import log_density_of_sum, upper_tail
 
 FAR = np.array([0.0, 0.3, 2.0, 20.0, 100.0, 600.0])
 """Up to tails of 1e-260."""
@@ -29,6 +31,27 @@ def test_one_two_and_unequal_laplace_numbers() -> None:
     assert tail(FAR, -1.0, 0.5) == pytest.approx(unequal, rel=1e-3)
     assert tail(3.0 * FAR, 3.0, 1.5) == pytest.approx(unequal, rel=1e-3)
     assert tail(-FAR, 1.0) == pytest.approx(1 - np.exp(-FAR) / 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("terms", [1, 2, 5, 12, 13, 60, 400])
+def test_the_density_of_a_sum(terms: int) -> None:
+    """Against the mean of normal densities whose variance is twice a gamma number, on its log."""
+    x = np.array([0.0, 0.1, 1.0, 7.0, 40.0])
+    log_gamma = np.linspace(-60.0, 12.0, 200_001)
+    exponent = (terms - 0.5) * log_gamma - np.exp(log_gamma) - x[:, None] ** 2 / 4 / np.exp(log_gamma)
+    exact = logsumexp(exponent, axis=1)
+    found = log_density_of_sum(-x, terms)
+    assert found - found[2] == pytest.approx(exact - exact[2], abs=1e-6)
+
+
+def test_the_expansion_takes_over_where_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.linspace(0.0, 300.0, 1000)
+    exact = log_density_of_sum(x, 12)
+    monkeypatch.setattr(laplace_sums, "_EXACT", 11)
+    difference = log_density_of_sum(x, 12) - exact
+    assert np.ptp(difference) < 2e-6
+    monkeypatch.setattr(laplace_sums, "_EXACT", 1)
+    assert np.ptp(log_density_of_sum(x, 2) - np.log1p(x) + x) > 1e-3, "the control: too few terms"
 
 
 def test_what_is_beside_the_noise() -> None:

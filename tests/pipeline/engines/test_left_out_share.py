@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import kv
 
 from suffice.pipeline.engines.left_out_share import NoisyRowTotals, RowShares, mean_exponential, row_range
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
 from suffice.pipeline.released.noise_distribution import NoisyTotals
-from support.noisy import discrete_laplace
+from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 KEPT, UPPER = 3, 8
 
 
 def noisy(
-    values: list[list[float]], n_prior: NPrior, scale: float = 8.0, kept: int = KEPT, releases: int = 1
+    values: list[list[float]],
+    n_prior: NPrior,
+    scale: float = 8.0,
+    kept: int = KEPT,
+    releases: int = 1,
+    cells: int = 1,
 ) -> NoisyRowTotals:
     return NoisyRowTotals(
         totals=NoisyTotals(values=np.array(values), scale=np.full(3 * releases, scale), releases=releases),
@@ -22,26 +28,36 @@ def noisy(
         upper=UPPER,
         concentration=(1.0, 1.0),
         n_prior=n_prior,
+        cells=cells,
     )
+
+
+def sum_of_laplace(distance: np.ndarray, cells: int) -> np.ndarray:
+    """The density of a sum of so many of scale 1, but for a constant."""
+    z = np.maximum(np.abs(distance), 1e-6)
+    if cells == 1:
+        return np.asarray(np.exp(-z))
+    return np.asarray(z ** (cells - 0.5) * kv(cells - 0.5, z))
 
 
 @pytest.mark.parametrize("kept", [1, KEPT])
 @pytest.mark.parametrize("releases", [1, 2])
-def test_the_likelihood_is_a_mean_over_what_is_possible(kept: int, releases: int) -> None:
+@pytest.mark.parametrize("cells", [1, 2, 30])
+def test_the_likelihood_is_a_mean_over_what_is_possible(kept: int, releases: int, cells: int) -> None:
     """Against a fine grid of rows for every N."""
     n_prior = Uniform(0, 40)
     values = [[31.0, 22.0, 90.0, 40.0, 15.0, 100.0][: 3 * releases]]
-    found = noisy(values, n_prior, kept=kept, releases=releases)
-    share = np.linspace(0.01, found.largest - 0.01, 25)
+    found = noisy(values, n_prior, kept=kept, releases=releases, cells=cells)
+    share = np.linspace(0.01, found.largest - 0.01, 25 if cells == 1 else 7)
     expected = []
     for each in share:
         total = 0.0
         for n in range(41):
             least, most = row_range(np.array([float(n)]), np.array([each]), kept, UPPER)
-            rows = np.linspace(least[0], most[0], 4001)
+            rows = np.linspace(least[0], most[0], 4001 if cells == 1 else 501)
             parts = np.stack([rows * (1 - each), rows * each, UPPER * n - rows])
-            distance = sum(np.abs(values[0][row] - parts[row % 3]) / 8.0 for row in range(3 * releases))
-            total += np.mean(np.exp(-distance)) / 41
+            gaps = [(values[0][row] - parts[row % 3]) / 8.0 for row in range(3 * releases)]
+            total += np.mean(np.prod([sum_of_laplace(gap, cells) for gap in gaps], axis=0)) / 41
         expected.append(np.log(total))
     difference = found.log_likelihood(0, share) - expected
     assert np.allclose(difference, difference[0], atol=0.01)
@@ -90,22 +106,33 @@ CELLS = 150
 def test_units_of_any_tail_are_covered_and_a_wrong_scale_is_told() -> None:
     """Chances of 1 to 8 rows that differ from cell to cell: 24 tests, 5.5 standard errors, 1e-6 in all."""
     rng = np.random.default_rng()
-    for true_scale, holds in ((8.0, True), (32.0, False)):
-        chances = rng.dirichlet(np.full(UPPER, 0.3), CELLS)
+    require_coverage(CELLS, 1, ((8.0, True), (32.0, False)), rng)
+
+
+@pytest.mark.audit
+def test_the_share_of_a_release_of_many_cells_is_covered() -> None:
+    require_coverage(300, 12, ((8.0, True), (32.0, False)), np.random.default_rng())
+
+
+def require_coverage(
+    data_sets: int, cells: int, scales: tuple[tuple[float, bool], ...], rng: np.random.Generator
+) -> None:
+    for true_scale, holds in scales:
+        chances = rng.dirichlet(np.full(UPPER, 0.3), data_sets)
         counts = np.stack([rng.multinomial(150, each) for each in chances])
         rows = np.arange(1, UPPER + 1)
         total = counts @ rows
         kept = counts @ np.minimum(rows, KEPT)
         values = np.stack([kept, total - kept, 150 * UPPER - total], axis=1)
-        values = values + discrete_laplace(true_scale, values.shape, rng)
-        found = RowShares.of(noisy(values.tolist(), Uniform(0, 1000)))
+        values = values + discrete_laplace(true_scale, values.shape, rng, cells)
+        found = RowShares.of(noisy(values.tolist(), Uniform(0, 1000), cells=cells))
         share = 1 - kept / total
         misses = []
         for mass in (0.5, 0.8, 0.95):
             levels = [(1 - mass) / 2, (1 + mass) / 2]
             ends = found.quantiles("probability", levels, 1, rng)[:, 1]
             covered = np.mean((ends[:, 0] <= share) & (share <= ends[:, 1]))
-            misses.append((covered - mass) / np.sqrt(mass * (1 - mass) / CELLS))
+            misses.append((covered - mass) / np.sqrt(mass * (1 - mass) / data_sets))
         if holds:
             # A descriptive share has no prior to be averaged over: near an end intervals are a little wide.
             assert min(misses) > -5.5, misses
