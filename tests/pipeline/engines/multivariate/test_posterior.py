@@ -14,10 +14,11 @@ from suffice.pipeline.distributions.normal_inverse_gamma_regression import Norma
 from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior, posterior_of
 from suffice.pipeline.priors.record_count import Fixed, Uniform
 from suffice.pipeline.released.noise_distribution import NoisyTotals
-from support.joint import plan_of, simulate, true_regression
+from support.joint import STEPS, plan_of, simulate, spec_of, true_regression
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
@@ -255,6 +256,28 @@ def test_chains_find_moments_beyond_the_bounds() -> None:
     )
     assert posterior.diagnostics["largest_r_hat"] < 1.1
     assert abs(posterior.mean("coefficient")[0, 0]) < 8 * posterior.sd("coefficient")[0, 0]
+
+
+@pytest.mark.parametrize("entry", [NORMAL, REGRESSION], ids=lambda entry: str(entry["family"]))
+def test_cells_side_by_side_have_the_posteriors_that_they_have_alone(entry: dict[str, Any]) -> None:
+    """Cells of very different noise a row, whose chains move in different units."""
+    rng = np.random.default_rng()
+    plan = plan_of(entry, epsilon="1", public_n=False)
+    # Rows, sums of x and y, of x^2, x y and y^2: standard deviations of .3 and .4, means of .5.
+    each = np.array([1.0, 0.5, 0.5, 0.34, 0.31, 0.41]) * STEPS ** np.array([0, 1, 1, 2, 2, 2])
+    sums = np.array([[int(rows * moment) for moment in each] for rows in (30, 30_000)], dtype=object)
+    spec = spec_of(entry, epsilon="1", public_n=False).statistics["s"]
+    totals = FAMILIES[entry["family"]].totals(spec, plan.design, sums)
+    noise = np.rint(rng.laplace(0, plan.scale, totals.shape)).astype(np.int64)
+    statistic = noisy_statistic(plan, totals + noise.astype(object))
+    together = noise_aware_posterior(statistic)
+    for cell in range(2):
+        alone = noise_aware_posterior(statistic.take(np.array([cell])))
+        for name in together.parameters:
+            sd = alone.sd(name)[0]
+            effective = min(each.diagnostics["fewest_effective_draws"] for each in (alone, together))
+            apart = np.abs(together.mean(name)[cell] - alone.mean(name)[0])
+            assert (apart < 7 * sd * np.sqrt(2.0 / effective)).all()
 
 
 def test_who_asks_again_gets_the_same_chains() -> None:
