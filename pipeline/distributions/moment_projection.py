@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,8 @@ from suffice.pipeline.statistics.moment_columns import is_linear, lattice_of, pa
 
 if TYPE_CHECKING:
     from fractions import Fraction
+
+    from numpy.typing import NDArray
 
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
@@ -38,6 +40,10 @@ class Moments:
     products: Floats
     centre: Floats
     half_range: Floats
+
+    def take(self, order: NDArray[np.int64]) -> Moments:
+        """Return those of some cells, in an order."""
+        return replace(self, n=self.n[order], total=self.total[order], products=self.products[order])
 
     @property
     def scatter(self) -> Floats:

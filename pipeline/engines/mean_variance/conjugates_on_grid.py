@@ -77,7 +77,9 @@ class ConjugatesOnGrid:
         log_height += concentration * np.log(scale) - gammaln(concentration)
         start, table = 0.0, None
         alike = (loc, concentration, np.log(precision / scale))
-        if len(parts) > 1 and all(np.ptp(values) <= _SAME * (1.0 + np.max(np.abs(values))) for values in alike):
+        if len(parts) > 1 and all(
+            np.ptp(values) <= _SAME * (1.0 + np.max(np.abs(values))) for values in alike
+        ):
             start, end = math.log(_CONSTANT / np.max(scale)), math.log(_ALONE / np.min(scale))
             count = math.ceil((end - start) * _PER_UNIT) + 1
             if count <= _LONGEST:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.engines.multivariate.evidence import Evidence
+    from suffice.pipeline.engines.multivariate.outcome_coordinates import OutcomeCoordinates, OutcomeNoise
     from suffice.pipeline.released.noise_distribution import NoisyTotals
     from suffice.typing import Floats
 
@@ -101,6 +102,8 @@ class Position:
     log_slopes : tuple
         Of logs by coordinates: the sum of the logarithms of their derivatives (b,), the derivatives (d, b),
         and the derivatives of that sum (d, b).
+    outcome : OutcomeCoordinates or None
+        Those of the outcome's entries of L and of its average; see ``Target.outcome``.
     """
 
     state: State
@@ -111,6 +114,7 @@ class Position:
     by_free: Floats
     latent: Floats
     log_slopes: tuple[Floats | float, Floats | float, Floats | float]
+    outcome: OutcomeCoordinates | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +143,9 @@ class Target:
     units : ndarray of shape (d, n_cells), float64, or None
         r: a diagonal entry is :math:`r \log(1 + e^q)` of its coordinate q, its logarithm where it is below
         r and itself above. None: coordinates are logarithms.
+    outcome : OutcomeNoise or None
+        Where coefficients have latent scales: what coordinates of the last column's entries and average rest
+        on, in the place of the above, once squares of likely coefficients are given.
     """
 
     size: int
@@ -148,6 +155,7 @@ class Target:
     scaled: NoisyTotals
     relative: Floats | None = None
     units: Floats | None = None
+    outcome: OutcomeNoise | None = None
 
     @property
     def n_coordinates(self) -> int:
@@ -168,18 +176,27 @@ class Target:
         """Return the density of some cells."""
         relative = None if self.relative is None else self.relative[:, :, cells]
         units = None if self.units is None else self.units[:, cells]
-        return replace(self, scaled=self.scaled.take(cells), relative=relative, units=units)
+        outcome = None if self.outcome is None else self.outcome.take(cells)
+        return replace(self, scaled=self.scaled.take(cells), relative=relative, units=units, outcome=outcome)
 
-    def state(self, x: Floats) -> State:
+    def state(self, x: Floats, squares: Floats | None = None) -> State:
         """Return the moments at coordinates (n_coordinates, b)."""
-        return self.unpack(x).state
+        return self.unpack(x, squares).state
 
-    def coordinates(self, n: Floats, mean: Floats, spread: Floats) -> Floats:
-        """Return the coordinates of n (b,), means (d, b) and S / n (d, d, b), without latent scales."""
+    def coordinates(self, n: Floats, mean: Floats, spread: Floats, squares: Floats | None = None) -> Floats:
+        """Return the coordinates of n (b,), means (d, b) and S / n (d, d, b), without latent scales.
+
+        Given squares of likely coefficients (k, b), or none.
+        """
         root: Floats = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2).astype(np.float64)
         diagonal = np.arange(self.size)
+        if self.outcome is not None and squares is not None:
+            given = self.outcome.given(root, mean if self.linear else None, squares)
+            both = np.concatenate([root[-1, :-1], mean[-1:]])[: len(squares)]
+            mean, root[-1, :-1] = _outcome_replaced(mean, given.coordinates(both), self.size - 1)
+        pairs = self._pairs(given=squares is not None)
         if self.relative is not None:
-            root[_pairs(self.size)] /= self.lengths(root[diagonal, diagonal])[0]
+            root[pairs] /= self.lengths(root[diagonal, diagonal], len(pairs[0]))[0]
         on: Floats = root[diagonal, diagonal]
         if self.units is None:
             root[diagonal, diagonal] = np.log(on)
@@ -195,7 +212,8 @@ class Target:
         The cells' chains follow one another: b is a multiple of the number of cells.
         """
         position = self.unpack(x)
-        return self.complete(position, *self.own(position))
+        value, gradient, _ = self.complete(position, *self.own(position))
+        return value, gradient
 
     def own(self, position: Position) -> tuple[Floats, Gradient, Floats]:
         """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
@@ -212,8 +230,11 @@ class Target:
         gradient: Gradient,
         by_latent: Floats,
         by_logs: Floats | float = 0.0,
-    ) -> tuple[Floats, Floats]:
-        """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
+    ) -> tuple[Floats, Floats, Floats]:
+        """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates.
+
+        The last array is the gradient by the logs of squares of likely coefficients (k, b), if any.
+        """
         state, root, logs = position.state, position.root, position.logs
         n, d = state.n, self.size
         log_n, log_determinant = np.log(n), 2.0 * logs.sum(axis=0)
@@ -230,9 +251,14 @@ class Target:
         by_root[diagonal, diagonal] *= root[diagonal, diagonal]
         by_root[diagonal, diagonal] += (n - loose) + rows[:, None] + by_logs
         by_root[diagonal, diagonal] += pulled_along(self.evidence, by_latent, d)
+        by_mean = n * (gradient.total + 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean))
+        by_squares = np.zeros((0, root.shape[2]))
+        if position.outcome is not None:
+            value = value + position.outcome.log_jacobian
+            by_squares = _outcome_pulled(position.outcome, state.mean, root, by_mean, by_root)
         if self.relative is not None:
-            pairs = _pairs(d)
-            lengths, of_column, of_row = self.lengths(root[diagonal, diagonal])
+            pairs = self._pairs(given=position.outcome is not None)
+            lengths, of_column, of_row = self.lengths(root[diagonal, diagonal], len(pairs[0]))
             value = value + np.log(lengths).sum(axis=0)
             by_length = by_root[pairs] * root[pairs] + 1.0
             by_root[pairs] *= lengths
@@ -244,18 +270,17 @@ class Target:
         )
         parts = [by_root[_below(d)], by_latent]
         if self.linear:
-            pulled = 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean)
-            parts.insert(0, n * (gradient.total + pulled))
+            parts.insert(0, by_mean)
         if not self.latent_n.fixed:
             by_n = (d * log_n + log_determinant) / 2.0 + ((n - loose) / 2.0 * d + power) / n - digamma / 2.0
             by_n += gradient.n + np.einsum("ijb,ijb->b", gradient.products, state.second)
             if self.linear:
                 by_n += np.einsum("ib,ib->b", gradient.total, state.mean)
             parts.insert(0, (by_n * position.slope + position.by_free)[None])
-        return value, np.concatenate(parts)
+        return value, np.concatenate(parts), by_squares
 
-    def unpack(self, x: Floats) -> Position:
-        """Unpack coordinates (n_coordinates, b)."""
+    def unpack(self, x: Floats, squares: Floats | None = None) -> Position:
+        """Unpack coordinates (n_coordinates, b), given squares of likely coefficients (k, b) or none."""
         start, d = 0, self.size
         if self.latent_n.fixed:
             nothing = np.zeros(1)
@@ -275,7 +300,13 @@ class Target:
             logs, log_slopes = _diagonal(root[diagonal, diagonal], units)
         root[diagonal, diagonal] = np.exp(logs)
         if self.relative is not None:
-            root[_pairs(d)] *= self.lengths(root[diagonal, diagonal])[0]
+            pairs = self._pairs(given=squares is not None)
+            root[pairs] *= self.lengths(root[diagonal, diagonal], len(pairs[0]))[0]
+        outcome = None
+        if self.outcome is not None and squares is not None:
+            outcome = self.outcome.given(root, mean if self.linear else None, squares)
+            both = np.concatenate([root[-1, :-1], mean[-1:]])[: len(squares)]
+            mean, root[-1, :-1] = _outcome_replaced(mean, outcome.entries(both), d - 1)
         spread = np.einsum("ikb,jkb->ijb", root, root)
         second = spread + outer(mean, mean) if self.linear else spread
         return Position(
@@ -287,12 +318,17 @@ class Target:
             by_free=by_free,
             latent=x[self._n_moments :],
             log_slopes=log_slopes,
+            outcome=outcome,
         )
 
-    def lengths(self, diagonal: Floats) -> tuple[Floats, Floats, Floats]:
+    def _pairs(self, *, given: bool) -> Indices:
+        """Return where the entries stand that ``relative`` is of."""
+        return _pairs(self.size - int(given and self.outcome is not None))
+
+    def lengths(self, diagonal: Floats, pairs: int) -> tuple[Floats, Floats, Floats]:
         """Return units of entries below a diagonal (d, b), and their log slopes by log L_jj and log L_ii."""
-        rows, columns = _pairs(self.size)
-        relative = np.zeros((3, len(rows), 1)) if self.relative is None else self.relative
+        rows, columns = (side[:pairs] for side in _pairs(self.size))
+        relative = np.zeros((3, pairs, 1)) if self.relative is None else self.relative[:, :pairs]
         repeated = np.repeat(relative, diagonal.shape[1] // relative.shape[2], axis=2)
         of_column, of_row = (repeated[0] * diagonal[columns]) ** 2, (repeated[1] * diagonal[rows]) ** 2
         square = of_column + of_row + repeated[2] ** 2
@@ -321,6 +357,35 @@ def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, 
     share = np.exp(q - soft)
     slope = share / soft
     return np.log(units * soft), (np.log(slope).sum(axis=0), slope, 1.0 - share - slope)
+
+
+def _outcome_replaced(mean: Floats, both: Floats, size: int) -> tuple[Floats, Floats]:
+    """Return means with another one of the outcome, if `both` has one after its entries, and the entries."""
+    return np.concatenate([mean[:size], both[size:], mean[len(both) :]]), both[:size]
+
+
+def _outcome_pulled(
+    outcome: OutcomeCoordinates, mean: Floats, root: Floats, by_mean: Floats, by_root: Floats
+) -> Floats:
+    """Turn derivatives by the outcome's entries and average into those by its coordinates, in place.
+
+    Those by what the coordinates depend on are added where they belong. Returned are those by the logs of
+    squares of likely coefficients (k, b).
+    """
+    k, size = len(outcome.factors), len(root) - 1
+    by_entries = np.concatenate([by_root[size, :size], by_mean[size:]])[:k]
+    entries = np.concatenate([root[size, :size], mean[size:]])[:k]
+    by, by_factors, by_squares, by_log_root = outcome.pulled(entries, by_entries)
+    by_root[size, :size] = by[:size]
+    by_root[size, size] += by_log_root
+    inside = np.arange(size)
+    by_factors[inside, inside] *= root[inside, inside]
+    below = _below(size)
+    by_root[below] += by_factors[below]
+    if k > size:
+        by_mean[size] = by[size]
+        by_mean[:size] += by_factors[:size, size]
+    return by_squares
 
 
 def along(found: Sequence[Evidence], logs: Floats) -> Floats:

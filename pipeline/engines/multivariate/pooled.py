@@ -14,6 +14,7 @@ import numpy as np
 
 from suffice.pipeline.engines.multivariate.evidence import State, no_gradient, outer
 from suffice.pipeline.engines.multivariate.log_posterior import along, evidence_of, pulled_along
+from suffice.pipeline.engines.multivariate.spread_evidence import LIKELY, SpreadRegressionEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,14 +43,34 @@ class SharedTarget:
     targets: tuple[Target, ...]
     shared: tuple[Evidence, ...]
 
+    @property
+    def jumping(self) -> int:
+        """Shared latent scales jump."""
+        return sum(evidence.n_latent for evidence in self.shared)
+
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
         return replace(self, targets=tuple(target.take(cells) for target in self.targets))
 
     def total(self, x: Floats) -> State:
         """Return the added moments at coordinates (n_coordinates, b)."""
-        *parts, _ = self._parts(x)
-        return _added([target.state(part) for target, part in zip(self.targets, parts, strict=True)])
+        *parts, latent = self._parts(x)
+        squares, _ = self._squares(latent)
+        return _added([target.state(part, squares) for target, part in zip(self.targets, parts, strict=True)])
+
+    def likely_squares(self, n_cells: int) -> Floats | None:
+        """Return tau where the chains of coefficients start, (k, n_cells), if it is latent."""
+        for evidence in self.shared:
+            if isinstance(evidence, SpreadRegressionEvidence):
+                return evidence.squares(np.full((evidence.n_latent, n_cells), LIKELY))[0]
+        return None
+
+    def _squares(self, latent: Floats) -> tuple[Floats | None, Floats]:
+        """Return tau, the squares of likely coefficients, and the derivatives of their logs; or none."""
+        for evidence in self.shared:
+            if isinstance(evidence, SpreadRegressionEvidence):
+                return evidence.squares(latent)
+        return None, latent[:0]
 
     def latent(self, x: Floats) -> Floats:
         """Return the coordinates of the shared evidence's latent scales, relative to nothing."""
@@ -59,7 +80,8 @@ class SharedTarget:
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the log density (b,), up to a constant, and its gradient (k, b); see ``Target``."""
         *parts, latent = self._parts(x)
-        positions = [target.unpack(part) for target, part in zip(self.targets, parts, strict=True)]
+        squares, slope_of_squares = self._squares(latent)
+        positions = [target.unpack(part, squares) for target, part in zip(self.targets, parts, strict=True)]
         total = _added([position.state for position in positions])
         shared = no_gradient(total)
         # Shared scales go along with the first data set's moments.
@@ -70,7 +92,8 @@ class SharedTarget:
         for target, position in zip(self.targets, positions, strict=True):
             own, gradient, by_own = target.own(position)
             gradient.add(shared)
-            own, slope = target.complete(position, own, gradient, by_own, by_logs)
+            own, slope, by_squares = target.complete(position, own, gradient, by_own, by_logs)
+            by_latent[1 : 1 + len(by_squares)] += by_squares * slope_of_squares[: len(by_squares)]
             by_logs = 0.0
             value = value + own
             slopes.append(slope)

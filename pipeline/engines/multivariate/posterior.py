@@ -21,7 +21,7 @@ from suffice.pipeline.engines.multivariate.priors_of_columns import (
     regression_update,
 )
 from suffice.pipeline.engines.multivariate.starts import shared_start, starts, with_lengths
-from suffice.pipeline.engines.multivariate.states import draws_first, lengths, mixture_of_states, moments_of
+from suffice.pipeline.engines.multivariate.states import lengths, mixture_of_states, moments_of
 from suffice.pipeline.priors.record_count import Reciprocal
 from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.moment_columns import is_linear, least_rows, moment_map
@@ -112,21 +112,19 @@ def _posterior(
     )
     rng = generator_of(statistics, prior, *map(str, n_priors))
     n_chains, iterations = lengths(n_cells)
+    squares = target.likely_squares(n_cells)
     begun = [
-        starts(part, moments, statistic, n_chains, rng)
+        starts(part, moments, statistic, n_chains, squares, rng)
         for part, moments, statistic in zip(target.targets, sums, statistics, strict=True)
     ]
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
     kept = sample_until_settled(target, start, spread, iterations, rng)
-    # A target knows a state's cell by its place: those of a cell follow one another.
-    by_cell = kept.transpose(1, 2, 0, 3).reshape(kept.shape[1], -1)
-    moments = moments_of(target.total(by_cell), sums[0].centre, sums[0].half_range)
-    order = draws_first(n_cells, iterations, n_chains)
-    moments = replace(
-        moments, n=moments.n[order], total=moments.total[order], products=moments.products[order]
-    )
-    return mixture_of_states(update(moments, target.latent(by_cell)[:, order], rng), kept, rng)
+    # The target wants the states of every cell together; what follows, draws, then chains, then cells.
+    flat = kept.transpose(1, 2, 0, 3).reshape(kept.shape[1], -1)
+    order = np.arange(flat.shape[1]).reshape(n_cells, -1).T.ravel()
+    moments = moments_of(target.total(flat), sums[0].centre, sums[0].half_range).take(order)
+    return mixture_of_states(update(moments, target.latent(flat)[:, order], rng), kept, rng)
 
 
 def _target(statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int) -> Target:

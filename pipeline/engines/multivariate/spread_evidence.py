@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-_LIKELY = -2.0
+LIKELY = -2.0
 """The log of the scale at which chains of coefficients start."""
 
 
@@ -200,13 +200,18 @@ class SpreadRegressionEvidence:
     def start(self, state: State) -> tuple[Floats, Floats]:
         """Return the outcome's variance for the residuals' scale, and coefficients of about a third."""
         seen = (state.spread if self.linear else state.second)[-1, -1] / self.outcome**2
-        scales = np.concatenate([np.log(seen)[None], np.full((len(self.loc), len(seen)), _LIKELY)])
+        scales = np.concatenate([np.log(seen)[None], np.full((len(self.loc), len(seen)), LIKELY)])
         return spread_density.coordinate(scales), np.ones_like(scales)
 
     def prior(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the precision (k, k, b) and the scale (b,) of the conjugate prior, in half ranges."""
         logs, _, _, _ = spread_density.log_scale(latent)
         return self._given(logs)
+
+    def squares(self, latent: Floats) -> tuple[Floats, Floats]:
+        """Return about the prior variances tau (k, b) of coefficients, and their log slopes."""
+        logs, slopes, _, _ = spread_density.log_scale(latent[1:])
+        return (self.outcome / np.diag(self.root))[:, None] ** 2 * np.exp(logs), slopes
 
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""

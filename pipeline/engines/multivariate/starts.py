@@ -10,6 +10,7 @@ import numpy as np
 
 from suffice.pipeline.engines.multivariate.evidence import State, outer
 from suffice.pipeline.engines.multivariate.log_posterior import along
+from suffice.pipeline.engines.multivariate.outcome_coordinates import OutcomeNoise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,8 @@ _SEEN = 5.0
 """Conditional variances of so many times the noise are taken for seen."""
 _UNIT = 0.3
 """Below so much of the noise's standard deviation chains move along the logarithm of a column's scatter."""
+_OF_UNIT = 0.5
+"""How far chains start apart where coordinates are in units of their standard deviation."""
 _COEFFICIENT = 0.5
 """About how large a coefficient is, in half ranges, of a predictor whose scale noise hides."""
 
@@ -51,11 +54,27 @@ def with_lengths(target: Target, sums: Moments, *, outcome: bool) -> Target:
         relative[1, of_outcome] = 1.0 / np.sqrt(n)
         relative[2, of_outcome] = 0.0
     units = np.repeat(_UNIT * np.sqrt(np.minimum(1.0, noise))[None], target.size, axis=0)
-    return replace(target, relative=relative, units=units)
+    if not outcome:
+        return replace(target, relative=relative, units=units)
+    # Of every moment, by least squares over all components.
+    sds = math.sqrt(2.0) * np.linalg.norm(np.linalg.pinv(target.scaled.coefficients), axis=1)
+    _, second = np.triu_indices(target.size)
+    lengths = OutcomeNoise(
+        rows=n,
+        noise=sds[1 + target.size :][second == target.size - 1][:-1, None] / n,
+        noise_of_mean=sds[target.size] / n,
+        most=np.sqrt(spread[-1, -1] + 2.0 * noise),
+    )
+    return replace(target, relative=relative, units=units, outcome=lengths)
 
 
 def starts(
-    target: Target, sums: Moments, statistic: NoisyStatistic, n_chains: int, rng: np.random.Generator
+    target: Target,
+    sums: Moments,
+    statistic: NoisyStatistic,
+    n_chains: int,
+    squares: Floats | None,
+    rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     """Return overdispersed starts about the noisy moments, made possible, and a guess of the spread.
 
@@ -67,6 +86,8 @@ def starts(
     statistic : NoisyStatistic
     n_chains : int
         Of each cell.
+    squares : ndarray of shape (k, n_cells), float64, or None
+        Of likely coefficients, where they have latent scales.
     rng : numpy.random.Generator
 
     Returns
@@ -78,7 +99,7 @@ def starts(
     size, latent_n = target.size, target.latent_n
     n, noise_of_products, average, spread = _near(target, sums)
     doubt = np.minimum(1.0, noise_of_products)
-    base_point = target.coordinates(n, average, spread)
+    base_point = target.coordinates(n, average, spread, squares)
     state = State(n=n, mean=average, spread=spread, second=spread + outer(average, average))
     logs = np.log(np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))))
     latent = [evidence.start(state) for evidence in target.evidence]
@@ -86,12 +107,17 @@ def starts(
     noise = statistic.plan.quantity_noise_sd(statistic.plan.quantities[0])
     scales = [np.minimum(0.5, noise / n)[None]] if not latent_n.fixed else []
     if target.linear:
-        scales.append(np.repeat(0.3 * doubt[None], size, axis=0))
+        of_means = np.repeat(0.3 * doubt[None], size, axis=0)
+        if squares is not None:
+            of_means[-1] = _OF_UNIT
+        scales.append(of_means)
     rows, columns = np.tril_indices(size)
     root = np.sqrt(np.einsum("iic->ic", spread))
     below = np.minimum(0.5 * root[rows], doubt / root[columns])
     if target.relative is not None:
-        below[rows != columns] /= target.lengths(root)[0]
+        below[rows != columns] /= target.lengths(root, size * (size - 1) // 2)[0]
+    if squares is not None:
+        below[rows == size - 1] = _OF_UNIT
     relative = np.minimum(0.3, doubt / root[rows] ** 2)
     if target.units is not None:
         relative *= np.maximum(1.0, (root / target.units)[rows])

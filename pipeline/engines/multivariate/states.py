@@ -14,7 +14,7 @@ from suffice.pipeline.engines.multivariate.hmc import effective_draws, normal_sc
 if TYPE_CHECKING:
     from suffice.pipeline.engines.multivariate.evidence import State
     from suffice.pipeline.engines.multivariate.priors_of_columns import ConjugateDistribution
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Floats
 
 _MOST_STATES = 1 << 19
 """Latent states kept over all cells, within the bounds for one cell below."""
@@ -28,12 +28,6 @@ def lengths(n_cells: int) -> tuple[int, int]:
     """Return how many chains a cell has, and how many draws of each are kept."""
     n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
     return n_chains, min(_MOST, max(_FEWEST, _MOST_STATES // n_cells)) // n_chains
-
-
-def draws_first(n_cells: int, iterations: int, n_chains: int) -> Cells:
-    """Return what puts states in the order of draws, then chains, then cells; a cell's follow one another."""
-    order: Cells = np.arange(n_cells * iterations * n_chains).reshape(n_cells, iterations, n_chains)
-    return order.transpose(1, 2, 0).reshape(-1)
 
 
 def moments_of(state: State, centre: Floats, half_range: Floats) -> Moments:

@@ -13,6 +13,8 @@ from scipy import integrate, stats
 from suffice.pipeline.distributions import spread_density
 from suffice.pipeline.engines.multivariate.evidence import State
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
+from suffice.pipeline.engines.multivariate.outcome_coordinates import OutcomeNoise
+from suffice.pipeline.engines.multivariate.pooled import SharedTarget
 from suffice.pipeline.engines.multivariate.spread_evidence import (
     SpreadNormalEvidence,
     SpreadRegressionEvidence,
@@ -72,6 +74,68 @@ def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fix
     state = replace(target, evidence=()).state(x)
     found = target.coordinates(np.broadcast_to(state.n, 4), state.mean, state.spread)
     assert found == pytest.approx(x[: len(found)], abs=1e-8)
+
+
+@pytest.mark.parametrize(("linear", "data_sets"), list(itertools.product([True, False], [1, 2])))
+def test_units_that_follow_the_scales_of_coefficients_keep_the_gradient(linear: bool, data_sets: int) -> None:
+    """An outcome's coordinates in units of latent scales, the same for several data sets."""
+    rng, targets = np.random.default_rng(), []
+    shared = target_of(linear=linear, regression=True, fixed=False, rng=rng).evidence
+    for _ in range(data_sets):
+        one = target_of(linear=linear, regression=False, fixed=False, rng=rng)
+        outcome = OutcomeNoise(
+            rows=rng.uniform(5.0, 10.0, 2),
+            noise=rng.uniform(0.1, 1.0, (2, 2)),
+            noise_of_mean=rng.uniform(0.1, 1.0, 2),
+            most=rng.uniform(0.5, 1.0, 2),
+        )
+        targets.append(replace(one, outcome=outcome))
+    target = SharedTarget(targets=tuple(targets), shared=shared)
+    size = targets[0].n_coordinates
+    x = rng.normal(size=(data_sets * size + 3 + linear, 4)) * 0.3
+    x[: data_sets * size : size] -= 9
+    _, gradient = target(x)
+    for coordinate in range(len(x)):
+        step = np.zeros((len(x), 1))
+        step[coordinate] = 1e-5
+        slope = (target(x + step)[0] - target(x - step)[0]) / 2e-5
+        assert gradient[coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+    (evidence,) = shared
+    assert isinstance(evidence, SpreadRegressionEvidence)
+    squares, _ = evidence.squares(x[data_sets * size :])
+    state = targets[0].state(x[:size], squares)
+    found = targets[0].coordinates(state.n, state.mean, state.spread, squares)
+    assert found == pytest.approx(x[: len(found)], abs=1e-8)
+
+
+def test_coordinates_of_an_outcome_are_white_given_the_scales() -> None:
+    """Over eight decades of scales, against draws of coefficients and rows, and the noise on products."""
+    rng, draws = np.random.default_rng(), 40_000
+    noise, noise_of_mean, most = np.array([0.003, 0.001]), 0.02, 0.7
+    inside = OutcomeNoise(
+        rows=np.full(1, 400.0),
+        noise=noise[:, None],
+        noise_of_mean=np.full(1, noise_of_mean),
+        most=np.full(1, most),
+    )
+    root = np.array([[0.1, 0.0, 0.0], [0.2, 0.15, 0.0], [0.0, 0.0, 0.05]])
+    mean = np.array([0.3, -0.2, 0.0])
+    for t in (1e-8, 1e-3, 1.0):
+        squares = np.array([t, 1e-4, 0.1])
+        beta = np.sqrt(squares) * rng.standard_normal((draws, 3))
+        drawn = np.column_stack([beta[:, :2] @ root[:2, :2], beta[:, :2] @ mean[:2] + beta[:, 2]])
+        drawn += 0.05 / 20.0 * rng.standard_normal((draws, 3))
+        # What is seen: products and the average with noise, and the size of the entries.
+        seen = np.zeros((5, 3))
+        seen[:2, :2], seen[2, 2], seen[3:, :2] = root[:2, :2], 1.0, np.eye(2)
+        errors = np.diag([*noise**2, noise_of_mean**2, most**2, most**2])
+        prior = np.cov(drawn.T)
+        gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + errors)
+        left = prior - gain @ seen @ prior
+        found = inside.given(root[:, :, None], mean[:, None], squares[:, None])
+        upper = found.lower[:, :, 0].T
+        assert upper @ left @ upper.T == pytest.approx(np.eye(3), abs=0.1)
+        assert found.entries(found.coordinates(drawn.T)) == pytest.approx(drawn.T)
 
 
 def state_of(rows: Floats) -> State:
