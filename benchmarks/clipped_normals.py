@@ -1,19 +1,19 @@
 """Measure intervals of clipped normals: coverage with clipping modelled, and with it ignored.
 
-    PYTHONPATH=tests python benchmarks/clipped_normals.py [--cells 400] [--only shares|default]
+    PYTHONPATH=tests python benchmarks/clipped_normals.py [--cells 400] [--only shares|drawn|default] [--rows N0]
 
-``shares``: epsilon 1; means and deviations of which 1, 10 and 40 % are clipped, on one side or on both.
-``default``: epsilon 0.5, deviation 5, means 0 and 5. Bounds are -10..10, N is private under its default, and
-the prior is spread over scales: 14 components of concentration 3 whose variances go in steps of 10^0.6 up to
-a half range squared, a quarter of the weight even, the rest in proportion to their roots. Each cell has fixed
-parameters and N0 records; an interval of 95 % is to hold 92 to 98 % of the time, that of a variance at least
-90 % under ``default``. Times are processor seconds.
+``shares``: epsilon 1; means and deviations of which 1, 10 and 40 % are clipped, on one side or on both, in
+every cell the same; the prior is the family's default. ``drawn``: about the same, but every cell has
+parameters of its own, drawn from the prior of its posterior, so that intervals of an exact posterior hold as
+often as they say. ``default``: epsilon 0.5, deviation 5, means 0 and 5, the default prior. Bounds are -10..10
+and N is private under its default. Times are processor seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from typing import TypeAlias
 
 import numpy as np
 from measuring import versions
@@ -22,13 +22,14 @@ from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGam
 from suffice.pipeline.families import normal
 from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED
-from suffice.pipeline.priors.mixtures import Mixture
+from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 ENTRY = {"family": "normal", "lower": "-10", "upper": "10"}
 STEPS = 1 << 16
+Settings: TypeAlias = "tuple[tuple[str, float, float], ...]"
 BATCH = 50
-SHARES = (
+SHARES: Settings = (
     ("1 %, both", 0.0, 3.882),
     ("1 %, one", 5.0, 2.149),
     ("10 %, both", 0.0, 6.080),
@@ -37,47 +38,59 @@ SHARES = (
     ("40 %, one", 8.0, 7.05),
 )
 """What is clipped, the mean and the standard deviation."""
-DEFAULT = (("sd 5, mean 0", 0.0, 5.0), ("sd 5, mean 5", 5.0, 5.0))
+DEFAULT: Settings = (("sd 5, mean 0", 0.0, 5.0), ("sd 5, mean 5", 5.0, 5.0))
 
 
-_VARIANCES = 10.0 ** (-0.6 * np.arange(14.0))
-_WEIGHTS = 0.25 / 14.0 + 0.75 * np.sqrt(_VARIANCES) / np.sum(np.sqrt(_VARIANCES))
-PRIOR = Mixture(
-    *(
-        part
-        for weight, variance in zip(_WEIGHTS.tolist(), _VARIANCES.tolist(), strict=True)
-        for part in (weight, NormalInverseGamma(0.0, 4.0 * variance, 3.0, 300.0 * variance))
-    )
-)
+PRIOR = ScaleMixture(-10.0, 10.0)
 
 
 def main() -> None:
     """Print a line for every setting."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", type=int, default=400)
-    parser.add_argument("--only", choices=("shares", "default"))
+    parser.add_argument("--only", choices=("shares", "drawn", "default"))
+    parser.add_argument("--rows", type=int, help="one number of records, not all")
     arguments = parser.parse_args()
     print(versions())
     columns = f"{'modelled: mean, variance, its upper':>34}{'ignored':>22}"
     print(f"{'':14}{'N0':>7}{'clipped':>9}{columns}{'s/cell':>8}")
-    if arguments.only != "default":
-        for name, mean, sd in SHARES:
-            for n in (100, 1000, 10_000):
-                _line(name, mean, sd, n, "1", arguments.cells)
-    if arguments.only != "shares":
-        for name, mean, sd in DEFAULT:
-            for n in (20, 100, 1000):
-                _line(name, mean, sd, n, "0.5", arguments.cells)
+    settings: list[tuple[str, str, Settings, tuple[int, ...]]] = [
+        ("shares", "1", SHARES, (100, 1000, 10_000)),
+        ("drawn", "1", SHARES, (100, 1000, 10_000)),
+        ("default", "0.5", DEFAULT, (20, 100, 1000)),
+    ]
+    for part, epsilon, of_part, numbers in settings:
+        if arguments.only not in (None, part):
+            continue
+        print(part)
+        for name, mean, sd in of_part:
+            prior = NormalInverseGamma(mean, 4.0, 6.0, 5.0 * sd**2) if part == "drawn" else PRIOR
+            for n in numbers:
+                if arguments.rows in (None, n):
+                    _line(name, (mean, sd), n, epsilon, arguments.cells, prior, is_drawn=part == "drawn")
 
 
-def _line(name: str, mean: float, sd: float, n: int, epsilon: str, cells: int) -> None:
+def _line(
+    name: str,
+    parameters: tuple[float, float],
+    n: int,
+    epsilon: str,
+    cells: int,
+    prior: Mixture | NormalInverseGamma,
+    *,
+    is_drawn: bool,
+) -> None:
     rng = np.random.default_rng()
-    truths = {"mean": mean, "variance": sd**2}
-    held = {(way, parameter): 0 for way in (MODELLED, IGNORED) for parameter in truths}
+    held = {(way, parameter): 0 for way in (MODELLED, IGNORED) for parameter in ("mean", "variance")}
     ends, clipped, seconds = [], 0, 0.0
     for start in range(0, cells, BATCH):
         size = min(BATCH, cells - start)
-        x = rng.normal(mean, sd, (size, n)) / 10.0
+        mean, variance = (np.full(size, value) for value in (parameters[0], parameters[1] ** 2))
+        if is_drawn:
+            assert isinstance(prior, NormalInverseGamma)
+            variance = prior.scale / rng.gamma(prior.concentration, 1.0, size)
+            mean = rng.normal(prior.loc, np.sqrt(variance / prior.precision))
+        x = rng.normal(mean[:, None], np.sqrt(variance)[:, None], (size, n)) / 10.0
         clipped += int(np.sum(np.abs(x) > 1.0))
         x = np.rint(np.clip(x, -1.0, 1.0) * STEPS).astype(np.int64)
         sums = [np.full(size, n), x.sum(axis=1), (x * x).sum(axis=1)]
@@ -87,8 +100,8 @@ def _line(name: str, mean: float, sd: float, n: int, epsilon: str, cells: int) -
         statistic = noisy_statistic(plan, exact + discrete_laplace(plan.scale, (size, 3), rng))
         for way in (MODELLED, IGNORED):
             began = time.process_time()
-            posterior = noise_aware_posterior(statistic, prior=PRIOR, clipping=way)
-            for parameter, truth in truths.items():
+            posterior = noise_aware_posterior(statistic, prior=prior, clipping=way)
+            for parameter, truth in (("mean", mean), ("variance", variance)):
                 low, high = posterior.distribution.quantiles(parameter, [0.025, 0.975], 0, rng).T
                 held[way, parameter] += int(np.sum((low <= truth) & (truth <= high)))
                 if (way, parameter) == (MODELLED, "variance"):

@@ -23,7 +23,7 @@ from suffice.pipeline.engines.mean_variance.likelihood import LatentRows
 from suffice.pipeline.engines.mean_variance.panels import NowhereError, Panels, around, node_weights
 from suffice.pipeline.engines.mean_variance.plug_in import Exact, exists
 from suffice.pipeline.engines.mean_variance.prior_on_grid import DensityOnGrid
-from suffice.pipeline.engines.mean_variance.product import Product
+from suffice.pipeline.engines.mean_variance.product import ContradictionError, Product
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.accepted import refused_prior
 
@@ -191,6 +191,8 @@ def _noise_aware(
                 fine = product.fine()
                 surface = product.surface(*fine)
                 unresolved = product.unresolved(surface)
+            except ContradictionError:
+                raise _too_far_apart(grid_prior, parts) from None
             except NowhereError:
                 unresolved = list(range(len(rows)))
             if not unresolved:

@@ -42,8 +42,14 @@ _IMPOSSIBLE = 1e-11
 """Posterior probability below which a number of rows counts as impossible."""
 _COMPARED, _DISAGREES = 200, 0.01
 _OUTLINE = 16
+_CONTRADICTION = 250.0
+"""Nats that the likelihood of clipped records may lose where its product with the prior is highest."""
 _LEAST = -1e12
 _SOME = [0, 2, 4, 6, 8]
+
+
+class ContradictionError(Exception):
+    """A prior leaves of a likelihood of clipped records next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,12 @@ class Product:
         return around(self, (edges[0], edges[1]))
 
     def _outlined(self, edges: list[Floats]) -> tuple[LogDensity, tuple[Floats, Floats]]:
-        """The product, its likelihood interpolated between few positions as it takes long to work out."""
+        """The product, its likelihood interpolated between few positions as it takes long to work out.
+
+        Raises
+        ------
+        ContradictionError
+        """
         from scipy.interpolate import RegularGridInterpolator  # noqa: PLC0415 - slow to import
 
         few = []
@@ -130,6 +141,9 @@ class Product:
             for side, given in enumerate(few)
         )
         value = np.maximum(self.log_likelihood(first[None], second[None])[0], _LEAST)
+        at_peak = float(self.log_likelihood(peak[:1][None], peak[1:][None])[0, 0, 0])
+        if not at_peak > np.max(value) - _CONTRADICTION:
+            raise ContradictionError
         outline = RegularGridInterpolator((first, second), value)
 
         def density(mean: Floats, log_variance: Floats) -> Floats:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-SMOOTH, ROUGH = 1e-4, 3e-3
+SMOOTH, ROUGH = 1e-4, 1e-2
 """Bounds of the last coefficients of log densities, times the share of mass of a rectangle."""
 _MOST_ROUNDS = 20
 _MOST_RECTANGLES = 1500
@@ -68,7 +68,7 @@ class Surface:
         value, prior = np.maximum(log_likelihood(*nodes), _LEAST), log_prior(*nodes)
         # Where nothing is, the depth of it does not matter, but polynomials of it would overshoot.
         product = value + prior
-        least = float(np.min(value[product > np.max(product) - _NATS])) - _DEEP
+        least = float(np.min(value[product >= np.max(product) - _NATS])) - _DEEP
         value = np.maximum(value, least)
         for _ in range(_MOST_ROUNDS):
             rough = _roughness(value) * _importance(left, right, value, prior)[:, None]
