@@ -42,6 +42,13 @@ STATISTICS = {
     "flag": bernoulli("flag"),
     "stops": poisson("stops", "5"),
 }
+UNITS = {
+    **{name: {**STATISTICS[name], "rows_of": "units"} for name in STATISTICS},
+    "delay-within": {**normal("delay", "-60", "180", lattice_bits="16"), "within_unit": "true"},
+    "flag-within": {**bernoulli("flag"), "within_unit": "true"},
+    "rows": {"family": "rows_per_unit", "upper": "40"},
+}
+ROWS_OF_A_UNIT, MAX_ROWS = 4, 3
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +63,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("rows")
     rng = np.random.default_rng(5)
     for number, n_rows in enumerate(ROWS):
+        # All rows of a unit are alike: whichever the key of a run keeps, the exact sums are the same.
+        unit = np.arange(n_rows) // ROWS_OF_A_UNIT
+        n_units = int(unit[-1]) + 1
         table = pa.table(
             {
-                "g": rng.choice(["a", "b"], n_rows),
-                "flag": rng.random(n_rows) < 0.4,
-                "stops": rng.poisson(2, n_rows),
-                "delay": rng.normal(10, 60, n_rows),
+                "who": unit + number * max(ROWS),
+                "g": rng.choice(["a", "b"], n_units)[unit],
+                "flag": (rng.random(n_units) < 0.4)[unit],
+                "stops": rng.poisson(2, n_units)[unit],
+                "delay": rng.normal(10, 60, n_units)[unit],
             }
         )
         pq.write_table(table, directory / f"{number}.parquet", compression="none")
@@ -70,8 +81,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(tmp_path: Path, made: Path) -> Workspace:
+    return workspace_of(tmp_path, made)
+
+
+def workspace_of(tmp_path: Path, made: Path, **terms: Any) -> Workspace:
     """The data in a place of their own, without groups of rows that another test has changed."""
-    place = make_workspace(tmp_path, granted="100")
+    place = make_workspace(tmp_path, granted="100", **terms)
     for path in place.data.iterdir():
         path.unlink()
     for path in made.iterdir():
@@ -190,9 +205,11 @@ UNREAD = {"pin", "schema", "no stage", "reading in a task"}
 DRAWN = {"noise", "a panic in the draw", "encoding", "staging", "publishing", "interrupted publishing"}
 
 
-def failing(place: Workspace, stage: str, monkeypatch: pytest.MonkeyPatch) -> tuple[BaseException, Sought]:
+def failing(
+    place: Workspace, stage: str, monkeypatch: pytest.MonkeyPatch, **others: Any
+) -> tuple[BaseException, Sought]:
     """Fail at a stage; return the error as the Python API raises it, and what it must not show."""
-    spec = place.spec(**changes())
+    spec = place.spec(**changes(**others))
     sought = sought_in(spec)
     assert len(sought.numbers) > 20
     if stage in {"pin", "reading in a task"}:
@@ -217,6 +234,25 @@ def test_no_error_shows_anything_exact(
     assert leaks(error, sought) == []
     assert error.__context__ is None
     assert error.__cause__ is None
+
+
+@pytest.mark.parametrize("stage", ["reading in a task", "check of the pin", "noise", "staging"])
+@pytest.mark.parametrize("contained", [True, False])
+def test_no_error_shows_anything_exact_of_whole_units(
+    tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch, stage: str, *, contained: bool
+) -> None:
+    """And the mutant, whose errors keep the frames that they passed."""
+    place = workspace_of(tmp_path, made, unit="column:who")
+    privacy = {
+        "epsilon": "1",
+        "neighboring": "add_or_remove_one",
+        "unit": {"column": "who", "max_rows": str(MAX_ROWS)},
+    }
+    if not contained:
+        monkeypatch.setattr(releasing, "contained", lambda work: work())
+    error, sought = failing(place, stage, monkeypatch, statistics=UNITS, privacy=privacy)
+    assert "an exact total" in sought.numbers.values()
+    assert (leaks(error, sought) == []) == contained
 
 
 @pytest.mark.parametrize("stage", ["schema", "check of the pin", "noise", "staging"])

@@ -28,6 +28,7 @@ from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import totals_of
 from suffice.pipeline.mechanism.noise import Sampler
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
@@ -94,7 +95,7 @@ def sought_in(spec: Spec) -> Sought:
         found.add("a limb", table.low)
         found.add("an exact sum", exact)
         entry = spec.statistics[statistic.name]
-        found.add("an exact total", FAMILIES[statistic.family].totals(entry, statistic.design, exact))
+        found.add("an exact total", totals_of(FAMILIES[statistic.family], entry, statistic, exact))
     return found
 
 
