@@ -62,7 +62,7 @@ def sample_until_settled(
     for doubling in range(1, DOUBLINGS + 1):
         draws = kept[:, :, cells].transpose(0, 3, 2, 1)
         settled = split_r_hat(draws).max(axis=1) <= SETTLED
-        settled &= effective_draws(draws).min(axis=1) >= min(FEWEST_EFFECTIVE, draws[:, :, 0, 0].size / 4)
+        settled &= effective_draws(draws).min(axis=1) >= min(FEWEST_EFFECTIVE, draws[:, :, 0, 0].size / 2)
         cells = cells[~settled]
         if not cells.size:
             break

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_STATES = 1 << 19
 """Latent states kept over all cells, within the bounds for one cell below."""
-_FEWEST, _MOST = 1024, 4096
+_FEWEST, _MOST = 1024, 8192
 _FEW_CELLS = 8
 _CHAINS, _CHAINS_OF_MANY = 64, 16
 """Chains of a cell: where cells are few, more chains cost little."""
