@@ -107,8 +107,9 @@ class GenerativeModel:
 
     @property
     def is_slow(self) -> bool:
-        """Whether every posterior takes a good part of a second: by MCMC, or by quadrature of a density."""
-        by_quadrature = isinstance(self.prior, AnyDensity)
+        """Whether posteriors take a good part of a second: by MCMC, or by quadrature of two parameters."""
+        is_clipped = self.clipping == MODELLED and self.family.mean_and_variance is not None
+        by_quadrature = isinstance(self.prior, AnyDensity) or is_clipped
         return self.method == NOISE_AWARE and (by_quadrature or self.family.by_mcmc(self.plan.parameters))
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:

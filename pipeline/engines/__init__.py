@@ -19,7 +19,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "mean_variance.panels": ("NowhereError", "Panels", "around", "node_weights"),
     "mean_variance.plug_in": ("Exact", "exists"),
     "mean_variance.prior_on_grid": ("AnyJointPrior", "DensityOnGrid"),
-    "mean_variance.product": ("Product",),
+    "mean_variance.product": ("ContradictionError", "Product"),
     "multinomial.class_counts": ("StarCounts", "star_posterior"),
     "multinomial.distribution": ("CountsDistribution",),
     "multinomial.noisy_counts": ("NoisyCounts",),

@@ -6,8 +6,8 @@ With x the mean and :math:`\lambda` the log variance, in half ranges, a componen
     \frac{w \sqrt k\, b^a}{\Gamma(a)}
     \exp\bigl(-(a + 1/2) \lambda - (b + k (x - m)^2 / 2) e^{-\lambda}\bigr)
 
-Components of one m, one a and one k / b, as those that are spread over scales, differ by b alone: their sum is
-a function of :math:`u = \log(1 + (k / 2 b) (x - m)^2) - \lambda`, and a table of its logarithm is enough.
+Components of one m, one a and one k / b, as those that are spread over scales, differ by b alone. Their sum
+is a function of :math:`u = \log(1 + (k / 2 b) (x - m)^2) - \lambda`, and a table of its logarithm is enough.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class ConjugatesOnGrid:
         log_height += concentration * np.log(scale) - gammaln(concentration)
         start, table = 0.0, None
         alike = (loc, concentration, np.log(precision / scale))
-        if len(parts) > 1 and all(np.ptp(values) <= _SAME * (1.0 + np.max(np.abs(values))) for values in alike):
+        if len(parts) > 1 and all(
+            np.ptp(values) <= _SAME * (1.0 + np.max(np.abs(values))) for values in alike
+        ):
             start, end = math.log(_CONSTANT / np.max(scale)), math.log(_ALONE / np.min(scale))
             count = math.ceil((end - start) * _PER_UNIT) + 1
             if count <= _LONGEST:

@@ -32,7 +32,7 @@ from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -161,7 +161,10 @@ class DensityOnGrid:
     def _of_conjugates(cls, prior: NormalInverseGamma | Mixture, centre: float, half_range: float) -> Self:
         """A mixture of normal inverse gamma distributions, of one perhaps."""
         parts = ConjugatesOnGrid.of(prior, centre, half_range)
-        log_variance, of_variance = np.log(parts.scale / parts.concentration), 1.0 / np.sqrt(parts.concentration)
+        log_variance, of_variance = (
+            np.log(parts.scale / parts.concentration),
+            1.0 / np.sqrt(parts.concentration),
+        )
         ladders = [
             np.concatenate([middle + width * ladder for middle, width in zip(*of, strict=True)])
             for of, ladder in (
