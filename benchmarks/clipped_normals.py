@@ -1,6 +1,7 @@
 """Measure intervals of clipped normals: coverage with clipping modelled, and with it ignored.
 
-    PYTHONPATH=tests python benchmarks/clipped_normals.py [--cells 400] [--only shares|drawn|default] [--rows N0]
+    PYTHONPATH=tests python benchmarks/clipped_normals.py [--cells 400]
+        [--only shares|drawn|default] [--rows N0]
 
 ``shares``: epsilon 1; means and deviations of which 1, 10 and 40 % are clipped, on one side or on both, in
 every cell the same; the prior is the family's default. ``drawn``: about the same, but every cell has
@@ -52,7 +53,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="one number of records, not all")
     arguments = parser.parse_args()
     print(versions())
-    columns = f"{'modelled: mean, variance, its upper':>34}{'ignored':>22}"
+    columns = f"{'modelled: mean, variance, its upper':>38}{'ignored':>20}"
     print(f"{'':14}{'N0':>7}{'clipped':>9}{columns}{'s/cell':>8}")
     settings: list[tuple[str, str, Settings, tuple[int, ...]]] = [
         ("shares", "1", SHARES, (100, 1000, 10_000)),
@@ -67,7 +68,7 @@ def main() -> None:
             prior = NormalInverseGamma(mean, 4.0, 6.0, 5.0 * sd**2) if part == "drawn" else PRIOR
             for n in numbers:
                 if arguments.rows in (None, n):
-                    _line(name, (mean, sd), n, epsilon, arguments.cells, prior, is_drawn=part == "drawn")
+                    _line(name, (mean, sd), n, epsilon, arguments.cells, prior)
 
 
 def _line(
@@ -77,17 +78,15 @@ def _line(
     epsilon: str,
     cells: int,
     prior: Mixture | NormalInverseGamma,
-    *,
-    is_drawn: bool,
 ) -> None:
+    """Print one; parameters come from a prior of one component, and are the same in every cell otherwise."""
     rng = np.random.default_rng()
     held = {(way, parameter): 0 for way in (MODELLED, IGNORED) for parameter in ("mean", "variance")}
     ends, clipped, seconds = [], 0, 0.0
     for start in range(0, cells, BATCH):
         size = min(BATCH, cells - start)
         mean, variance = (np.full(size, value) for value in (parameters[0], parameters[1] ** 2))
-        if is_drawn:
-            assert isinstance(prior, NormalInverseGamma)
+        if isinstance(prior, NormalInverseGamma):
             variance = prior.scale / rng.gamma(prior.concentration, 1.0, size)
             mean = rng.normal(prior.loc, np.sqrt(variance / prior.precision))
         x = rng.normal(mean[:, None], np.sqrt(variance)[:, None], (size, n)) / 10.0

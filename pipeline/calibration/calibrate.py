@@ -128,8 +128,9 @@ def calibrate(
         as columns by name or the name of a .csv or .parquet file.
     simulations : int, > 0, optional
         By default ``SIMULATIONS``, more where several parameters need more for a verdict, or
-        ``SLOW_SIMULATIONS`` where posteriors take MCMC (seconds for several columns) or quadrature of a
-        density (a minute or a few): too few to be called calibrated. The result says how many it takes.
+        ``SLOW_SIMULATIONS`` where posteriors take MCMC (seconds for several columns), quadrature of a density
+        or that of clipped normals (a minute or a few): too few to be called calibrated. The result says how
+        many it takes, and how long.
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
     progress : callable, optional

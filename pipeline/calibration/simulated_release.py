@@ -108,11 +108,12 @@ class GenerativeModel:
 
     @property
     def is_slow(self) -> bool:
-        """Whether every posterior takes a good part of a second: by MCMC, or by quadrature of a density.
+        """Whether every posterior takes a good part of a second.
 
-        The density is the prior, or that of a sum of noises.
+        By MCMC, or by quadrature: of two parameters, of a density, or of a sum of noises.
         """
-        by_quadrature = isinstance(self.prior, AnyDensity) or self.cells_summed > 1
+        is_clipped = self.clipping == MODELLED and self.family.mean_and_variance is not None
+        by_quadrature = isinstance(self.prior, AnyDensity) or is_clipped or self.cells_summed > 1
         return self.method == NOISE_AWARE and (by_quadrature or self.family.by_mcmc(self.plan.parameters))
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:

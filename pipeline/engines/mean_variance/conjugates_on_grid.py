@@ -6,8 +6,8 @@ With x the mean and :math:`\lambda` the log variance, in half ranges, a componen
     \frac{w \sqrt k\, b^a}{\Gamma(a)}
     \exp\bigl(-(a + 1/2) \lambda - (b + k (x - m)^2 / 2) e^{-\lambda}\bigr)
 
-Components of one m, one a and one k / b, as those that are spread over scales, differ by b alone: their sum is
-a function of :math:`u = \log(1 + (k / 2 b) (x - m)^2) - \lambda`, and a table of its logarithm is enough.
+Components of one m, one a and one k / b, as those that are spread over scales, differ by b alone. Their sum
+is a function of :math:`u = \log(1 + (k / 2 b) (x - m)^2) - \lambda`, and a table of its logarithm is enough.
 """
 
 from __future__ import annotations

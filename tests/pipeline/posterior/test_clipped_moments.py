@@ -15,7 +15,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGam
 from suffice.pipeline.families import normal
 from suffice.pipeline.pooling.pool import observed_again, pooled
 from suffice.pipeline.posterior import any_joint_prior, clipped_moments
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.infer import n_prior_for, noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
 from suffice.pipeline.posterior.posterior import IGNORED, Posterior
 from suffice.pipeline.priors.joint_density import Independent
@@ -180,3 +180,17 @@ def test_a_plug_in_posterior_never_models_clipping() -> None:
     assert posterior.models_clipping is None
     assert posterior.clipping is not None
     assert posterior.clipping.is_warned.all()
+
+
+def test_a_prior_that_contradicts_the_release_keeps_the_warning() -> None:
+    """A mean 900 half ranges away, known to 1e-7 of one: refused at once, and never without a typed error."""
+    statistic = released([0.0], 3.0, 5000, np.random.default_rng())
+    prior = NormalInverseGamma(-9000, 1e9, 1e8, 1e4)
+    with pytest.raises(PriorError, match="so far apart"):
+        any_joint_prior.pooled_joint_distribution(
+            [statistic], prior, [n_prior_for(statistic, None)], clips=True
+        )
+    posterior = noise_aware_posterior(statistic, prior=prior)
+    assert posterior.clipping is not None
+    assert posterior.clipping.is_warned.all()
+    assert abs(posterior.mean("mean")[0] + 9000.0) < 1.0
