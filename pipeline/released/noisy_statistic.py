@@ -75,7 +75,7 @@ class NoisyStatistic:
             values=np.sum(self.values, axis=0, keepdims=True, dtype=object),
             groups={},
             further=tuple(observation.summed() for observation in self.further),
-            cells_summed=len(self.values),
+            cells_summed=len(self.values) * self.cells_summed,
         )
 
     @property

@@ -179,9 +179,13 @@ SENTENCES = [
     (
         {"family": "rows_per_unit", "upper": "9", "histogram": "true"},
         None,
-        "of units: how many rows each has",
+        "of units of the release: how many rows each has",
     ),
-    ({"family": "rows_per_unit", "upper": "9"}, None, "of rows: the first 9 of each unit"),
+    (
+        {"family": "rows_per_unit", "upper": "9"},
+        None,
+        "of rows of the release, the first 9 of each unit, of which 2 are kept",
+    ),
     (
         {"family": "markov_chain", "column": "x", "categories": ["a"], "order": "t", "transitions": "3"},
         None,
