@@ -103,7 +103,11 @@ def by_cell(of_units: dict[str, Any], values: Any) -> np.ndarray[Any, Any]:
 
 def estimates(release: Release, name: str, quantity: str, category: str | None = None) -> list[float]:
     rows = release.table(name)
-    return [row["estimate"] for row in rows if (row["quantity"], row.get("category")) == (quantity, category)]
+    return [
+        row["estimate"]
+        for row in rows
+        if (row["quantity"], row.get("category") or None) == (quantity, category)
+    ]
 
 
 def test_totals_are_those_of_units(made: tuple[Release, dict[str, Any]]) -> None:
@@ -165,3 +169,8 @@ def test_the_command_says_what_the_share_is_of(made: tuple[Release, dict[str, An
     document = json.loads(result.stdout)
     assert document["rows_of"].startswith("of rows of the release, the first 6 of each unit, of which 2 are")
     assert [row["category"] for row in document["rows"]] == ["kept", "left out"]
+    plug_in = CliRunner().invoke(app, ["posterior", release.uri, "rows", "--method", "plug-in"])
+    assert "takes each row or unit for drawn by itself" in plug_in.stdout
+    shown = CliRunner().invoke(app, ["table", release.uri, "rows"])
+    assert "category" in shown.stdout
+    assert "left out" in shown.stdout.splitlines()[4]

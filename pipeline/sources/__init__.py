@@ -52,6 +52,7 @@ def check(pin: Pin) -> None:
     """Check that a source still is what was pinned; see `contract.Source.check`."""
     SOURCES[pin.kind].check(pin)
 
+
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": (),
     "arrow_arrays": ("as_float64", "comparable", "fixed_width", "validity"),

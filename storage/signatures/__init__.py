@@ -8,6 +8,13 @@ May import: objects.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "canonical_json": (),
     "keys": ("KeyReference", "PublicKey", "load_public_keys", "new_keys", "pinned_keys"),
-    "signing": ("SignatureStatus", "Signer", "check_signature", "is_signature_value", "signature_status", "signer_from_environment"),
+    "signing": (
+        "SignatureStatus",
+        "Signer",
+        "check_signature",
+        "is_signature_value",
+        "signature_status",
+        "signer_from_environment",
+    ),
 }
 """What other rooms may import, by module; empty: the module as a whole."""
