@@ -128,12 +128,15 @@ def posterior(opened: Release, name: str) -> Posterior:
     return posterior_of(dataclasses.replace(opened.statistic(name), groups={}))
 
 
-def of_several(opened: Release, cells: int, mass: float, rng: np.random.Generator) -> Floats:
-    """Return intervals of the share left out of so many cells at a time, taken for one release."""
+def of_several(opened: Release, cells: int, rng: np.random.Generator) -> list[Floats]:
+    """Return intervals, by mass, of the share left out of some cells at a time, taken for one release."""
     statistic = opened.statistic("rows")
     parts = np.arange(cells // TOGETHER * TOGETHER).reshape(-1, TOGETHER)
     found = [posterior_of(statistic.take(part).summed()) for part in parts]
-    return np.array([each.credible_interval("probability", mass, rng=rng)[0, 1] for each in found])
+    return [
+        np.array([each.credible_interval("probability", mass, rng=rng)[0, 1] for each in found])
+        for mass in MASSES
+    ]
 
 
 def truths(left_out: Floats) -> dict[str, tuple[str, str, int | None, Floats | float]]:
@@ -194,7 +197,7 @@ def main() -> None:
     together = left_out_of(
         rows[: arguments.cells // TOGETHER * TOGETHER].reshape(-1, TOGETHER * arguments.units)
     )
-    several = [of_several(opened, arguments.cells, mass, rng) for mass in MASSES]
+    several = of_several(opened, arguments.cells, rng)
     shares = [holding(ends, together) for ends in several]
     print_line(
         f"rows_per_unit: share left out, {TOGETHER} cells of {len(together)} releases", shares, several[-1]

@@ -11,6 +11,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.calibration.predictor_worlds import predictor_rows
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.infer import posterior_of, predictor_prior_for
 from suffice.pipeline.posterior.matching import draw
 from suffice.pipeline.posterior.posterior import MODELLED, NOISE_AWARE
@@ -163,7 +164,9 @@ def generative_model_of(
     UsageError, PriorError
         Where no data of the family can be simulated, or the method or a prior does not fit.
     """
-    statistic = rows_alone(statistic)  # records are simulated one by one, as if each were a unit
+    statistic = cells_of(
+        rows_alone(statistic), None
+    )  # records are simulated one by one, as if each were a unit
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if family.simulate is None:

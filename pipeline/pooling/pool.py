@@ -15,7 +15,7 @@ from suffice.pipeline.engines.pooled.multinomial import factors_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.release import Release
-from suffice.pipeline.posterior.cells import cells_of
+from suffice.pipeline.posterior.cells import cells_of, refuse_shared
 from suffice.pipeline.posterior.contrasts import matched_cells
 from suffice.pipeline.posterior.infer import (
     disjoint_moments_posterior,
@@ -168,6 +168,7 @@ def pooled(
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
     refuse_within_unit(parts[0], "pooling")
+    refuse_shared(parts[0])
     family = FAMILIES[parts[0].plan.family]
     predictor_prior_for(parts[0], predictor_prior)
     is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)

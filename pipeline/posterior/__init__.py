@@ -6,7 +6,7 @@ May import: families and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "cells": ("cells_of",),
+    "cells": ("cells_of", "refuse_shared"),
     "clipped_cells": ("pooled_with_clipping",),
     "clipping_report": ("THRESHOLD",),
     "contrasts": (

@@ -39,6 +39,17 @@ def require_whole(statistic: NoisyStatistic) -> None:
         raise _of_the_release(statistic, "ask Release.posterior, without where")
 
 
+def refuse_shared(statistic: NoisyStatistic) -> None:
+    """Refuse to pool disjoint data, or merged cells, of which none has a parameter of its own to share.
+
+    Raises
+    ------
+    UsageError
+    """
+    if FAMILIES[statistic.plan.family].of_release:
+        raise _of_the_release(statistic, "ask each release for its posterior")
+
+
 def _of_the_release(statistic: NoisyStatistic, way_out: str) -> UsageError:
     plan = statistic.plan
     message = (

@@ -75,7 +75,7 @@ class NoisyStatistic:
             values=np.sum(self.values, axis=0, keepdims=True, dtype=object),
             groups={},
             further=tuple(observation.summed() for observation in self.further),
-            cells_summed=len(self.values),
+            cells_summed=len(self.values) * self.cells_summed,
         )
 
     @property
@@ -182,8 +182,8 @@ class NoisyStatistic:
     def table(self) -> list[dict[str, Any]]:
         """Return one row per cell and quantity: group keys, quantity, labels, estimate, noise_sd.
 
-        A ``count`` has its ``category``; or ``table`` and one key per variable, None where the table
-        lacks the variable.
+        Where categories are counted, ``category`` names that of a ``count``; or ``table`` and one key per
+        variable do, None where the table lacks the variable. It is empty for n.
 
         Statistics of several columns have a ``component`` as well: the column, or the pair as ``x, y``; it
         is empty for n.
@@ -196,6 +196,7 @@ class NoisyStatistic:
             for quantity in self.plan.quantities
         ]
         several = any(quantity.component is not None for quantity in self.plan.quantities)
+        counted = any(quantity.category is not None for quantity in self.plan.quantities)
         names = label_names(quantity.labels for quantity, _, _ in columns)
         labels = {
             quantity.labels: {**dict.fromkeys(names), **dict(quantity.labels)} for quantity, _, _ in columns
@@ -204,7 +205,7 @@ class NoisyStatistic:
             {
                 **{column: keys[cell] for column, keys in self.groups.items()},
                 "quantity": quantity.name,
-                **({"category": quantity.category} if quantity.category is not None else {}),
+                **({"category": quantity.category or ""} if counted else {}),
                 **({"component": quantity.component or ""} if several else {}),
                 **labels[quantity.labels],
                 "estimate": float(estimates[cell]),

@@ -99,11 +99,12 @@ class OfUnits:
 
 
 ONE_ROW_A_UNIT = OfUnits(
-    measure=lambda rows: FirstRow(of=rows), sentence="of units: one row of each unit, chosen by hash"
+    measure=lambda rows: FirstRow(of=rows),
+    sentence="of units: one row of each unit, chosen by hash, in its cell",
 )
 UNIT_MEANS = OfUnits(
     measure=lambda rows: UnitMean(of=rows),
-    sentence="of units: the mean of each unit's rows; the variance is that of these means",
+    sentence="of units: the mean of each unit's rows in one cell; the variance is that of these means",
 )
 
 

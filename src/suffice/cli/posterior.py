@@ -192,7 +192,12 @@ def _print_terms(drawn_from: Posterior) -> None:
 
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
     if drawn_from.method == "plug-in":
-        say("plug-in: takes the noisy statistics for exact; its intervals are not calibrated\n")
+        say("plug-in: takes the noisy statistics for exact; its intervals are not calibrated")
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
+
+        if FAMILIES[drawn_from.family].of_release:
+            say("plug-in: takes each row or unit for drawn by itself: its intervals are not of these data")
+        say("")
     output.print_rows(rows)
     if any(row["mean"] is None or row["sd"] is None for row in rows):
         say("\nmeans and standard deviations that are left out do not exist")
