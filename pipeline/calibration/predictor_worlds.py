@@ -143,8 +143,8 @@ def _require_within_reach(plan: StatisticPlan, rows: Floats) -> None:
         lower, upper = float(column.lower), float(column.upper)
         if not (np.abs(values - (lower + upper) / 2) <= _FARTHEST * (upper - lower) / 2).all():
             message = (
-                f"predictors: those for {column.name} lie more than {_FARTHEST:.0f} half ranges off the middle of "
-                "its bounds: state them in the column's unit"
+                f"predictors: those for {column.name} lie more than {_FARTHEST:.0f} half ranges off the "
+                "middle of its bounds: state them in the column's unit"
             )
             raise UsageError(message)
 
