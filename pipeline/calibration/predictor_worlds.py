@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 ROWS_FROM = (".csv", ".parquet")
 """Endings of files that hold public rows."""
+_FARTHEST, _LOOKED_AT = 1000.0, 1000
+"""Half ranges from the middle of a column's bounds that predictors may lie off, and rows that are looked at.
+
+Where sums without clipping do not fit what a release can hold, nothing can be said of them.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +71,15 @@ def predictor_rows(plan: StatisticPlan, given: AnyPredictors) -> PredictorRows:
     Raises
     ------
     UsageError
-        Where a column is missing, or not of finite numbers.
+        Where a column is missing, not of finite numbers, or far outside of its bounds.
     PriorError
         Where a distribution cannot be read, or they are neither one nor as many as predictors.
     """
     names = [column.name for column in plan.parameters.columns[:-1]]
     if isinstance(given, Mapping):
-        return _resampled(plan.name, names, given, "given rows")
+        return _resampled(plan, names, given, "given rows")
     if isinstance(given, str) and given.lower().endswith(ROWS_FROM):
-        return _resampled(plan.name, names, _columns_of(given, names), f"rows of {Path(given).name}")
+        return _resampled(plan, names, _columns_of(given, names), f"rows of {Path(given).name}")
     each = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     if len(each) not in {1, len(names)}:
         message = (
@@ -86,8 +91,10 @@ def predictor_rows(plan: StatisticPlan, given: AnyPredictors) -> PredictorRows:
     texts = [text for text, _ in named]
 
     def draw(rows: int, rng: np.random.Generator) -> Floats:
-        return np.column_stack([distribution.rvs(rows, random_state=rng) for _, distribution in named])
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is out of reach
+            return np.column_stack([distribution.rvs(rows, random_state=rng) for _, distribution in named])
 
+    _require_within_reach(plan, draw(_LOOKED_AT, np.random.default_rng(0)))
     return PredictorRows(name=", ".join(texts[: len(each)]), draw=draw)
 
 
@@ -110,21 +117,42 @@ def _columns_of(path: str, names: list[str]) -> dict[str, Any]:
     import pyarrow.csv  # noqa: PLC0415
     import pyarrow.parquet  # noqa: PLC0415
 
+    if "://" in path:  # which may hold a password, so that it is not repeated
+        message = (
+            "predictors: an address is not read: give a local .csv or .parquet file, or columns in Python"
+        )
+        raise UsageError(message)
     try:
-        if path.lower().endswith(".csv"):
-            table = pyarrow.csv.read_csv(path)
-        else:
-            table = pyarrow.parquet.read_table(path)
-    except (OSError, pa.ArrowException):
+        with Path(path).open("rb") as file:
+            read = pyarrow.csv.read_csv if path.lower().endswith(".csv") else pyarrow.parquet.read_table
+            table = read(file)
+        found = table.column_names
+    except (OSError, ValueError, pa.ArrowException):  # ValueErrors are of NUL, and of names that are no UTF-8
         message = f"predictors: {path} cannot be read as the file that its ending says"
         raise UsageError(message) from None
-    return {name: table.column(name).to_pylist() for name in names if name in table.column_names}
+    repeated = [name for name in names if found.count(name) > 1]
+    if repeated:
+        message = f"predictors: {path} has more than one column {repeated[0]!r}"
+        raise UsageError(message)
+    return {name: table.column(name).to_pylist() for name in names if name in found}
 
 
-def _resampled(statistic: str, names: list[str], columns: Mapping[str, Any], text: str) -> PredictorRows:
+def _require_within_reach(plan: StatisticPlan, rows: Floats) -> None:
+    """Refuse predictors so far outside of their bounds that the bounds were not meant for them."""
+    for column, values in zip(plan.parameters.columns[:-1], rows.T, strict=True):
+        lower, upper = float(column.lower), float(column.upper)
+        if not (np.abs(values - (lower + upper) / 2) <= _FARTHEST * (upper - lower) / 2).all():
+            message = (
+                f"predictors: those for {column.name} lie more than {_FARTHEST:.0f} half ranges off the "
+                "middle of its bounds: state them in the column's unit"
+            )
+            raise UsageError(message)
+
+
+def _resampled(plan: StatisticPlan, names: list[str], columns: Mapping[str, Any], text: str) -> PredictorRows:
     missing = [name for name in names if name not in columns]
     if missing:
-        message = f"predictors: {text} have no column {missing[0]!r}, a predictor of {statistic}"
+        message = f"predictors: {text} have no column {missing[0]!r}, a predictor of {plan.name}"
         raise UsageError(message)
     try:
         rows = np.column_stack([np.asarray(columns[name], dtype=np.float64) for name in names])
@@ -133,6 +161,7 @@ def _resampled(statistic: str, names: list[str], columns: Mapping[str, Any], tex
     if not len(rows) or not np.isfinite(rows).all():
         message = f"predictors: {text} must be finite numbers, at least one row, in columns of one length"
         raise UsageError(message)
+    _require_within_reach(plan, rows)
     return PredictorRows(
         name=f"{len(rows)} {text}", draw=lambda count, rng: rows[rng.integers(0, len(rows), count)]
     )

@@ -175,6 +175,10 @@ def generative_model_of(
     if family.block(spec, plan.design is Design.MINIMAL).components != plan.components:
         message = f"{plan.name} was released with other components by another version: it cannot be simulated"
         raise UsageError(message)
+    if predictors is not None and family.normal_predictors is None:
+        message = f"{plan.name} is {plan.family}, which has no predictors: leave predictors out"
+        raise UsageError(message)
+    world = None if predictors is None else predictor_rows(plan, predictors)
     drawn_from = _n_prior(statistic, n_prior)
     believed = None if plan.design is Design.MINIMAL or method != NOISE_AWARE else drawn_from
     cell = dataclasses.replace(
@@ -186,9 +190,6 @@ def generative_model_of(
     posterior = posterior_of(
         cell, method=method, prior=prior, n_prior=believed, predictor_prior=predictor_prior
     )
-    if predictors is not None and family.normal_predictors is None:
-        message = f"{plan.name} is {plan.family}, which has no predictors: leave predictors out"
-        raise UsageError(message)
     return GenerativeModel(
         entry=spec,
         plan=plan,
@@ -201,7 +202,7 @@ def generative_model_of(
         n_prior=drawn_from,
         believed_n_prior=believed,
         predictor_prior=predictor_prior_for(statistic, predictor_prior),
-        predictors=None if predictors is None else predictor_rows(plan, predictors),
+        predictors=world,
     )
 
 

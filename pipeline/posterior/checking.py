@@ -90,6 +90,12 @@ def check_of(posterior: Judged, quantity: str | None, draws: int, rng: np.random
     if model is None or len(posterior.observed) != 1:
         message = f"{posterior.statistic}: a check takes the posterior of one release, of Release.posterior"
         raise UsageError(message)
+    if posterior.design_effect is not None:
+        message = (
+            f"{posterior.statistic}: replicates are of independent rows, which rows of one unit are not; to "
+            "check all the same, ask the posterior with within_unit='ignored'"
+        )
+        raise UsageError(message)
     statistic = posterior.observed[0]
     quantities = [one for one in statistic.plan.quantities if one.name != "n"]
     names = names_of(quantities)

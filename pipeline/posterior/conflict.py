@@ -12,8 +12,9 @@ the variance of one record's part under a parameter,
 whatever N is, so that the right-hand side, a sum of independent numbers, is compared with the left, and the
 tail is averaged over the prior (``worlds``). Where N is known, its own value replaces the released n and
 E_n. Laplace noise is summed exactly, half a lattice step nearer, which makes tails of the discrete noise no
-smaller; records' sums are taken for gamma distributed with their variance and skewness, or normal. How small
-a tail is does not matter: it is right to within a factor of two.
+smaller; records' sums are taken for gamma distributed with their variance and skewness, or normal. Where
+rows of one unit are known to be alike, that variance is times their design effect. How small a tail is does
+not matter: it is right to within a factor of two.
 
 A tail counts as a conflict where it is below ``THRESHOLD`` after it is multiplied by the number of quantities
 and cells: with the truth drawn from the priors, that happens in fewer than one of 10,000 posteriors.
@@ -184,6 +185,7 @@ def _tails_of(
     clipped = posterior.models_clipping
     clipped = np.zeros(cells, dtype=bool) if clipped is None else clipped
     tails = np.ones(cells)
+    effect = np.ones(cells) if posterior.design_effect is None else posterior.design_effect
     estimate = statistic.estimates(quantity)
     noise = Noise.of(statistic, quantity, None if known_n is not None else n_map)
     n = np.full(cells, known_n) if known_n is not None or n_map is None else statistic.estimates(n_map)
@@ -193,17 +195,18 @@ def _tails_of(
             continue
         worlds = worlds_of(statistic, posterior.prior, quantity, is_clipped=way)
         if worlds is not None:
-            tails[rows] = _two_sided(worlds, noise, estimate[rows], n[rows])
+            tails[rows] = _two_sided(worlds, noise, estimate[rows], n[rows], effect[rows])
         elif simulated is None:
             return None
         else:
             for group, own in simulated.worlds(quantity, n[rows], is_clipped=way):
-                tails[rows[group]] = _two_sided(own, noise, estimate[rows[group]], n[rows[group]])
+                some = rows[group]
+                tails[some] = _two_sided(own, noise, estimate[some], n[some], effect[some])
     return tails
 
 
-def _two_sided(worlds: Worlds, noise: Noise, estimate: Floats, n: Floats) -> Floats:
-    """Twice the smaller tail of a quantity in every cell."""
+def _two_sided(worlds: Worlds, noise: Noise, estimate: Floats, n: Floats, effect: Floats) -> Floats:
+    """Twice the smaller tail of a quantity in every cell, whose records vary by `effect` times more."""
     tails = np.empty(len(estimate))
     step = max(1, _NUMBERS // len(worlds.weight))
     for start in range(0, len(estimate), step):
@@ -216,16 +219,16 @@ def _two_sided(worlds: Worlds, noise: Noise, estimate: Floats, n: Floats) -> Flo
             near = np.flatnonzero(rows & (tails[part] < PLAIN))
             if near.size:
                 own = sign * gap[near]
-                tails[start + near] = _worked_out(worlds, noise, own, n[part][near], sign)
+                tails[start + near] = _worked_out(worlds, noise, own, n[part][near], effect[part][near], sign)
     return tails
 
 
-def _worked_out(worlds: Worlds, noise: Noise, gap: Floats, n: Floats, sign: float) -> Floats:
+def _worked_out(worlds: Worlds, noise: Noise, gap: Floats, n: Floats, effect: Floats, sign: float) -> Floats:
     """Twice the chances of values as far out on one side, (n_cells,), at most 1."""
     scales = np.abs(noise.own - worlds.mean[:, None] * noise.of_n)
     gap = gap - (scales @ noise.counts) / 2.0
     scales = scales * noise.scale
-    records = (np.maximum(n, 0.0) + noise.sd_of_n)[:, None]
+    records = ((np.maximum(n, 0.0) + noise.sd_of_n) * effect)[:, None]
     variance = records * worlds.variance
     # The exponential bound of a tail at a few places tells which worlds can matter.
     noise_variance = 2.0 * (scales**2 @ noise.counts)

@@ -73,6 +73,8 @@ def _reason_against(posterior: Judged) -> str:
         "it is of several disjoint data sets, pooled; ask that of each": len(posterior.observed) != 1,
         "it models clipping; leave that out (clipping ignored) where clipping is rare": modelled is not None
         and bool(modelled.any()),
+        "it would take rows of one unit for independent, which they are not; to do so all the same, ask the "
+        "posterior with within_unit='ignored' for its own": posterior.design_effect is not None,
         "its engine works out no normaliser under this prior": not is_known,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

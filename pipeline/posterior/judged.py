@@ -45,6 +45,9 @@ class Judged(Protocol):
     def models_clipping(self) -> Mask | None: ...  # noqa: D102
 
     @property
+    def design_effect(self) -> Floats | None: ...  # noqa: D102
+
+    @property
     def observed(self) -> tuple[NoisyStatistic, ...]: ...  # noqa: D102
 
     @property

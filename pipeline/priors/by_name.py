@@ -115,7 +115,11 @@ def named_distribution(text: str) -> tuple[str, Any]:
     if "low" in given and not given["low"] < given["high"]:
         message = f"{name}: low must be below high, not {given['low']!r} and {given['high']!r}"
         raise PriorError(message)
-    frozen = distribution(stats, *(float(given[key]) for key in names))
+    try:
+        frozen = distribution(stats, *(float(given[key]) for key in names))
+    except OverflowError:
+        message = f"{text.strip()}: its numbers are too large to work with"
+        raise PriorError(message) from None
     return f"{name}({', '.join(f'{float(given[key]):.15g}' for key in names)})", frozen
 
 
@@ -140,7 +144,8 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
         raise PriorError(message)
     if call is None or name != "Independent":
         return parse_prior(text)
-    parts = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    source = text.strip()
+    parts = {keyword.arg: ast.get_source_segment(source, keyword.value) for keyword in call.keywords}
     known = {"mean", "variance", "sd"}
     if call.args or len(parts) != len(call.keywords) or not set(parts) <= known:
         message = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,10 @@ def _literal(node: ast.expr, text: str, depth: int = 0) -> Entries:
         and node.value is not True
         and node.value is not False
     ):
+        if isinstance(node.value, int) and node.value > sys.float_info.max:
+            # Written out it could be longer than Python agrees to convert.
+            message = "prior: a number is too large: magnitudes go up to 1.8e308"
+            raise PriorError(message)
         return sign * node.value
     message = f"prior {text!r}: every argument must be a plain number"
     raise PriorError(message)

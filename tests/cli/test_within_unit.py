@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from suffice.errors import UsageError
+from suffice.storage.releases.release_store import open_release
 from support.making import make_workspace
 
 if TYPE_CHECKING:
@@ -103,3 +106,11 @@ def test_a_card_says_it(release: str, suffice: Runner, tmp_path: Path) -> None:
     card = tmp_path / "card.html"
     suffice.text("posterior", release, "returned", "--card", str(card))
     assert "Rows of one unit are not independent" in card.read_text()
+
+
+def test_what_would_take_rows_for_independent_is_refused(release: str, suffice: Runner) -> None:
+    posterior = open_release(release, store=os.environ["SUFFICE_STORE"]).posterior("returned")
+    with pytest.raises(UsageError, match="replicates are of independent rows"):
+        posterior.check(draws=10, rng=1)
+    words = ("compare-priors", release, "returned", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)")
+    assert "rows of one unit for independent" in suffice.text(*words, status=2)

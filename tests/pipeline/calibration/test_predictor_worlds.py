@@ -149,3 +149,37 @@ def test_a_prior_of_predictors_is_named_read_and_matters() -> None:
         posterior_of(statistic, predictor_prior="NormalInverseWishart([0, 0, 0], 1, 6, 4)")
     with pytest.raises(UsageError, match="leave the prior of predictors out"):
         posterior_of(statistic, method="plug-in", predictor_prior="NormalInverseWishart(0, 1, 6, 4)")
+
+
+def test_a_file_that_cannot_be_used_is_refused_by_its_own_reason(tmp_path: Path) -> None:
+    files = {
+        "twice.csv": (b"x,w,w\n1,2,3\n", "more than one column 'w'"),
+        "names.csv": (b"\xff\xfe,w\n1,2\n", "cannot be read"),
+        "far.csv": (b"x,w\n1,1e300\n", "those for w lie more than 1000 half ranges"),
+    }
+    for name, (content, rule) in files.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UsageError, match=rule):
+            predictor_rows(PLAN, str(tmp_path / name))
+    with pytest.raises(UsageError, match="an address is not read") as found:
+        predictor_rows(PLAN, "s3://key:secret@bucket/x.parquet")
+    assert "secret" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "given", ["Normal(1e300, 1)", "Normal(0, 1e308)", ["Normal(0, 1)", "Normal(1e9, 1)"]]
+)
+def test_predictors_far_outside_of_their_bounds_are_refused(given: Any) -> None:
+    with pytest.raises(UsageError, match="half ranges"):
+        predictor_rows(PLAN, given)
+
+
+def test_predictors_are_read_before_any_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain takes seconds: what is wrong with a text is said at once."""
+    statistic = noisy_statistic(PLAN, np.ones((1, len(PLAN.components)), dtype=np.int64))
+    monkeypatch.setattr(
+        "suffice.pipeline.calibration.simulated_release.posterior_of",
+        lambda *_args, **_keywords: pytest.fail("a posterior was computed first"),
+    )
+    with pytest.raises(PriorError, match="takes exactly"):
+        generative_model_of(statistic, REGRESSION, predictors="Normal(0)")

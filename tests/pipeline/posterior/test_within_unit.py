@@ -179,3 +179,30 @@ def test_what_cannot_make_use_of_units_refuses_them() -> None:
     with pytest.raises(UsageError, match="conjugate priors and mixtures"):
         posterior_of(statistic, prior=density)
     assert posterior_of(statistic, prior=density, within_unit="ignored").design_effect is None
+
+
+def test_evidence_and_checks_do_not_take_alike_rows_for_independent() -> None:
+    statistic = alike(0.5)
+    posterior = posterior_of(statistic)
+    with pytest.raises(UsageError, match="rows of one unit for independent"):
+        _ = posterior.log_evidence
+    ignored = posterior_of(statistic, within_unit="ignored")
+    assert np.isfinite(ignored.log_evidence).all()
+
+
+def test_totals_vary_by_the_design_effect_where_conflicts_are_looked_for() -> None:
+    """A prior as good as a point, and little noise: tails of a normal number, whose variance is known."""
+    n, units = MAX_ROWS * 2000, 2000
+    plan = plan_of_units(BERNOULLI, epsilon="100")
+    sizes = np.full((1, units), MAX_ROWS)
+    statistic = bernoulli_units(plan, sizes, np.array([0.3]), 0.5, np.random.default_rng(3))
+    prior = "Beta(33000000, 67000000)"
+    posterior = posterior_of(statistic, prior=prior)
+    ignored = posterior_of(statistic, prior=prior, within_unit="ignored")
+    total = posterior.conflict.quantities.index("total")
+    (quantity,) = (quantity for quantity in plan.quantities if quantity.name == "total")
+    gap = float(statistic.estimates(quantity)[0]) - 0.33 * n
+    assert posterior.design_effect is not None
+    for each, effect in ((posterior, posterior.design_effect[0]), (ignored, 1.0)):
+        expected = 2 * norm.sf(abs(gap) / np.sqrt(n * 0.33 * 0.67 * effect))
+        assert np.log(each.conflict.tails[0, total]) == pytest.approx(np.log(expected), rel=0.1)

@@ -184,3 +184,21 @@ def test_planning_takes_any_prior() -> None:
         needed = smallest_epsilon(spec, "visits rate width 0.6", n=200, prior=prior, simulations=2, rng=1)
         assert needed.prior == prior
         assert needed.width <= 0.6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Beta(0x{'F' * 5000}, 1)",  # longer in decimal digits than Python writes out
+        f"HalfCauchy({'9' * 400})",
+        f"Mixture(1, Beta(1, 1), 0x{'F' * 5000}, Beta(2, 2))",
+        f"ScaleMixture(0x{'F' * 5000}, 1)",
+        f"SpreadNormalInverseWishart([0x{'F' * 5000}], [1])",
+        f"Independent(mean=Normal(0x{'F' * 5000}, 1), sd=HalfNormal(1))",
+        "LogNormal(1000, 1)",
+    ],
+)
+def test_numbers_too_large_for_float64_are_refused(text: str) -> None:
+    with pytest.raises(PriorError, match="too large") as found:
+        parse_mixture(text)
+    assert len(str(found.value)) <= 500
