@@ -258,7 +258,10 @@ def test_chains_find_moments_beyond_the_bounds() -> None:
     assert abs(posterior.mean("coefficient")[0, 0]) < 8 * posterior.sd("coefficient")[0, 0]
 
 
-@pytest.mark.parametrize("entry", [NORMAL, REGRESSION], ids=lambda entry: str(entry["family"]))
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(NORMAL, id="normal"), pytest.param(REGRESSION, id="regression", marks=pytest.mark.audit)],
+)
 def test_cells_side_by_side_have_the_posteriors_that_they_have_alone(entry: dict[str, Any]) -> None:
     """Cells of very different noise a row, whose chains move in different units."""
     rng = np.random.default_rng()

@@ -154,7 +154,9 @@ def state_of(rows: Floats) -> State:
 def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale(linear: bool) -> None:
     """Ratios between data sets of one N, by quadrature of the stated prior. The control: wider means."""
     rng = np.random.default_rng()
-    sets = [state_of(scale * rng.normal(mean, 1.0, (6, 1))) for mean, scale in ((0, 0.3), (4, 0.05), (1, 1))]
+    sets = [
+        state_of(scale * rng.normal(mean, 1.0, (6, 1))) for mean, scale in ((0, 0.3), (4, 0.05), (3, 0.4))
+    ]
     evidence = SpreadNormalEvidence(loc=np.zeros(1), half_range=np.ones(1), linear=linear)
 
     def integrated(state: State) -> float:
