@@ -17,6 +17,7 @@ from suffice.pipeline.families.normal import noisy_moments
 from suffice.pipeline.pooling.pool import MOST_BY_QUADRATURE, observed_again, pooled
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.infer import noise_aware_posterior
+from suffice.pipeline.posterior.posterior import IGNORED
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
@@ -34,7 +35,8 @@ CONJUGATE = NormalInverseGamma(1, 0.5, 4, 20)
 
 
 def joint(parts: list[NoisyStatistic], prior: Any = PRIOR, n_prior: NPrior | None = None) -> Posterior:
-    return pooled(parts, prior=prior, n_prior=n_prior, rng=np.random.default_rng())
+    """Without clipping, as the dense products that it is compared with."""
+    return pooled(parts, prior=prior, n_prior=n_prior, clipping=IGNORED, rng=np.random.default_rng())
 
 
 Rows = list[tuple[int, str, float, float]]
