@@ -183,6 +183,7 @@ class NoisyStatistic:
             for quantity in self.plan.quantities
         ]
         several = any(quantity.component is not None for quantity in self.plan.quantities)
+        counted = any(quantity.category is not None for quantity in self.plan.quantities)
         names = label_names(quantity.labels for quantity, _, _ in columns)
         labels = {
             quantity.labels: {**dict.fromkeys(names), **dict(quantity.labels)} for quantity, _, _ in columns
@@ -191,7 +192,7 @@ class NoisyStatistic:
             {
                 **{column: keys[cell] for column, keys in self.groups.items()},
                 "quantity": quantity.name,
-                **({"category": quantity.category} if quantity.category is not None else {}),
+                **({"category": quantity.category or ""} if counted else {}),
                 **({"component": quantity.component or ""} if several else {}),
                 **labels[quantity.labels],
                 "estimate": float(estimates[cell]),
