@@ -14,6 +14,7 @@ from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.contrasts import matched_cells
 from suffice.pipeline.posterior.infer import require_way_of_clipping
 from suffice.pipeline.posterior.posterior import MODELLED, generator
+from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.infer import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +93,11 @@ def roll_up(statistic: NoisyStatistic, *columns: str) -> RolledUp:
     Raises
     ------
     UsageError
-        Where no column is named, or one is no group.
+        Where no column is named, or one is no group; where another thing than a statistic is given.
     """
+    if not isinstance(statistic, NoisyStatistic):
+        message = 'roll_up takes a statistic of a release, as release.statistic("cancelled"), then columns'
+        raise UsageError(message)
     unknown = [column for column in columns if column not in statistic.groups]
     if unknown or not columns:
         known = ", ".join(statistic.groups) or "none"

@@ -104,11 +104,11 @@ class Conflict:
         if len(prior) > _LONGEST_NAME:
             prior = f"{prior[:_LONGEST_NAME]}...,"
         least = float(np.min(self.tails[said]))
-        chance = "less than 1e-300" if least < 1e-300 else f"{least:.2g}"
+        chance = "below 1e-300" if least < 1e-300 else f"{least:.2g}"
         return (
             f"conflict: {prior} and the released {shown} disagree in {cells} of {len(self.tails)} cells: "
-            f"under that prior the chance of values as far out is {chance} at the least; the intervals "
-            "rest on both, and one of the two is wrong"
+            f"under that prior the chance of values as far out is {chance} where it is least; the "
+            "intervals rest on both, and one of the two is wrong"
         )
 
 

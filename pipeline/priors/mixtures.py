@@ -121,6 +121,9 @@ class ScaleMixture(Mixture):
     def __str__(self) -> str:
         return f"ScaleMixture({written(self.lower)}, {written(self.upper)})"
 
+    def __repr__(self) -> str:
+        return str(self)  # its 14 components follow
+
 
 def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
     """Read a prior, a mixture of conjugate ones or a density by name; nothing is evaluated.

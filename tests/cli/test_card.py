@@ -61,7 +61,7 @@ def page_of(release: Release, posterior: Posterior, **changes: Any) -> str:
 
 @pytest.fixture(scope="module")
 def page(release: Release) -> str:
-    return page_of(release, release.posterior("flag", prior="Beta(1, 30)", n_prior="Uniform(0, 900)"))
+    return page_of(release, release.posterior("flag", prior="Beta(1, 3)", n_prior="Uniform(0, 900)"))
 
 
 class Elements(HTMLParser):
@@ -93,7 +93,7 @@ def test_nothing_on_the_page_is_from_elsewhere_or_runs(page: str) -> None:
 
 def test_the_page_states_what_the_posterior_rests_on(release: Release, page: str) -> None:
     for text in (
-        "Beta(1, 30)",
+        "Beta(1, 3)",
         "Uniform(0, 900)",
         "noise-aware",
         "90 % posterior probability",

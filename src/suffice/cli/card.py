@@ -17,6 +17,7 @@ from suffice.cli.output import (
     conflict_lines,
     design_effect_text,
     diagnostics_text,
+    unsettled_warning,
 )
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
@@ -164,8 +165,8 @@ def _warning(posterior: Posterior, statistic: NoisyStatistic) -> str:
             "Plug-in: the noisy statistics were taken for exact. These intervals are too narrow where the "
             "noise is not small; they are not calibrated."
         )
-    told = [*clipping_warnings(posterior), *conflict_lines(posterior)]
-    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in told]
+    told = [*clipping_warnings(posterior), *conflict_lines(posterior), unsettled_warning(posterior)]
+    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in told if warning]
     if statistic.n_saturated:
         warnings.append(
             f"{statistic.n_saturated} released values are saturated: there were more records than "

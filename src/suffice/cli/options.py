@@ -72,7 +72,7 @@ ClippingOption = Annotated[
     typer.Option(
         "--clipping",
         metavar="modelled|ignored",
-        help="Of counts beyond their bound: Poisson, geometric, negative binomial.",
+        help="Of values beyond the bounds: counts, normal and lognormal columns.",
     ),
 ]
 WithinUnitOption = Annotated[

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _RUN = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 """How a cell begins that spreadsheets take for a formula; the last four are the signs in full width."""
+LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
+"""Of chains that posteriors can rest on."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -114,8 +116,28 @@ def conflict_lines(posterior: Posterior) -> list[str]:
 def print_diagnostics(posterior: Posterior, name: str = "") -> None:
     """Say what a sampled posterior rests on, after the name of its release if one is given."""
     told = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())
-    if told:
-        say(f"\n{name}: {told}" if name else f"\n{told}")
+    for line in filter(None, [told, unsettled_warning(posterior)]):
+        say(f"\n{name}: {line}" if name else f"\n{line}")
+
+
+def unsettled_warning(posterior: Posterior) -> str:
+    """Say that chains disagree or are worth few draws; empty where they are not, or draws are independent."""
+    r_hat, effective = (
+        posterior.diagnostics.get(name) for name in ("largest_r_hat", "fewest_effective_draws")
+    )
+    if r_hat is None or effective is None:
+        return ""
+    if r_hat > LARGEST_R_HAT:
+        return (
+            f"do not rely on these intervals: the chains do not agree with each other (R-hat {r_hat}, above "
+            f"{LARGEST_R_HAT}); a stronger prior, or fewer cells with --where, may help"
+        )
+    if effective < FEWEST_EFFECTIVE_DRAWS:
+        return (
+            f"the ends of intervals are rough: the chains are worth {effective:.0f} independent draws, fewer "
+            f"than {FEWEST_EFFECTIVE_DRAWS}"
+        )
+    return ""
 
 
 def diagnostics_text(posterior: Posterior) -> dict[str, str]:

@@ -209,6 +209,7 @@ def test_plan_manifest_and_posterior_say_what_parameters_are_of(
     values = np.full((1, len(statistic.components)), 40, dtype=object)
     noisy = NoisyStatistic(plan=statistic, values=values, groups={}, public_n=None, max_total_rows=10**6)
     assert posterior_of(noisy, method="plug-in").rows_of == said
+    assert len({tuple(row) for row in noisy.table()}) == 1  # one row's columns are all rows' columns
     read = read_canonical_plan(plan.canonical, plan.order)
     assert [compiled for _, compiled in read.statistics()] == [statistic]
 

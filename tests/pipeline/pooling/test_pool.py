@@ -221,6 +221,8 @@ def test_cells_roll_up_with_noise_counted_right(put: Put) -> None:
     for columns in ((), ("carrier",)):
         with pytest.raises(UsageError, match="group columns of the release"):
             suffice.roll_up(release.statistic("cancelled"), *columns)
+    with pytest.raises(UsageError, match="takes a statistic of a release"):
+        suffice.roll_up(release, "month")  # type: ignore[arg-type]
 
 
 def test_a_roll_up_models_clipping_unless_told_not_to(tmp_path: Path) -> None:

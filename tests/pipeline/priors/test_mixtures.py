@@ -294,6 +294,7 @@ def test_a_scale_mixture_is_its_text(bounds: tuple[float, float]) -> None:
     assert parse_mixture(str(prior)) == prior
     assert parse_mixture(f"ScaleMixture(upper={bounds[1]!r}, lower={bounds[0]!r})") == prior
     assert prior != ScaleMixture(bounds[0], 2 * bounds[1])
+    assert repr(prior) == f"{prior}"
     assert len(str(prior)) < 60
 
 
