@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from suffice.cli.output import diagnostics_text
-from suffice.pipeline.posterior.infer import posterior_of
 from support.making import Workspace, flights, write_parts
-from support.noisy import noisy_statistic, statistic_plan
 from support.running import Runner, spec_file
 
 if TYPE_CHECKING:
@@ -123,16 +117,3 @@ def test_a_posterior_models_clipping_or_warns_where_it_matters(
     assert not suffice.json("posterior", "flights", "wide")["clipping"]["is_warned"]
     assert "clipping matters" not in suffice.text("posterior", "flights", "wide")
     assert suffice.json("posterior", "flights", "flag")["clipping"] is None
-
-
-@pytest.mark.parametrize(
-    ("r_hat", "draws", "is_rough"), [(1.0, 4000, False), (1.3, 4000, True), (1.0, 39, True)]
-)
-def test_chains_that_have_not_told_enough_are_said(r_hat: float, draws: float, is_rough: bool) -> None:
-    plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="1", public_n=False)
-    posterior = posterior_of(noisy_statistic(plan, np.array([[3, 5]])))
-    assert diagnostics_text(posterior) == {}
-    diagnostics = {"largest_r_hat": r_hat, "fewest_effective_draws": draws}
-    chains: Any = SimpleNamespace(diagnostics=diagnostics)
-    told = diagnostics_text(dataclasses.replace(posterior, distribution=chains))
-    assert ("rough intervals" in told) == is_rough

@@ -29,8 +29,6 @@ _RUN = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
 """Of chains that posteriors can rest on."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_LARGEST_R_HAT, _FEWEST_DRAWS = 1.05, 400
-"""Beyond which chains have not told enough for intervals to be relied on."""
 
 
 def print_json(document: object) -> None:
@@ -144,21 +142,12 @@ def unsettled_warning(posterior: Posterior) -> str:
 
 def diagnostics_text(posterior: Posterior) -> dict[str, str]:
     """Return diagnostics as people read them; empty where draws are independent."""
-    told = {
+    return {
         name.replace("_", " ").replace("r hat", "R-hat"): (
             f"{value:.0f}" if name == "fewest_effective_draws" else str(value)
         )
         for name, value in posterior.diagnostics.items()
     }
-    too_far_apart = float(posterior.diagnostics.get("largest_r_hat", 1.0)) > _LARGEST_R_HAT
-    if (
-        too_far_apart
-        or float(posterior.diagnostics.get("fewest_effective_draws", _FEWEST_DRAWS)) < _FEWEST_DRAWS
-    ):
-        told["rough intervals"] = (
-            f"as R-hat should be at most {_LARGEST_R_HAT} and effective draws at least {_FEWEST_DRAWS}"
-        )
-    return told
 
 
 def clipping_model(posterior: Posterior) -> str:

@@ -29,7 +29,8 @@ def test_a_table_holds_the_sum_of_components_that_differ_by_scale() -> None:
 
 def test_densities_are_those_of_scipy() -> None:
     """Of a mean in half ranges of 10 about 5, and of a log variance; constants of 2 pi are left out."""
-    prior = Mixture(0.3, NormalInverseGamma(4.0, 0.5, 3.0, 20.0), 0.7, NormalInverseGamma(6.0, 2.0, 2.0, 5.0))
+    ones = NormalInverseGamma(4.0, 0.5, 3.0, 20.0), NormalInverseGamma(6.0, 2.0, 2.0, 5.0)
+    prior = Mixture(0.3, ones[0], 0.7, ones[1])
     parts = ConjugatesOnGrid.of(prior, 5.0, 10.0)
     assert parts.table is None
     x, log_variance = np.array([[-0.2, 0.0, 0.5]]), np.array([[-4.0, -1.0, 0.0]])
@@ -39,7 +40,7 @@ def test_densities_are_those_of_scipy() -> None:
         * stats.invgamma.pdf(variance, one.concentration, scale=one.scale)
         * stats.norm.pdf(mean, one.loc, np.sqrt(variance / one.precision))
         * variance
-        for weight, one in zip(prior.weights, prior.components, strict=True)
+        for weight, one in zip(prior.weights, ones, strict=True)
     )
     difference = parts.log_density(x, log_variance)[0] - np.log(exact)
     assert np.ptp(difference) < 1e-10
