@@ -52,9 +52,11 @@ def test_bayes_factors_are_ratios_of_evidence(release: Release) -> None:
 
 
 def test_the_order_turns_the_sign_and_a_default_is_named(release: Release) -> None:
-    priors, ignored = [None, "NormalInverseGamma(0, 1, 3, 1)"], {"n_prior": 1000, "clipping": "ignored"}
-    there = suffice.compare_priors(release, "delay", priors, **ignored)
-    back = suffice.compare_priors(release, "delay", priors[::-1], **ignored)
+    priors = [None, "NormalInverseGamma(0, 1, 3, 1)"]
+    there, back = (
+        suffice.compare_priors(release, "delay", order, n_prior=1000, clipping="ignored")
+        for order in (priors, priors[::-1])
+    )
     assert there.total_log_bayes_factors[1] == pytest.approx(-back.total_log_bayes_factors[1])
     assert there.priors[0] == str(release.posterior("delay").prior)
 
