@@ -83,7 +83,7 @@ def test_observations_at_the_same_data_are_one_likelihood() -> None:
     parts = [released(6, "1", public=True), released(6, "0.7", public=True, mean=0.5, variance=9.0)]
     together = observed_again(parts)
     share = dense([together], [Fixed(6)])
-    found = noise_aware_posterior(together, prior=JOINT)
+    found = noise_aware_posterior(together, prior=JOINT, clipping=IGNORED)
     assert max(missed(found, share)) < 0.01
     # The control: two observations at one data set are no two data sets.
     assert missed(joint(parts), share)[0] > 0.1
@@ -93,7 +93,7 @@ def test_observations_at_the_same_data_are_one_likelihood() -> None:
 @pytest.mark.parametrize("public", [True, False])
 def test_one_release_alone_is_its_own_posterior(prior: Any, public: bool) -> None:
     part = released(40, "1", public=public)
-    own, alone = noise_aware_posterior(part, prior=prior), joint([part], prior)
+    own, alone = noise_aware_posterior(part, prior=prior, clipping=IGNORED), joint([part], prior)
     assert isinstance(alone.distribution, MeanVarianceDistribution)
     for name in own.parameters:
         sd = own.sd(name)[0]

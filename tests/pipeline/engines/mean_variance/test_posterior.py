@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from scipy import stats
 
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.posterior import infer
+from suffice.pipeline.posterior.posterior import IGNORED
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 
 NAMES = ("mean", "variance")
+posterior_of = partial(infer.posterior_of, clipping=IGNORED)
+"""What dense quadrature is compared with: it knows of no bounds."""
 
 
 def nig(loc: float, precision: float, concentration: float, scale: float) -> JointDensity:
