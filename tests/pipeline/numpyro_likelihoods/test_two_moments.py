@@ -36,7 +36,7 @@ LINE = {"family": "linear_regression", "outcome": {"y": SIDE}, "predictors": {"x
 THROUGH = {**LINE, "intercept": "false"}
 
 
-DRAWS = 50_000
+DRAWS = 25_000
 
 
 def weights(statistic: NoisyStatistic, latent: Floats, n_prior: Any, **parameters: Any) -> Floats:
@@ -127,6 +127,25 @@ def densities(statistic: NoisyStatistic, z: Floats, n: int) -> Floats:
     return density
 
 
+def standard_weights(
+    statistic: NoisyStatistic, n_prior: str | None, given: dict[str, Any], rng: np.random.Generator
+) -> Floats:
+    """Weights (DRAWS,) whose mean is that over standard normal latent numbers.
+
+    These are drawn with wide tails where the draws before had their weight: the weights' variance is small.
+    """
+    size = observed.n_latent(statistic)
+    loc, shape = np.zeros(size), 1.5 * np.eye(size)
+    for _ in range(4):
+        drawn_from = stats.multivariate_t(loc, shape, df=5)
+        latent = drawn_from.rvs(DRAWS, random_state=rng)
+        log_ratio = np.sum(stats.norm.logpdf(latent), axis=1) - drawn_from.logpdf(latent)
+        weight: Floats = np.exp(weights(statistic, latent, n_prior, **given) + log_ratio)
+        loc = np.average(latent, axis=0, weights=weight)
+        shape = 1.5 * np.cov(latent.T, aweights=weight) + 0.05 * np.eye(size)
+    return weight
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("entry", "public"),
@@ -163,11 +182,7 @@ def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) 
         else:
             given = {"coefficient": np.array([slope]), "variance": residual}
             given |= {"intercept": -0.1} if linear else {}
-        # Drawn with wide tails, so that the weights' variance is finite.
-        wide = stats.t(5, scale=1.2)
-        latent = wide.rvs((DRAWS, observed.n_latent(statistic)), random_state=rng)
-        log_ratio = np.sum(stats.norm.logpdf(latent) - wide.logpdf(latent), axis=1)
-        ours = np.exp(weights(statistic, latent, n_prior, **given) + log_ratio)
+        ours = standard_weights(statistic, n_prior, given, rng)
         direct = [densities(statistic, rows(plan, given, n, rng), n) for n in sizes]
         spread = "covariance" if entry is TWO else "variance"
         wider = given | {spread: 8.0 * given[spread]}
