@@ -67,7 +67,7 @@ def test_nothing_on_the_trusted_side_has_another_source_of_randomness(repository
 
 
 def test_only_consumers_simulate(repository: Path) -> None:
-    """Families draw data sets from their models for calibration; nothing on the trusted side asks them to."""
+    """Families draw data sets from their models for consumers; nothing on the trusted side asks them to."""
     callers = {
         path.relative_to(repository).as_posix()
         for top in ("pipeline", "storage", "flows")
@@ -77,7 +77,11 @@ def test_only_consumers_simulate(repository: Path) -> None:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         )
     }
-    assert callers == {"pipeline/posterior/predictive.py", "pipeline/calibration/simulated_release.py"}
+    assert callers == {
+        "pipeline/posterior/predictive.py",
+        "pipeline/posterior/simulated_worlds.py",
+        "pipeline/calibration/simulated_release.py",
+    }
 
 
 def _draws(path: Path) -> bool:

@@ -15,7 +15,10 @@ from suffice.pipeline.distributions.beta import BetaDistribution
 from suffice.pipeline.distributions.gamma import GammaDistribution
 from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.distributions.normal import NormalDistribution
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
+from suffice.pipeline.distributions.normal_inverse_gamma import (
+    NormalInverseGamma,
+    NormalInverseGammaDistribution,
+)
 from suffice.pipeline.engines.pooled.importance_sampling import FEWEST_EFFECTIVE, product
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
@@ -218,8 +221,9 @@ def test_a_normal_inverse_gamma_adds_up_like_its_update() -> None:
     spec = {"family": "normal", "lower": "-60", "upper": "180", "lattice_bits": "10"}
     plan = statistic_plan(spec, epsilon="0.5", public_n=False)
     first, second = np.array([[5e6, 8e6, 6e6]]), np.array([[3e6, 9e6, 7e6]])
+    conjugate = NormalInverseGamma(60, 1, 3, 7200)
     distributions: list[Any] = [
-        plug_in_posterior(noisy_statistic(plan, values.astype(np.int64))).distribution
+        plug_in_posterior(noisy_statistic(plan, values.astype(np.int64)), prior=conjugate).distribution
         for values in (first, second, first + second, np.zeros((1, 3)))
     ]
     assert all(isinstance(distribution, NormalInverseGammaDistribution) for distribution in distributions)
