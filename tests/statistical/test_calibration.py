@@ -80,7 +80,15 @@ def test_the_tolerances_have_the_stated_false_alarm_rate() -> None:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("problem", SHORT, ids=str)
+@pytest.mark.parametrize(
+    "problem",
+    [
+        # Minutes of chains: with every test, two columns are in `test_calibrate.py`.
+        pytest.param(problem, marks=pytest.mark.audit if problem.family == "linear_regression" else ())
+        for problem in SHORT
+    ],
+    ids=str,
+)
 def test_noise_aware_posteriors_are_calibrated(problem: Problem) -> None:
     for ranks in ranks_of(problem, simulations=FEW):
         assert min(ranks.p_values()) > FALSE_ALARM, ranks.p_values()

@@ -10,6 +10,12 @@ from suffice.pipeline.posterior.infer import plug_in_posterior
 from support.noisy import noisy_statistic
 from support.several import ENTRIES, plan_of, released, rows_of
 
+CONJUGATE = {
+    "normal": "NormalInverseWishart(0, 1, 6, 4)",
+    "regression": "NormalInverseGammaRegression([0, 0, 0], [1, 1, 1], 3, 1)",
+    "origin": "NormalInverseGammaRegression([0, 0], [1, 1], 3, 1)",
+}
+
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_whatever_the_noise_the_projected_moments_are_possible(name: str) -> None:
@@ -25,7 +31,7 @@ def test_whatever_the_noise_the_projected_moments_are_possible(name: str) -> Non
     raw, kept = estimate(unharmed), project(unharmed)
     assert kept.products == pytest.approx(raw.products, rel=1e-9)
     assert kept.total == pytest.approx(raw.total, rel=1e-9)
-    posterior = plug_in_posterior(noisy_statistic(plan, np.rint(values)))
+    posterior = plug_in_posterior(noisy_statistic(plan, np.rint(values)), prior=CONJUGATE[name])
     for parameter in posterior.parameters:
         assert np.isfinite(posterior.mean(parameter)).all()
         assert (posterior.sd(parameter) > 0).all()

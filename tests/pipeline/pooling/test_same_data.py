@@ -73,7 +73,17 @@ def assert_equal(one: Posterior, other: Posterior) -> None:
         assert other.sd(parameter) == pytest.approx(sd, rel=(3 if any(by_mcmc) else 1) * reach)
 
 
-@pytest.mark.parametrize("family", EXACT + MCMC)
+# Chains of a regression take minutes here; those of a multivariate normal are the same code.
+@pytest.mark.parametrize(
+    "family",
+    [
+        *EXACT,
+        *(
+            pytest.param(family, marks=pytest.mark.audit if family == "linear_regression" else ())
+            for family in MCMC
+        ),
+    ],
+)
 def test_two_equal_observations_through_twice_the_noise_are_one_observation(family: str) -> None:
     """As |y - s| / 2b + |y - s| / 2b is |y - s| / b."""
     generative_model = generative_model_of(family)
