@@ -12,7 +12,8 @@ from suffice.errors import UsageError
 from suffice.pipeline.calibration.predictor_worlds import predictor_rows
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.cells import cells_of
-from suffice.pipeline.posterior.infer import posterior_of, predictor_prior_for
+from suffice.pipeline.posterior.chosen_priors import predictor_prior_for
+from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.posterior.matching import draw
 from suffice.pipeline.posterior.posterior import MODELLED, NOISE_AWARE
 from suffice.pipeline.posterior.predictive import Model
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.statistics.simulated_sums import SimulatedSums
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan

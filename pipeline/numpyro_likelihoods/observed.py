@@ -12,7 +12,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.posterior.infer import n_prior_for
+from suffice.pipeline.posterior.chosen_priors import n_prior_for
 from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 

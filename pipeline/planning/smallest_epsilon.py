@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.calibration.simulated_release import GenerativeModel
-    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.spec.spec import Spec

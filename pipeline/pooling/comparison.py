@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.priors.record_count import NPrior

@@ -16,14 +16,12 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.posterior.cells import cells_of, refuse_shared
+from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, read_prior
 from suffice.pipeline.posterior.contrasts import matched_cells
 from suffice.pipeline.posterior.infer import (
     disjoint_moments_posterior,
     disjoint_posterior,
-    n_prior_for,
     noise_aware_posterior,
-    predictor_prior_for,
-    read_prior,
     require_way_of_clipping,
 )
 from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import Density
     from suffice.pipeline.priors.record_count import NPrior

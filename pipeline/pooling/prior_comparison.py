@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.typing import Floats
 

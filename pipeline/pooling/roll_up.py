@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.posterior.infer import AnyPrior
+    from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.record_count import NPrior
 

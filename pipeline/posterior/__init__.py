@@ -7,6 +7,7 @@ May import: families and below. Never a trusted room.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "cells": ("cells_of", "refuse_shared"),
+    "chosen_priors": ("AnyPrior", "n_prior_for", "predictor_prior_for", "read_prior"),
     "clipped_cells": ("pooled_with_clipping",),
     "clipping_report": ("THRESHOLD",),
     "contrasts": (
@@ -19,15 +20,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "tidy_rows",
     ),
     "infer": (
-        "AnyPrior",
         "disjoint_moments_posterior",
         "disjoint_posterior",
-        "n_prior_for",
         "noise_aware_posterior",
         "plug_in_posterior",
         "posterior_of",
-        "predictor_prior_for",
-        "read_prior",
         "require_way_of_clipping",
     ),
     "matching": ("conjugate_like", "draw"),

@@ -81,8 +81,29 @@ class Evidence(Protocol):
         """Return coordinates of latent scales that go with such moments, and their sds, (n_latent, b)."""
 
 
+class GivenScales:
+    """What an evidence has of latent numbers whose prior has none: nothing."""
+
+    __slots__ = ()
+
+    @property
+    def n_latent(self) -> int:
+        """None: the scales are given."""
+        return 0
+
+    @property
+    def columns(self) -> tuple[int | None, ...]:
+        """Of no scale."""
+        return ()
+
+    def start(self, state: State) -> tuple[Floats, Floats]:
+        """Nothing."""
+        nothing = np.empty((0, state.mean.shape[1]))
+        return nothing, nothing
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalEvidence:
+class NormalEvidence(GivenScales):
     """Evidence of the first columns under a normal-inverse-Wishart prior; about 0 without first moments.
 
     Attributes
@@ -100,21 +121,6 @@ class NormalEvidence:
     df: float
     scale: Floats
     linear: bool
-
-    @property
-    def n_latent(self) -> int:
-        """None: the scales are given."""
-        return 0
-
-    @property
-    def columns(self) -> tuple[int | None, ...]:
-        """Of no scale."""
-        return ()
-
-    def start(self, state: State) -> tuple[Floats, Floats]:
-        """Nothing."""
-        nothing = np.empty((0, state.mean.shape[1]))
-        return nothing, nothing
 
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
@@ -142,7 +148,7 @@ class NormalEvidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionEvidence:
+class RegressionEvidence(GivenScales):
     """Evidence of the last column given the others, under a normal-inverse-gamma prior of the coefficients.
 
     Attributes
@@ -160,21 +166,6 @@ class RegressionEvidence:
     concentration: float
     scale: float
     linear: bool
-
-    @property
-    def n_latent(self) -> int:
-        """None: the scales are given."""
-        return 0
-
-    @property
-    def columns(self) -> tuple[int | None, ...]:
-        """Of no scale."""
-        return ()
-
-    def start(self, state: State) -> tuple[Floats, Floats]:
-        """Nothing."""
-        nothing = np.empty((0, state.mean.shape[1]))
-        return nothing, nothing
 
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""

@@ -14,7 +14,8 @@ from suffice.pipeline.distributions.normal_inverse_gamma_regression import Norma
 from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.infer import default_prior, plug_in_posterior
+from suffice.pipeline.posterior.chosen_priors import default_prior
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.priors.parsing import parse_prior
 from support.several import ENTRIES, X, released, rows_of
