@@ -57,17 +57,12 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "label_name",
         "statistic_name",
     ),
+    "parquet_spec": ("ParquetSpec",),
     "safe_text": ("escaped", "shown"),
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
-    "source_specs": (
-        "NOT_BUILT",
-        "ParquetSpec",
-        "SOURCE_SPECS",
-        "SourceSpec",
-        "parse_source",
-        "source_model",
-    ),
+    "source_spec": ("SourceSpec",),
+    "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
     "wording": ("counted",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

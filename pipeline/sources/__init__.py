@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.sources import parquet
+from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,9 +24,9 @@ SOURCES: dict[str, Source] = {source.KIND: source for source in (parquet,)}
 """Every kind of source that can be read, by the key that declares it in a spec."""
 
 
-def pin(spec: Spec) -> Pin:
-    """Take a consistent snapshot of the source that a spec names; see `contract.Source.pin`."""
-    return SOURCES[spec.source.kind].pin(spec)
+def pin(spec: Spec, window: str = ALL) -> Pin:
+    """Take a consistent snapshot of what a window of a spec's source needs; see `contract.Source.pin`."""
+    return SOURCES[spec.source.kind].pin(spec, window)
 
 
 def schema(pin: Pin) -> tuple[PartSchema, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,8 +108,16 @@ class Source(Protocol):
     KIND: str
     """The key of the kind: the same that chooses its declaration."""
 
-    def pin(self, spec: Spec) -> Pin:
+    def pin(self, spec: Spec, window: str = ALL) -> Pin:
         """Take a consistent snapshot of what the spec names; read no rows.
+
+        Parameters
+        ----------
+        spec : Spec
+            The spec.
+        window : str
+            The window that will be read, or ``all``. Parts of the source that public names place outside
+            of it may be left out; rows are chosen later, one by one.
 
         Raises
         ------

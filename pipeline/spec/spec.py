@@ -13,7 +13,8 @@ from suffice.errors import SpecError, UsageError
 from suffice.pipeline.declaration.document import Document, read_file, read_mapping
 from suffice.pipeline.declaration.domain_entries import domain_size
 from suffice.pipeline.declaration.domains import MOST_CELLS
-from suffice.pipeline.declaration.source_specs import NOT_BUILT, SOURCE_SPECS, SourceSpec, parse_source
+from suffice.pipeline.declaration.source_spec import SourceSpec
+from suffice.pipeline.declaration.source_specs import NOT_BUILT, SOURCE_SPECS, parse_source
 from suffice.pipeline.spec.checking import (
     LARGEST_PLAN,
     MOST_COMPONENTS,

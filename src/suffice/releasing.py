@@ -298,7 +298,7 @@ class _Run:
         with uncharged():
             self.store.check_create_only()
         with open_cluster(address) as cluster:
-            pin = sources.pin(self.spec)
+            pin = sources.pin(self.spec, self.window)
             check_schema(self.spec, sources.schema(pin))
             for text in unit_warnings(self.spec, sources.schema(pin)):
                 warnings.warn(text, SufficeWarning, stacklevel=2)

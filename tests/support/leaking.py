@@ -84,7 +84,7 @@ def sought_in(spec: Spec) -> Sought:
     pin = sources.pin(spec)
     splits = sources.splits(pin)
     for file in pin.private.files:
-        found.add("a file's size or time", [file.size, file.mtime_ns])
+        found.add("a file's size or time", [file.size, int(file.version)])
     found.add("a number of rows", [group.n_rows for group in pin.private.row_groups])
     found.add("a number of rows", [sum(split.n_rows for split in splits), *(each.n_rows for each in splits)])
     with open_cluster("threads") as cluster:

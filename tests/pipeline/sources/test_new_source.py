@@ -10,7 +10,8 @@ import pytest
 from suffice.errors import InputNotVerifiedError, SpecError, StageFailedError, UsageError
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.declaration.source_specs import SOURCE_SPECS, SourceSpec
+from suffice.pipeline.declaration.source_spec import SourceSpec
+from suffice.pipeline.declaration.source_specs import SOURCE_SPECS
 from suffice.pipeline.reduce.cluster import open_cluster
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import SOURCES
@@ -53,7 +54,7 @@ class TableSource:
 
     KIND = TableSpec.kind
 
-    def pin(self, spec: Spec) -> Pin:
+    def pin(self, spec: Spec, window: str = "all") -> Pin:  # noqa: ARG002 - the contract's
         assert isinstance(spec.source, TableSpec)
         name = spec.source.table
         if name not in TABLES:

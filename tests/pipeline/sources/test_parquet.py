@@ -59,8 +59,8 @@ def test_a_file_a_directory_and_a_pattern(tmp_path: Path) -> None:
     }
     for pattern, expected in names.items():
         pinned = pin(spec_of(tmp_path / pattern if pattern[-1] != "/" else f"{tmp_path}/{pattern}"))
-        assert [Path(file.path).name for file in pinned.private.files] == expected
-        assert all(Path(file.path).is_absolute() for file in pinned.private.files)
+        assert [Path(file.address).name for file in pinned.private.files] == expected
+        assert all(Path(file.address).is_absolute() for file in pinned.private.files)
     assert row_count(splits(pin(spec_of(tmp_path / "data")))) == 30
     schemas = schema(pin(spec_of(tmp_path / "data")))
     assert [Path(part.part).name for part in schemas] == ["a.parquet", "b.parquet"]
