@@ -138,7 +138,7 @@ def test_a_failure_comes_back_as_the_text_of_its_stage(
     pq.write_table(pa.table({"x": [CANARY]}), path)
     with pytest.raises(StageFailedError) as caught:
         exact_sums(job, splits, threads)
-    assert str(caught.value) == f"the data file {path} has changed since its size and time were recorded"
+    assert str(caught.value) == f"the data file {path} has changed since it was pinned"
     assert caught.value.stage == "reading"
     assert caught.value.__context__ is None
 

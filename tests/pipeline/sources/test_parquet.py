@@ -172,7 +172,7 @@ def test_a_file_that_changed_is_not_read(tmp_path: Path) -> None:
     status = path.stat()
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
     for reading in (rows_read, check):
-        with pytest.raises(StageFailedError, match=r"has changed since its size and time were recorded$"):
+        with pytest.raises(StageFailedError, match=r"has changed since it was pinned$"):
             reading(pinned)
     path.unlink()
     for reading in (rows_read, check):
