@@ -168,7 +168,7 @@ class RegressionEvidence(GivenScales):
     linear: bool
 
     def squares(self, latent: Floats) -> tuple[Floats, Floats]:
-        """Return about the second moments of coefficients (k, b), and no slopes by scales: these are given."""
+        """Return about the second moments of coefficients (k, b), and slopes by scales: none."""
         variance = self.scale / max(self.concentration - 1.0, 0.5)
         likely = variance * np.diag(np.linalg.inv(self.precision)) + self.loc**2
         return np.repeat(likely[:, None], latent.shape[1], axis=1), latent[:0]
