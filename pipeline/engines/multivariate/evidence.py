@@ -232,8 +232,12 @@ class Fit:
         right += pulled
         inverse, log_determinant = inverted(updated)
         beta = np.einsum("ijb,jb->ib", inverse, right)
+        # Refined once, so that nearly collinear columns cost no digits of what may be a tiny residual.
+        short = right - np.einsum("ijb,jb->ib", updated, beta)
+        more = np.einsum("ijb,jb->ib", inverse, short)
         residual = n * state.second[last, last] + loc @ pulled
-        residual -= np.sum(right * beta, axis=0)
+        residual -= np.sum(beta * (right + short) + more * short, axis=0)
+        beta += more
         concentration_of_all = concentration + n / 2.0
         scale_of_all = scale + np.maximum(residual, 0.0) / 2.0
         log_scale = np.log(scale_of_all) + np.log(2.0)

@@ -154,8 +154,9 @@ class Family:
     parameter_spaces : callable
         The constants -> its parameters in the order of its likelihood, as models of one's own give them.
     jax_likelihood : callable or Absent
-        The noisy statistic, the prior of N, the parameters as JAX arrays by name, latent numbers -> the log
-        likelihood of every cell, (n_cells,), but for a constant; traced by JAX.
+        The noisy statistic, the prior of N, the parameters as JAX arrays by name, latent numbers, then the
+        prior of predictors where there are any -> the log likelihood of every cell, (n_cells,), but for a
+        constant; traced by JAX.
     n_latent : callable
         The constants -> how many latent numbers of every cell that likelihood takes: standard normal ones
         over which it is a mean; 0 where everything latent is summed or integrated.
@@ -223,7 +224,7 @@ class Family:
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
     simulate: Callable[..., SimulatedSums] | None
     parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
-    jax_likelihood: Callable[[NoisyStatistic, NPrior, Mapping[str, Any], Any], Any] | Absent
+    jax_likelihood: Callable[..., Any] | Absent
     n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     example: Example
     generative_case: GenerativeCase
