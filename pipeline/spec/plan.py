@@ -253,7 +253,7 @@ def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, Wit
     return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
 
 
-def rows_sentence(entry: StatisticSpec, max_rows: int | None) -> str | None:
+def rows_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bool) -> str | None:
     """Say what a statistic's parameters are of, under a column unit; None where every row counts."""
     family = FAMILIES[entry.family]
     if max_rows is None:
@@ -261,7 +261,7 @@ def rows_sentence(entry: StatisticSpec, max_rows: int | None) -> str | None:
     if family.of_whole_units is not None:
         return family.of_whole_units(entry)
     if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
-        return family.of_units.sentence
+        return family.of_units.sentence_in_cells if has_groups else family.of_units.sentence
     return f"of rows kept: at most {max_rows} of each unit"
 
 
@@ -304,7 +304,7 @@ def _compile_statistic(
         moment_weight=block.moment_weight,
         within_unit=within_unit,
         max_rows=max_rows,
-        rows_of=rows_sentence(entry, max_rows),
+        rows_of=rows_sentence(entry, max_rows, has_groups=bool(terms.groups)),
     )
 
 

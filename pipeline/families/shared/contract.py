@@ -90,21 +90,26 @@ class OfUnits:
     ----------
     measure : callable
         What is summed of rows -> what is summed of units.
-    sentence : str
-        What the parameters are then of.
+    sentence, sentence_in_cells : str
+        What the parameters are then of: without groups, and with them.
     """
 
     measure: Callable[[Any], Measure]
     sentence: str
+    sentence_in_cells: str
 
 
 ONE_ROW_A_UNIT = OfUnits(
     measure=lambda rows: FirstRow(of=rows),
-    sentence="of units: one row of each unit, chosen by hash, in its cell",
+    sentence="of units: one row of each unit, chosen by hash",
+    sentence_in_cells="of units: one row of each unit, chosen by hash, in its cell",
 )
 UNIT_MEANS = OfUnits(
     measure=lambda rows: UnitMean(of=rows),
-    sentence="of units: the mean of each unit's rows in one cell; the variance is that of these means",
+    sentence="of units: the mean of each unit's rows; the variance is that of these means",
+    sentence_in_cells=(
+        "of units: the mean of each unit's rows in one cell; the variance is that of these means"
+    ),
 )
 
 
