@@ -58,11 +58,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "statistic_name",
     ),
     "parquet_spec": ("ParquetSpec",),
+    "postgresql_spec": ("PostgresqlSpec",),
     "safe_text": ("escaped", "shown"),
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
     "source_spec": ("SourceSpec",),
     "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
+    "table_names": ("KeyRanges", "quoted", "quoted_name"),
     "wording": ("counted",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""
