@@ -26,6 +26,7 @@ from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, NOISE_REA
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from suffice.pipeline.declaration.derived_column import DerivedColumn
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.spec import Spec
@@ -54,6 +55,8 @@ class Plan:
         The bound on a column unit's rows, and what becomes of rows without one.
     grid : str or None
         The window grid, ``column:every``.
+    derived : dict of str to DerivedColumn
+        Columns that are computed from others of their row.
     groups : dict of str to Domain
         The public group keys, in declared order; the cells are their product.
     statistics : tuple of StatisticPlan
@@ -75,6 +78,7 @@ class Plan:
     unit: str
     column_unit: ColumnUnit | None
     grid: str | None
+    derived: dict[str, DerivedColumn]
     groups: dict[str, Domain]
     statistics: tuple[StatisticPlan, ...]
     max_total_rows: int
@@ -102,6 +106,7 @@ class Plan:
             "unit": self.unit,
             **(self.column_unit.bound() if self.column_unit else {}),
             "window": self.grid,
+            "derived": {name: str(of) for name, of in self.derived.items()},
             "groups": {name: len(domain) for name, domain in self.groups.items()},
             "cells": self.n_cells,
             "plan_hash": self.plan_hash,
@@ -151,7 +156,8 @@ class Plan:
             if statistic.moment_weight is not None
         ]
         sentences = [f"\n{', '.join(names)}: {sentence}" for sentence, names in of.items()]
-        return heading + text_table(columns, rows) + "".join([*weights, *sentences])
+        derived = [f"\n{name}: {of}" for name, of in self.derived.items()]
+        return heading + text_table(columns, rows) + "".join([*weights, *sentences, *derived])
 
 
 def compile_plan(spec: Spec) -> Plan:
@@ -192,6 +198,7 @@ def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
         unit=terms.privacy.unit_name,
         column_unit=terms.privacy.column_unit,
         grid=terms.grid,
+        derived=dict(terms.derived),
         groups=dict(terms.groups),
         statistics=tuple(statistics),
         max_total_rows=terms.max_total_rows,
