@@ -215,6 +215,11 @@ def test_plan_manifest_and_posterior_say_what_parameters_are_of(
     assert [compiled for _, compiled in read.statistics()] == [statistic]
 
 
+def test_rows_cost_as_many_as_a_unit_keeps() -> None:
+    found = [compile_plan(make_spec(entry)).statistics[0] for entry in (BERNOULLI, OF_UNITS_ENTRY)]
+    assert [statistic.l1_sensitivity for statistic in found] == [MAX_ROWS, 1]
+
+
 def test_with_groups_parameters_are_of_a_cell() -> None:
     normal = {"family": "normal", "column": "x", "lower": "0", "upper": "1", "rows_of": "units"}
     found = []
