@@ -26,7 +26,7 @@ from suffice.pipeline.declaration.derived_values import (
     PublicMap,
     UniformText,
 )
-from suffice.pipeline.declaration.time_zones import UTC
+from suffice.pipeline.declaration.time_zones import UTC_OFFSETS
 from suffice.pipeline.sources.arrow_arrays import as_float64, comparable
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def with_derived(
 
 def _function(of: DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:
     """Return the function of a derived column; it lives for one task."""
-    zone = zones[of.time_zones[0]] if of.time_zones else UTC
+    zone = zones[of.time_zones[0]] if of.time_zones else UTC_OFFSETS
     functions: dict[type[DerivedColumn], Callable[..., Callable[[Columns], pa.Array]]] = {
         Comparison: lambda of: _OfOne(of.column, partial(compared, of=of, zone=zone), pa.bool_()),
         Membership: lambda of: _OfOne(of.column, partial(is_member, domain=of.domain), pa.bool_()),

@@ -20,9 +20,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "MOST_CELLS",
         "boolean_domain",
         "next_period",
+        "period_end",
+        "period_label",
+        "period_labels",
         "period_start",
         "too_many_cells",
     ),
+    "durations": ("Duration", "DurationField"),
     "exact_numbers": (
         "LARGEST_SCALE",
         "MICRO",
@@ -55,6 +59,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "SMALLEST_SHARE",
         "SpecModel",
         "StatisticSpec",
+        "Text",
         "UnitNulls",
         "UnitType",
         "canonical",
@@ -69,8 +74,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "source_spec": ("SourceSpec",),
     "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
     "table_names": ("KeyRanges", "quoted", "quoted_name"),
-    "time_zones": ("UTC", "ZoneOffsets", "zone_offsets"),
+    "time_zones": ("TimeZone", "UTC", "UTC_OFFSETS", "ZoneOffsets", "zone_offsets"),
     "type_family": ("ANY_FAMILY", "DATES", "NUMBERS", "TypeFamily"),
     "wording": ("counted",),
+    "zone_days": ("day_start", "period_boundaries", "read_grid", "window_grid"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

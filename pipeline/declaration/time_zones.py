@@ -17,6 +17,7 @@ from suffice.pipeline.declaration.scalars import read_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+UTC = "UTC"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,3}", re.ASCII)
 _LONGEST_NAME = 64
 _DAY = 86_400
@@ -48,7 +49,7 @@ class ZoneOffsets:
     cycle: int = _CYCLE
 
 
-UTC = ZoneOffsets(starts=(0,), seconds=(0,))
+UTC_OFFSETS = ZoneOffsets(starts=(0,), seconds=(0,))
 
 
 @lru_cache(maxsize=16)
@@ -84,21 +85,44 @@ def _offset(zone: ZoneInfo, instant: int) -> int:
     return int((offset or dt.timedelta()).total_seconds())
 
 
+def known_time_zone(name: str) -> str:
+    """Return the name of a time zone that this host knows, as ``Europe/Berlin``.
+
+    Raises
+    ------
+    ValueError
+        Where it knows none of this name.
+    """
+    require_zone_name(name)
+    try:
+        if name != UTC:
+            ZoneInfo(name)
+    except (OSError, ValueError, KeyError):  # also of a folder's name
+        message = (
+            f"'{shown(name)}' is no time zone that this host knows: use a name as Europe/Berlin, or UTC (the "
+            "package tzdata brings them where the system has none)"
+        )
+        raise ValueError(message) from None
+    return name
+
+
+def require_zone_name(name: str) -> None:
+    """Refuse what cannot be the name of a time zone."""
+    if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
+        message = f"'{shown(name)}' is no time zone: use a name as Europe/Berlin, or UTC"
+        raise ValueError(message)
+
+
 def read_time_zone(value: object, info: ValidationInfo) -> str:
     """Return the name of a time zone, as ``Europe/Berlin``.
 
     A plan that somebody else wrote is read without a directory, and where no zone need be known.
     """
     name = read_text(value)
-    message = f"'{shown(name)}' is no time zone: use a name as Europe/Berlin, or UTC"
-    if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-        raise ValueError(message)
-    if (info.context or {}).get("directory", ...) is not None:
-        try:
-            ZoneInfo(name)
-        except (OSError, ValueError, KeyError):
-            raise ValueError(message) from None
-    return name
+    if (info.context or {}).get("directory", ...) is None:
+        require_zone_name(name)
+        return name
+    return known_time_zone(name)
 
 
 TimeZone = Annotated[str, PlainValidator(read_time_zone)]

@@ -54,7 +54,7 @@ class Plan:
     column_unit : ColumnUnit or None
         The bound on a column unit's rows, and what becomes of rows without one.
     grid : str or None
-        The window grid, ``column:every``.
+        The window grid, ``column:every:time_zone``.
     derived : dict of str to DerivedColumn
         Columns that are computed from others of their row.
     groups : dict of str to Domain
