@@ -57,11 +57,12 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "label_name",
         "statistic_name",
     ),
+    "hive_columns": ("HiveColumn", "HiveType", "NULL_FOLDER"),
     "parquet_spec": ("ParquetSpec",),
     "safe_text": ("escaped", "shown"),
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
-    "source_spec": ("SourceSpec",),
+    "source_spec": ("SourceSpec", "is_url"),
     "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
     "wording": ("counted",),
 }

@@ -107,7 +107,8 @@ class ColumnSpec(StatisticSpec):
     column: Column
 
 
-def _column(value: object) -> str:
+def read_column(value: object) -> str:
+    """Return the name of a column."""
     text = read_text(value)
     if not text or not text.isprintable() or len(text) > 255:
         message = "a column name is 1 to 255 printable characters"
@@ -234,7 +235,7 @@ def _moment_weight(value: object) -> Fraction:
 
 
 Text = Annotated[str, PlainValidator(read_text)]
-Column = Annotated[str, PlainValidator(_column)]
+Column = Annotated[str, PlainValidator(read_column)]
 Name = Annotated[str, PlainValidator(_name)]
 Integer = Annotated[int, PlainValidator(read_integer), AfterValidator(_below_2_53)]
 Bound = Annotated[Fraction, PlainValidator(_bound)]
