@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
+from suffice.pipeline.sources.file_access import PinnedFile, status
+from suffice.pipeline.sources.object_access import objects_below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 def list_files(pattern: str) -> tuple[str, ...]:
-    """Return the Parquet files at a path, in a directory or of a pattern, in order of their paths.
+    """Return the Parquet files at a local path, in a directory or of a pattern, in order of their paths.
 
     Raises
     ------
@@ -33,7 +35,7 @@ def list_files(pattern: str) -> tuple[str, ...]:
 def _listed(pattern: str) -> tuple[str, ...]:
     position = Path(pattern)
     if position.is_dir():
-        found = [str(path) for path in position.iterdir() if _is_listed(path)]
+        found = [str(path) for path in position.iterdir() if is_data_file(path.name)]
     elif position.exists():
         found = [pattern]
     else:
@@ -47,14 +49,72 @@ def _listed(pattern: str) -> tuple[str, ...]:
         if not Path(path).is_file():  # left out in silence, its rows would be missed
             message = f"source.parquet: {path} is no file: name its folder or remove it"
             raise UsageError(message)
+    refuse_twice(paths)
+    return tuple(paths)
+
+
+def refuse_twice(paths: Sequence[str], *, root: str | None = None) -> None:
+    """Refuse local files that have two names.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files.
+    root : str, optional
+        What the message names in place of the files.
+
+    Raises
+    ------
+    UsageError
+        Where two are the same: its rows would count twice.
+    """
     known: dict[tuple[int, int], str] = {}
     for path in paths:
-        status = Path(path).stat()
-        first = known.setdefault((status.st_dev, status.st_ino), path)
+        found = Path(path).stat()
+        first = known.setdefault((found.st_dev, found.st_ino), path)
         if first != path:
-            message = f"source.parquet: {first} and {path} are the same file, so its rows would count twice"
+            which = f"{first} and {path}" if root is None else f"two names below {root}"
+            message = f"source.parquet: {which} are the same file, so its rows would count twice"
             raise UsageError(message)
-    return tuple(paths)
+
+
+def list_objects(address: str) -> list[PinnedFile]:
+    """Return the Parquet objects at a URL, right below it or of a pattern, in order of their addresses.
+
+    Raises
+    ------
+    UsageError
+        Where there is none, or they cannot be listed.
+    """
+    try:
+        found = _listed_objects(address)
+    except OSError:
+        message = (
+            f"source.parquet: {address} cannot be listed: it is not there, access is denied, or the "
+            "environment's settings are wrong"
+        )
+        raise UsageError(message) from None
+    if not found:
+        message = f"source.parquet: no Parquet file at {address}"
+        raise UsageError(message)
+    return sorted(found, key=lambda file: file.address)
+
+
+def _listed_objects(address: str) -> list[PinnedFile]:
+    if not glob.has_magic(address):
+        listed = _pinned(address, recursive=False)
+        return listed or [status(address)]
+    parts = address.split("/")
+    fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    return _pinned("/".join(parts[:fixed]), recursive=True, pattern=address)
+
+
+def _pinned(prefix: str, *, recursive: bool, pattern: str | None = None) -> list[PinnedFile]:
+    return [
+        PinnedFile(address=address, size=size, version=version)
+        for address, size, version in objects_below(prefix, recursive=recursive)
+        if reaches(pattern or prefix, address)
+    ]
 
 
 def reaches(pattern: str, path: str) -> bool:
@@ -63,19 +123,19 @@ def reaches(pattern: str, path: str) -> bool:
     Parameters
     ----------
     pattern : str
-        An absolute path, directory or pattern, whether it is there or not.
+        An absolute path, directory, pattern or URL, whether it is there or not.
     path : str
-        An absolute path.
+        An absolute path, or URL.
     """
     position = Path(path)
-    if position == Path(pattern) or (position.parent == Path(pattern) and _is_listed(position)):
+    if position == Path(pattern) or (position.parent == Path(pattern) and is_data_file(position.name)):
         return True
     return glob.has_magic(pattern) and _matches(Path(pattern).parts, position.parts)
 
 
-def _is_listed(path: Path) -> bool:
+def is_data_file(name: str) -> bool:
     """Tell whether a directory's file of this name is read: hidden ones, and markers, are not."""
-    return path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
+    return Path(name).suffix.lower() == ".parquet" and not name.startswith((".", "_"))
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
