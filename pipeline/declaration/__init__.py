@@ -7,6 +7,7 @@ May import: nothing of the pipeline.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
+    "csv_spec": ("ColumnType", "CsvSpec"),
     "document": ("Document", "read_file", "read_mapping"),
     "domain_entries": ("domain_size", "parse_domain"),
     "domains": (

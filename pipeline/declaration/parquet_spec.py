@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import PlainValidator
 
 from suffice.pipeline.declaration.fields import Column
-from suffice.pipeline.declaration.source_spec import SourceSpec, source_path
+from suffice.pipeline.declaration.source_spec import SourceSpec, absolute_pattern, source_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class ParquetSpec(SourceSpec):
@@ -22,7 +23,4 @@ class ParquetSpec(SourceSpec):
 
     def address(self, directory: Path) -> str:
         """Return an absolute path or pattern, links in its fixed part resolved."""
-        full = os.path.abspath(directory / self.parquet)  # noqa: PTH100 - no link is followed
-        parts = Path(full).parts
-        fixed = next((n for n, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
-        return str(Path(os.path.realpath(Path(*parts[:fixed])), *parts[fixed:]))
+        return absolute_pattern(directory, self.parquet)

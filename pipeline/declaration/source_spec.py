@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import os
+from pathlib import Path
+from typing import ClassVar
 
 from suffice.pipeline.declaration.fields import SpecModel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONGEST_PATH = 4096
 """Characters that file systems take at most."""
@@ -41,3 +40,11 @@ def source_path(value: object) -> str:
         message = f"a source is a path of at most {LONGEST_PATH} characters, none of them NUL"
         raise ValueError(message)
     return value
+
+
+def absolute_pattern(directory: Path, pattern: str) -> str:
+    """Return a path or pattern as an absolute one, links in its fixed part resolved."""
+    full = os.path.abspath(directory / pattern)  # noqa: PTH100 - no link is followed
+    parts = Path(full).parts
+    fixed = next((n for n, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
+    return str(Path(os.path.realpath(Path(*parts[:fixed])), *parts[fixed:]))

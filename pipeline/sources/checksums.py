@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from suffice.errors import InputNotVerifiedError, UsageError
@@ -13,7 +14,7 @@ from suffice.pipeline.declaration.small_files import read_small_file
 from suffice.pipeline.sources.file_listing import reaches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]{64}) [ *](?P<path>[^\r\0]+)")
 _ESCAPES = {r"\\": "\\", r"\n": "\n", r"\r": "\r"}
@@ -69,7 +70,9 @@ def _refuse(number: int, rule: str) -> NoReturn:
     raise UsageError(message)
 
 
-def fits(paths: Sequence[str], checksums: str, address: str) -> bool:
+def fits(
+    paths: Sequence[str], checksums: str, address: str, is_reached: Callable[[str], bool] | None = None
+) -> bool:
     """Tell whether a list names exactly these files, as far as a spec reaches, each with its SHA-256.
 
     Parameters
@@ -80,6 +83,8 @@ def fits(paths: Sequence[str], checksums: str, address: str) -> bool:
         The list.
     address : str
         What the spec reaches; entries of the list beyond it are others' files.
+    is_reached : callable, optional
+        Tells of a path or URL whether the spec reaches it, where the address alone does not.
 
     Raises
     ------
@@ -91,7 +96,8 @@ def fits(paths: Sequence[str], checksums: str, address: str) -> bool:
     except UsageError:  # its text is for the owner
         raise _unreadable() from None
     files = {os.path.realpath(path) for path in paths}
-    if not files <= listed.keys() or any(reaches(address, path) for path in listed.keys() - files):
+    is_reached = is_reached or partial(reaches, address)
+    if not files <= listed.keys() or any(map(is_reached, listed.keys() - files)):
         return False
     with ThreadPoolExecutor(_HASHERS) as pool:
         return all(pool.map(lambda path: _has_digest(path, listed[path]), files))

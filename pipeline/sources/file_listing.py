@@ -13,8 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def list_files(pattern: str) -> tuple[str, ...]:
-    """Return the Parquet files at a path, in a directory or of a pattern, in order of their paths.
+_FORMATS = {"parquet": "Parquet", "csv": "CSV"}
+
+
+def list_files(pattern: str, kind: str = "parquet") -> tuple[str, ...]:
+    """Return the files at a path, in a directory or of a pattern, in order of their paths.
+
+    Parameters
+    ----------
+    pattern : str
+        The path, the directory or the pattern.
+    kind : str
+        The kind of source: of a directory the files are listed that end so.
 
     Raises
     ------
@@ -22,42 +32,42 @@ def list_files(pattern: str) -> tuple[str, ...]:
         Where there is none, or two names are one file: its rows would count twice.
     """
     try:
-        return _listed(pattern)
+        return _listed(pattern, kind)
     except UsageError:
         raise
     except (OSError, ValueError):  # too long a name, no access, or characters that no file system takes
-        message = f"source.parquet: {pattern} cannot be looked at: name files that can be read"
+        message = f"source.{kind}: {pattern} cannot be looked at: name files that can be read"
         raise UsageError(message) from None
 
 
-def _listed(pattern: str) -> tuple[str, ...]:
+def _listed(pattern: str, kind: str) -> tuple[str, ...]:
     position = Path(pattern)
     if position.is_dir():
-        found = [str(path) for path in position.iterdir() if _is_listed(path)]
+        found = [str(path) for path in position.iterdir() if _is_listed(path, kind)]
     elif position.exists():
         found = [pattern]
     else:
         found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - as a shell would, without hidden files
     paths = sorted(found)
     if not paths:
-        hint = f"; for folders below it write {pattern}/**/*.parquet" if position.is_dir() else ""
-        message = f"source.parquet: no Parquet file at {pattern}{hint}"
+        hint = f"; for folders below it write {pattern}/**/*.{kind}" if position.is_dir() else ""
+        message = f"source.{kind}: no {_FORMATS[kind]} file at {pattern}{hint}"
         raise UsageError(message)
     for path in paths:
         if not Path(path).is_file():  # left out in silence, its rows would be missed
-            message = f"source.parquet: {path} is no file: name its folder or remove it"
+            message = f"source.{kind}: {path} is no file: name its folder or remove it"
             raise UsageError(message)
     known: dict[tuple[int, int], str] = {}
     for path in paths:
         status = Path(path).stat()
         first = known.setdefault((status.st_dev, status.st_ino), path)
         if first != path:
-            message = f"source.parquet: {first} and {path} are the same file, so its rows would count twice"
+            message = f"source.{kind}: {first} and {path} are the same file, so its rows would count twice"
             raise UsageError(message)
     return tuple(paths)
 
 
-def reaches(pattern: str, path: str) -> bool:
+def reaches(pattern: str, path: str, kind: str = "parquet") -> bool:
     """Tell whether `list_files` would find a file of this path, were it there.
 
     Parameters
@@ -66,16 +76,18 @@ def reaches(pattern: str, path: str) -> bool:
         An absolute path, directory or pattern, whether it is there or not.
     path : str
         An absolute path.
+    kind : str
+        The kind of source.
     """
     position = Path(path)
-    if position == Path(pattern) or (position.parent == Path(pattern) and _is_listed(position)):
+    if position == Path(pattern) or (position.parent == Path(pattern) and _is_listed(position, kind)):
         return True
     return glob.has_magic(pattern) and _matches(Path(pattern).parts, position.parts)
 
 
-def _is_listed(path: Path) -> bool:
+def _is_listed(path: Path, kind: str) -> bool:
     """Tell whether a directory's file of this name is read: hidden ones, and markers, are not."""
-    return path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
+    return path.suffix.lower() == f".{kind}" and not path.name.startswith((".", "_"))
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:

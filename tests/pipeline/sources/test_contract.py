@@ -74,7 +74,7 @@ def rows(n_rows: int = 100) -> pa.Table:
     )
 
 
-def spec_of(entry: dict[str, str], **changes: Any) -> Spec:
+def spec_of(entry: dict[str, Any], **changes: Any) -> Spec:
     spec = {
         "name": "test",
         "dataset": "test",
