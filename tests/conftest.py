@@ -47,6 +47,14 @@ def postgres_url(postgres_server: Server) -> Iterator[str]:
     postgres_server.drop(url)
 
 
+@pytest.fixture(scope="session")
+def source_database(postgres_server: Server) -> Iterator[str]:
+    """Return the URL of a database whose tables are sources: one for all tests, as each writes its own."""
+    url = postgres_server.new_database()
+    yield url
+    postgres_server.drop(url)
+
+
 @pytest.fixture(params=ENGINES)
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the URL of a ledger still to be made, on each engine: `create_ledger` makes it."""

@@ -79,7 +79,7 @@ def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Listed:
         Text, boolean, integer, floating-point, decimal, date or timestamp; nothing is found in others.
     """
     if domain.kind is DomainKind.PERIOD:
-        return _periods(domain, _units_per_day(kind))
+        return _periods(domain, units_per_day(kind))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _listed({str(key): code for code, key in enumerate(domain)}, kind)
     if pa.types.is_decimal(kind):
@@ -87,8 +87,8 @@ def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Listed:
     if isinstance(domain.keys, range):
         return _range(domain.keys, kind)
     if pa.types.is_floating(kind):
-        return _floats(_numbers(domain, lambda number: _nearest(number, np.dtype(kind.to_pandas_dtype()))))
-    return _integers(_codes_by_integer(domain, kind), _units_per_day(kind) if pa.types.is_date(kind) else 1)
+        return _floats(_numbers(domain, lambda number: nearest(number, np.dtype(kind.to_pandas_dtype()))))
+    return _integers(_codes_by_integer(domain, kind), units_per_day(kind) if pa.types.is_date(kind) else 1)
 
 
 def _codes_by_integer(domain: Domain, kind: pa.DataType) -> dict[int, int]:
@@ -104,7 +104,7 @@ def _codes_by_integer(domain: Domain, kind: pa.DataType) -> dict[int, int]:
     return {}
 
 
-def _units_per_day(kind: pa.DataType) -> int:
+def units_per_day(kind: pa.DataType) -> int:
     """Return by what a date or timestamp is divided to give days since 1970-01-01."""
     if pa.types.is_timestamp(kind):
         return _SECONDS_PER_DAY * _PER_SECOND[kind.unit]
@@ -151,7 +151,7 @@ def _decimal(number: Fraction, kind: pa.DataType) -> Decimal | None:
     return Decimal((int(unscaled < 0), digits, -kind.scale))
 
 
-def _nearest(number: Fraction, dtype: np.dtype[Any]) -> float | None:
+def nearest(number: Fraction, dtype: np.dtype[Any]) -> float | None:
     """Return the number of a floating-point type that is nearest, ties to even; None beyond its range."""
     try:
         near = float(number)

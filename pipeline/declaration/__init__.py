@@ -8,6 +8,10 @@ May import: nothing of the pipeline.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
     "csv_spec": ("ColumnType", "CsvSpec"),
+    "derived_column": ("DerivedColumn", "Input"),
+    "derived_columns": ("MOST_DERIVED", "in_order", "needed", "physical", "read_derived"),
+    "derived_conditions": ("Combination", "Comparison", "Membership"),
+    "derived_values": ("Arithmetic", "Case", "DatePart", "MapTo", "Part", "PublicMap", "UniformText"),
     "document": ("Document", "read_file", "read_mapping"),
     "domain_entries": ("domain_size", "parse_domain"),
     "domains": (
@@ -59,11 +63,15 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "statistic_name",
     ),
     "parquet_spec": ("ParquetSpec",),
+    "postgresql_spec": ("PostgresqlSpec",),
     "safe_text": ("escaped", "shown"),
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
     "source_spec": ("SourceSpec",),
     "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
+    "table_names": ("KeyRanges", "quoted", "quoted_name"),
+    "time_zones": ("UTC", "ZoneOffsets", "zone_offsets"),
+    "type_family": ("ANY_FAMILY", "DATES", "NUMBERS", "TypeFamily"),
     "wording": ("counted",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

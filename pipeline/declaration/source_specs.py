@@ -8,6 +8,7 @@ from pydantic_core import PydanticKnownError
 
 from suffice.pipeline.declaration.csv_spec import CsvSpec
 from suffice.pipeline.declaration.parquet_spec import ParquetSpec
+from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 NOT_BUILT = ("sql", "delta", "iceberg")
 """Kinds that a spec may ask for; a kind that is registered is built, whether it stands here or not."""
 
-SOURCE_SPECS: dict[str, type[SourceSpec]] = {model.kind: model for model in (ParquetSpec, CsvSpec)}
+SOURCE_SPECS: dict[str, type[SourceSpec]] = {
+    model.kind: model for model in (ParquetSpec, CsvSpec, PostgresqlSpec)
+}
 """Every kind of source that can be declared, by key; `suffice.pipeline.sources.SOURCES` reads them."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.sources import csv_files, parquet
+from suffice.pipeline.sources import csv_files, parquet, postgresql
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
@@ -20,13 +20,31 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
-SOURCES: dict[str, Source] = {source.KIND: source for source in (parquet, csv_files)}
+SOURCES: dict[str, Source] = {source.KIND: source for source in (parquet, csv_files, postgresql)}
 """Every kind of source that can be read, by the key that declares it in a spec."""
 
 
 def pin(spec: Spec, window: str = ALL) -> Pin:
     """Take a consistent snapshot of what a window of a spec's source needs; see `contract.Source.pin`."""
     return SOURCES[spec.source.kind].pin(spec, window)
+
+
+def row_count(pin: Pin, splits: Sequence[Split]) -> int:
+    """Return how many rows a snapshot has; asked for only where their number is public.
+
+    Parameters
+    ----------
+    pin : Pin
+        The snapshot.
+    splits : sequence of Split
+        What it was divided into.
+
+    Raises
+    ------
+    StageFailedError
+        Where they have to be counted, and cannot.
+    """
+    return pin.count_rows() if pin.count_rows else sum(split.n_rows for split in splits)
 
 
 def schema(pin: Pin) -> tuple[PartSchema, ...]:
@@ -52,6 +70,11 @@ def verify(pin: Pin, checksums: str) -> None:
 def check(pin: Pin) -> None:
     """Check that a source still is what was pinned; see `contract.Source.check`."""
     SOURCES[pin.kind].check(pin)
+
+
+def close(pin: Pin) -> None:
+    """Let go of what a snapshot holds at its source, such as a connection; a second time does nothing."""
+    pin.close()
 
 
 PUBLIC: dict[str, tuple[str, ...]] = {

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from suffice.pipeline.declaration.derived_columns import physical
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.statistics.measure import columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 TASK_VALUES = 8_000_000
 """Values (rows times columns) that make a task: some 0.1 s of one processor, against 2 ms to schedule it."""
 MOST_TASKS = 2048
+
+
+def _nothing_is_held() -> None:
+    """Close a pin that holds nothing at its source."""
 
 
 @exact_data(travels=False)
@@ -39,11 +45,19 @@ class Pin:
         What may be printed and logged: it follows from the spec alone.
     private : object
         What was found at the source, as the kind keeps it.
+    close : callable
+        Lets go of what the pin holds at the source, and does nothing a second time. The splits of a pin are
+        read while it is open. A kind closes a pin that is dropped, too.
+    count_rows : callable, optional
+        Counts the rows of the snapshot, or raises `StageFailedError`. A kind has it whose splits only
+        estimate how many rows they have; it is called where their number is public.
     """
 
     kind: str
     public: Mapping[str, str]
     private: Any
+    close: Callable[[], None] = _nothing_is_held
+    count_rows: Callable[[], int] | None = None
 
     def __repr__(self) -> str:
         """Show what is public."""
@@ -55,7 +69,7 @@ class Piece(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """Rows in it."""
+        """Rows in it, or an estimate, as in a split."""
 
 
 @exact_data(travels=True)
@@ -69,7 +83,7 @@ class Split:
     pieces : tuple of Piece
         What is read, one after the other.
     n_rows : int
-        Rows in them.
+        Rows in them. Where the pin has `count_rows`, it is an estimate that divides work and nothing else.
     """
 
     kind: str
@@ -129,7 +143,10 @@ class Source(Protocol):
         """Return the columns of every part of the snapshot."""
 
     def splits(self, pin: Pin) -> tuple[Split, ...]:
-        """Divide the snapshot into tasks of about `task_rows`: every row in one, none without rows."""
+        """Divide the snapshot into tasks of about `task_rows`: every row in one.
+
+        None is without rows where their numbers are known.
+        """
 
     def read(self, split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
         """Read these columns of a split in blocks of at most `block_rows` rows, in the order of the columns.
@@ -172,11 +189,11 @@ class Source(Protocol):
 
 
 def spec_columns(spec: Spec) -> tuple[str, ...]:
-    """Return the columns that a spec reads, each once."""
+    """Return the columns of the source that a spec reads, each once: none that is derived."""
     window = (spec.window.column,) if spec.window else ()
     unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
-    statistics = (of.column for measure in measures(spec).values() for of in measure.reads)
-    return tuple(dict.fromkeys((*window, *spec.groups, *unit, *statistics)))
+    statistics = (column for measure in measures(spec).values() for column in columns_of(measure))
+    return physical((*window, *spec.groups, *unit, *statistics), spec.derived)
 
 
 def task_rows(n_rows: int, n_columns: int) -> int:

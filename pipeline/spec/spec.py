@@ -21,6 +21,7 @@ from suffice.pipeline.spec.checking import (
     check_statistic,
     check_terms,
     n_sums,
+    read_derived_columns,
     read_statistic,
     spec_error,
     statistic_entries,
@@ -99,11 +100,13 @@ def _validate(document: Document, directory: Path) -> Spec:
         raise SpecError(document.location(("directory",)), "unknown key")
     _check_source(document, content)
     _check_periods(document, content)
-    statistics = _statistics(document, content, directory)
+    read = {
+        "derived": read_derived_columns(document, content, directory),
+        "statistics": _statistics(document, content, directory),
+        "directory": directory,
+    }
     try:
-        spec = Spec.model_validate(
-            {**content, "statistics": statistics, "directory": directory}, context={"directory": directory}
-        )
+        spec = Spec.model_validate({**content, **read}, context={"directory": directory})
     except ValidationError as error:
         raise spec_error(document, (), error, Spec) from None
     check_terms(document, spec)

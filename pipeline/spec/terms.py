@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field, PlainValidator, ValidationInfo
 
 from suffice.errors import SpecError
+from suffice.pipeline.declaration.derived_column import DerivedColumn
 from suffice.pipeline.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
 from suffice.pipeline.declaration.fields import (
@@ -111,6 +112,7 @@ class Terms(SpecModel):
     dataset: Name
     window: Window | None = None
     privacy: Privacy
+    derived: dict[str, DerivedColumn] = Field(default_factory=dict)
     groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
     statistics: dict[str, StatisticSpec]
     max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS

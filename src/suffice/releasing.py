@@ -297,8 +297,9 @@ class _Run:
         spool = open_spool(self.spool_path)
         with uncharged():
             self.store.check_create_only()
-        with open_cluster(address) as cluster:
+        with open_cluster(address) as cluster, contextlib.ExitStack() as pinned:
             pin = sources.pin(self.spec, self.window)
+            pinned.callback(sources.close, pin)
             check_schema(self.spec, sources.schema(pin))
             for text in unit_warnings(self.spec, sources.schema(pin)):
                 warnings.warn(text, SufficeWarning, stacklevel=2)
@@ -365,19 +366,19 @@ class _Run:
         progress: Progress | None,
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
-        from suffice.pipeline import sources  # noqa: PLC0415
         from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
         totals: Any = None
         entry: Any = None
+        public_n: int | None = None
         stage = "preflight"
         try:
             entry = spool.reserve(charge, spool_sizes(self.plan, charge, self.ledger.now()))
             stage = "reading"
             totals = exact_sums(job, splits, cluster, progress=progress)
-            sources.check(pin)
+            public_n = self._unchanged(pin, splits)
             stage = "preflight"
             self._preflight(charge)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
@@ -394,7 +395,7 @@ class _Run:
                     files = spool_files(entry, self.plan, blocks)
                 totals.wipe()  # publication may take an hour
                 stage = "staging"
-                manifest = self._manifest(charge, files, splits)
+                manifest = self._manifest(charge, files, public_n)
                 entry.finish(charge, manifest)
                 charge = self.ledger.stage(charge, manifest)
                 stage = "publishing"
@@ -416,6 +417,21 @@ class _Run:
             raise failure
         return charge
 
+    def _unchanged(self, pin: Pin, splits: Sequence[Split]) -> int | None:
+        """Check that what was read is what was pinned, and let go of it: publication may take an hour.
+
+        Returns
+        -------
+        int or None
+            The number of records, where it is public.
+        """
+        from suffice.pipeline import sources  # noqa: PLC0415
+
+        public_n = sources.row_count(pin, splits) if self.plan.n_is_public else None
+        sources.check(pin)
+        sources.close(pin)
+        return public_n
+
     def _preflight(self, charge: Charge) -> None:
         """Try once more, right before the draw, all that must work after it.
 
@@ -427,7 +443,7 @@ class _Run:
         if self.witness is not None:
             move_witness(self.ledger, self.witness)
 
-    def _manifest(self, charge: Charge, files: Sequence[DataFile], splits: Sequence[Split]) -> bytes:
+    def _manifest(self, charge: Charge, files: Sequence[DataFile], public_n: int | None) -> bytes:
         """Return the manifest of the files that were drawn."""
         if charge.drawing_sequence is None or charge.drawing_hash is None:
             message = "the ledger gave a drawing charge without its entry"
@@ -436,7 +452,7 @@ class _Run:
             self.plan,
             window=charge.window,
             release_id=charge.release_id,
-            public_n=sum(split.n_rows for split in splits) if self.plan.n_is_public else None,
+            public_n=public_n,
             input_verified=self.input_verified,
             files=files,
             ledger_id=charge.ledger_id,

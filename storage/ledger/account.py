@@ -133,18 +133,36 @@ def check_guarantee(
     """
     account = f"the account {request.dataset}"
     if request.neighboring != terms.neighboring:
-        message = f"{account} is granted for {terms.neighboring}, the spec has {request.neighboring}"
+        message = (
+            f"{account} is granted for {terms.neighboring}, the spec has {request.neighboring}: "
+            f"{_fixed_by('neighboring')}"
+        )
         raise GuaranteeError(message)
     if request.unit != terms.unit:
-        message = f"{account} protects the unit {terms.unit}, the spec {request.unit}"
+        message = f"{account} protects the unit {terms.unit}, the spec {request.unit}: {_fixed_by('unit')}"
         raise GuaranteeError(message)
     if counts_by_window(terms.per_window, request.window) and request.grid != terms.per_window:
-        message = f"{account} is granted per window of {terms.per_window}, the spec has {request.grid}"
+        message = (
+            f"{account} is granted per window of {terms.per_window}, the spec has {request.grid}: "
+            f"{_fixed_by('window')}"
+        )
         raise GuaranteeError(message)
     if sources and not any(_is_under(prefix, request.source) for prefix in sources):
-        message = f"{account} does not allow this source: the owner granted {', '.join(sources)}"
+        shown = ", ".join(sources[:_MOST_SHOWN]) + ", ..." * (len(sources) > _MOST_SHOWN)
+        message = (
+            f"{account} does not allow this source: the owner granted {shown}; read from one of these, or "
+            "have the owner grant another with --source"
+        )
         raise GuaranteeError(message)
     check_store(request.dataset, request.store_uri, stores)
+
+
+def _fixed_by(key: str) -> str:
+    """Say what to do about a guarantee that differs in this key of a spec."""
+    return (
+        f"state the account's {key} in the spec; the first grant fixed it, and another one takes an account "
+        "of its own, whose epsilon adds to this one's"
+    )
 
 
 def check_store(dataset: str, uri: str, stores: Sequence[str]) -> None:

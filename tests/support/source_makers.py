@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.postgres_tables import change_postgresql, lose_postgresql, write_postgresql
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -30,17 +32,24 @@ class SourceMaker:
     absent : callable
         Return an entry that names nothing.
     files : callable
-        Return the files that make up what was written there, which an owner lists with their SHA-256.
+        Return the files that make up what was written there, which an owner lists with their SHA-256; None
+        for a kind without files.
     environment : mapping of str to str
         Credentials that the reader finds in its environment; no split, pin or message may hold their values.
+    prepare : callable
+        Start what the kind needs, and return more of the environment.
+    keeps_its_snapshot : bool
+        Whether a pin holds what was there: a change shows nowhere. Elsewhere a change is noticed.
     """
 
     write: Callable[[Path, pa.Table], dict[str, Any]]
     change: Callable[[Path], None]
     lose: Callable[[Path], None]
     absent: Callable[[Path], dict[str, Any]]
-    files: Callable[[Path], list[Path]]
+    files: Callable[[Path], list[Path]] | None
     environment: Mapping[str, str]
+    prepare: Callable[[pytest.FixtureRequest], Mapping[str, str]] = lambda _: {}
+    keeps_its_snapshot: bool = False
 
 
 def _write_parquet(directory: Path, table: pa.Table) -> dict[str, str]:
@@ -103,6 +112,16 @@ MAKERS: dict[str, SourceMaker] = {
         absent=lambda directory: {"csv": str(directory / "nothing.csv")},
         files=lambda directory: [directory / "a.csv", directory / "b.csv"],
         environment={},
+    ),
+    "postgresql": SourceMaker(
+        write=lambda _, table: write_postgresql(table),
+        change=lambda _: change_postgresql(),
+        lose=lambda _: lose_postgresql(),
+        absent=lambda _: {"postgresql": "public.nothing"},
+        files=None,
+        environment={},
+        prepare=lambda request: {"SUFFICE_POSTGRESQL": request.getfixturevalue("source_database")},
+        keeps_its_snapshot=True,
     ),
 }
 """How a source of each kind is made, by its key."""

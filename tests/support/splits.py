@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,15 +13,20 @@ from suffice.pipeline.sources import contract
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.sources.contract import Pin, Split
     from suffice.pipeline.spec.spec import Spec
+
+
+HELD: deque[Pin] = deque(maxlen=4)
+"""The last pins: splits are read while their pin is open."""
 
 
 def splits_of(spec: Spec, task_values: int = contract.TASK_VALUES) -> tuple[Split, ...]:
     """Return the splits of a spec's source; of one value each, they are as small as can be."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contract, "TASK_VALUES", task_values)
-        return sources.splits(sources.pin(spec))
+        HELD.append(sources.pin(spec))
+        return sources.splits(HELD[-1])
 
 
 def row_count(splits: Sequence[Split]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated
 
@@ -236,8 +237,12 @@ def _find_charge(ledger: Ledger, text: str) -> Charge:
 
 
 def source_prefix(text: str) -> str:
-    """Return a source prefix as charges state their sources: an absolute path, links resolved."""
-    return os.path.realpath(text)
+    """Return a source prefix as charges state their sources.
+
+    What begins with a kind or a scheme, as ``postgresql:public.flights``, stands for itself; all else is a
+    path: absolute, links resolved.
+    """
+    return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
 
 
 def _checksums(path: Path | None, *, none: bool) -> str | None:

@@ -58,7 +58,7 @@ def test_a_column_unit_per_window_needs_the_owners_word() -> None:
 def test_another_guarantee_is_refused(
     make_request: MakeRequest, granted: dict[str, object], asked: dict[str, object]
 ) -> None:
-    with pytest.raises(GuaranteeError):
+    with pytest.raises(GuaranteeError, match=r"state the account's (neighboring|unit|window) in the spec"):
         check_guarantee(make_request(**asked), terms(**granted), (), ())
 
 
