@@ -83,6 +83,15 @@ def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 
 @pytest.fixture(scope="session")
+def s3_url() -> Iterator[str]:
+    """Return the address of the one server of S3 of this session; it has a bucket."""
+    from support.buckets import s3_server
+
+    with s3_server() as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="session")
 def repository_files() -> list[str]:
     """Return the paths of the files that git tracks, and of new ones that it does not ignore."""
     listed = subprocess.run(

@@ -6,7 +6,6 @@ import datetime as dt
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from suffice.arrays import decimal_array, text_array
 from suffice.pipeline.declaration.domains import Domain, DomainKind, next_period, period_start
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
 
@@ -81,9 +81,11 @@ def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Listed:
     if domain.kind is DomainKind.PERIOD:
         return _periods(domain, units_per_day(kind))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _listed({str(key): code for code, key in enumerate(domain)}, kind)
+        texts = {str(key): code for code, key in enumerate(domain)}
+        return _listed(text_array(list(texts), kind), texts)
     if pa.types.is_decimal(kind):
-        return _listed(_numbers(domain, lambda number: _decimal(number, kind)), kind)
+        unscaled = _numbers(domain, lambda number: _unscaled(number, kind))
+        return _listed(decimal_array(list(unscaled), kind), unscaled)
     if isinstance(domain.keys, range):
         return _range(domain.keys, kind)
     if pa.types.is_floating(kind):
@@ -143,12 +145,12 @@ def _integer(number: Fraction, kind: pa.DataType) -> int | None:
     return int(number) - (UNSIGNED_SHIFT if kind.bit_width == 64 and unsigned else 0)
 
 
-def _decimal(number: Fraction, kind: pa.DataType) -> Decimal | None:
+def _unscaled(number: Fraction, kind: pa.DataType) -> int | None:
+    """Return a number as the integer that stands in a decimal column's buffer."""
     unscaled = number * Fraction(10) ** kind.scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**kind.precision:
         return None
-    digits = tuple(map(int, str(abs(unscaled.numerator))))
-    return Decimal((int(unscaled < 0), digits, -kind.scale))
+    return int(unscaled.numerator)
 
 
 def nearest(number: Fraction, dtype: np.dtype[Any]) -> float | None:
@@ -196,8 +198,8 @@ def _instant(text: str, kind: pa.DataType) -> int | None:
     return units.numerator if units.denominator == 1 and -(2**63) <= units < 2**63 else None
 
 
-def _listed(codes: dict[Any, int], kind: pa.DataType) -> Listed:
-    return Listed(keys=pa.array(list(codes), kind), codes=np.array(list(codes.values()), np.int32))
+def _listed(keys: pa.Array, codes: dict[Any, int]) -> Listed:
+    return Listed(keys=keys, codes=np.array(list(codes.values()), np.int32))
 
 
 def _range(keys: range, kind: pa.DataType) -> Dense:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from suffice.arrays import number_array
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Listed, Sparse, lookup
 from suffice.pipeline.sources.arrow_arrays import comparable, fixed_width, validity
@@ -82,8 +83,9 @@ class Encoder:
         column = comparable(column)
         found = lookup(self._domain, column.type)
         if isinstance(found, Listed):
-            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), len(found.codes))
-            codes: Codes = np.append(found.codes, np.int32(self._missing))[positions.to_numpy()]
+            absent = number_array(np.array([len(found.codes)], np.int32))[0]
+            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), absent)
+            codes: Codes = np.append(found.codes, np.int32(self._missing))[fixed_width(positions)]
             return codes
         values, is_integer = _int64(column, found)
         codes = np.empty(len(column), np.int32)

@@ -79,7 +79,7 @@ def close(pin: Pin) -> None:
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": (),
-    "arrow_arrays": ("as_float64", "comparable", "fixed_width", "validity"),
+    "arrow_arrays": ("as_float64", "comparable", "fixed_width", "null_mask", "validity"),
     "checksums": ("read_checksums",),
     "contract": ("Pin", "Split", "join"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from suffice.errors import InputNotVerifiedError, UsageError
 from suffice.pipeline.declaration.small_files import read_small_file
+from suffice.pipeline.declaration.source_spec import is_url
+from suffice.pipeline.sources.file_access import opened, status
 from suffice.pipeline.sources.file_listing import reaches
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ _LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]{64}) [ *](?P<path>[^
 _ESCAPES = {r"\\": "\\", r"\n": "\n", r"\r": "\r"}
 _LARGEST_BYTES = 64 * 2**20
 _HASHERS = 2
+_HASHED_BYTES = 1 << 23
+"""Read at a time."""
 
 
 def read_checksums(path: str) -> dict[str, str]:
@@ -28,7 +32,7 @@ def read_checksums(path: str) -> dict[str, str]:
     Parameters
     ----------
     path : str
-        The list: lines of a SHA-256, two spaces and a path, which is relative to the list's folder.
+        The list: lines of a SHA-256, two spaces and a path, which is relative to the list's folder, or a URL.
 
     Raises
     ------
@@ -55,7 +59,7 @@ def read_checksums(path: str) -> dict[str, str]:
         name = parts["path"]
         if parts["escaped"]:
             name = re.sub(r"\\[\\nr]", lambda found: _ESCAPES[found[0]], name)
-        place = os.path.realpath(os.path.join(folder, name))  # noqa: PTH118 - a Path would drop ..
+        place = name if is_url(name) else os.path.realpath(os.path.join(folder, name))  # noqa: PTH118
         digest = parts["digest"].lower()
         if listed.setdefault(place, digest) != digest:
             _refuse(number, "names a file that another line gives another SHA-256")
@@ -95,7 +99,7 @@ def fits(
         listed = read_checksums(checksums)
     except UsageError:  # its text is for the owner
         raise _unreadable() from None
-    files = {os.path.realpath(path) for path in paths}
+    files = {path if is_url(path) else os.path.realpath(path) for path in paths}
     is_reached = is_reached or partial(reaches, address)
     if not files <= listed.keys() or any(map(is_reached, listed.keys() - files)):
         return False
@@ -104,11 +108,14 @@ def fits(
 
 
 def _has_digest(path: str, digest: str) -> bool:
+    found = hashlib.sha256()
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - no Path object per file
-            return hashlib.file_digest(file, "sha256").hexdigest() == digest
+        with opened(status(path)) as file:
+            while data := file.read(_HASHED_BYTES):
+                found.update(data)
     except OSError:
         return False
+    return found.hexdigest() == digest
 
 
 def mismatch(position: str) -> InputNotVerifiedError:

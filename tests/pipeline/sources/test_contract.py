@@ -27,8 +27,9 @@ from suffice.pipeline.sources.contract import Pin, Split, join
 from suffice.pipeline.sources.exact_data import pack, unpack
 from suffice.pipeline.sources.schema_check import TypeFamily, check_schema, type_family
 from suffice.pipeline.spec.spec import Spec, load_spec
+from support.buckets import variables
 from support.hostile import bernoulli, normal
-from support.source_makers import MAKERS, maker_of
+from support.source_makers import MAKERS, VARIANTS, maker_of
 from support.splits import HELD, splits_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ FAMILIES = {
     "unused": TypeFamily.TEXT,
 }
 
-pytestmark = pytest.mark.parametrize("kind", SOURCES)
+pytestmark = pytest.mark.parametrize("made_as", [*SOURCES, *VARIANTS])
 
 
 def rows(n_rows: int = 100) -> pa.Table:
@@ -88,8 +89,18 @@ def spec_of(entry: dict[str, Any], **changes: Any) -> Spec:
 
 
 @pytest.fixture
-def maker(kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> SourceMaker:
-    found = maker_of(kind)
+def kind(made_as: str) -> str:
+    return made_as.partition(" ")[0]
+
+
+@pytest.fixture
+def maker(
+    made_as: str, kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> SourceMaker:
+    found = VARIANTS.get(made_as) or maker_of(kind)
+    if made_as.endswith("s3"):
+        for name, value in variables(request.getfixturevalue("s3_url")).items():
+            monkeypatch.setenv(name, value)
     environment = {**found.environment, **found.prepare(request)}
     for name, value in {**environment, "SUFFICE_TEST_PASSWORD": SECRET}.items():
         monkeypatch.setenv(name, value)
@@ -253,7 +264,7 @@ def test_what_is_no_longer_the_pinned_source_is_noticed(
     assert_says_no_value(caught.value, maker)
 
 
-def write_list(directory: Path, files: list[Path]) -> str:
+def write_list(directory: Path, files: list[Any]) -> str:
     """Write what ``sha256sum`` does, and return its path."""
     path = directory.parent / f"{directory.name}.sha256"
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file}\n" for file in files]

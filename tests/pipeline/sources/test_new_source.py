@@ -129,7 +129,7 @@ def test_a_public_number_of_rows_is_that_of_its_splits(tmp_path: Path) -> None:
     [
         ({"table": "flights", "sheet": "1"}, r"source\.sheet: unknown key \(known keys: table, version\)"),
         ({"table": ["a"]}, r"source\.table: "),
-        ({"version": "3"}, r"source\.version: unknown key \(known keys: parquet, clustered_by\)"),
+        ({"version": "3"}, r"source\.version: unknown key \(known keys: parquet, clustered_by, hive\)"),
         ({"sql": "a"}, r"source\.sql: sql sources are not built yet \(use parquet"),
     ],
 )
