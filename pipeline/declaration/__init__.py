@@ -7,6 +7,7 @@ May import: nothing of the pipeline.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
+    "csv_spec": ("ColumnType", "CsvSpec"),
     "derived_column": ("DerivedColumn", "Input"),
     "derived_columns": ("MOST_DERIVED", "in_order", "needed", "physical", "read_derived"),
     "derived_conditions": ("Combination", "Comparison", "Membership"),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, PlainValidator, model_validator
 
 from suffice.pipeline.declaration.fields import Column
 from suffice.pipeline.declaration.hive_columns import HiveColumn, read_hive
-from suffice.pipeline.declaration.source_spec import SourceSpec, is_url, source_path
+from suffice.pipeline.declaration.source_spec import SourceSpec, absolute_pattern, source_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class ParquetSpec(SourceSpec):
@@ -34,9 +35,4 @@ class ParquetSpec(SourceSpec):
 
     def address(self, directory: Path) -> str:
         """Return a URL; or an absolute path or pattern, links in its fixed part resolved."""
-        if is_url(self.parquet):
-            return self.parquet
-        full = os.path.abspath(directory / self.parquet)  # noqa: PTH100 - no link is followed
-        parts = Path(full).parts
-        fixed = next((n for n, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
-        return str(Path(os.path.realpath(Path(*parts[:fixed])), *parts[fixed:]))
+        return absolute_pattern(directory, self.parquet)

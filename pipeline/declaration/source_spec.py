@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 from suffice.buckets import BUCKET_SCHEMES, read_bucket
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.fields import SpecModel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONGEST_PATH = 4096
 """Characters that file systems take at most."""
@@ -62,6 +61,16 @@ def source_path(value: object) -> str:
         raise ValueError(message)
     scheme = _SCHEME.match(value)
     return value if scheme is None else _url(scheme[1].lower(), value[scheme.end() :])
+
+
+def absolute_pattern(directory: Path, pattern: str) -> str:
+    """Return a URL as it is; or a path or pattern as an absolute one, links in its fixed part resolved."""
+    if is_url(pattern):
+        return pattern
+    full = os.path.abspath(directory / pattern)  # noqa: PTH100 - no link is followed
+    parts = Path(full).parts
+    fixed = next((n for n, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
+    return str(Path(os.path.realpath(Path(*parts[:fixed])), *parts[fixed:]))
 
 
 def _url(scheme: str, rest: str) -> str:

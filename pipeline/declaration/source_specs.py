@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError
 
+from suffice.pipeline.declaration.csv_spec import CsvSpec
 from suffice.pipeline.declaration.parquet_spec import ParquetSpec
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
 
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.source_spec import SourceSpec
 
-NOT_BUILT = ("csv", "sql", "delta", "iceberg")
+NOT_BUILT = ("sql", "delta", "iceberg")
 """Kinds that a spec may ask for; a kind that is registered is built, whether it stands here or not."""
 
-SOURCE_SPECS: dict[str, type[SourceSpec]] = {model.kind: model for model in (ParquetSpec, PostgresqlSpec)}
+SOURCE_SPECS: dict[str, type[SourceSpec]] = {
+    model.kind: model for model in (ParquetSpec, CsvSpec, PostgresqlSpec)
+}
 """Every kind of source that can be declared, by key; `suffice.pipeline.sources.SOURCES` reads them."""
 
 

@@ -77,6 +77,33 @@ def _lose_parquet(directory: Path) -> None:
     (directory / "b.parquet").unlink()
 
 
+def _write_csv(directory: Path, table: pa.Table) -> dict[str, Any]:
+    half = table.num_rows // 2
+    for name, part in {"a.csv": table.slice(0, half), "b.csv": table.slice(half)}.items():
+        lines = [",".join(table.schema.names)]
+        lines += [",".join(map(_field, row.values())) for row in part.to_pylist()]
+        (directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return {"csv": str(directory), "columns": {field.name: _csv_type(field.type) for field in table.schema}}
+
+
+def _field(value: object) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace('"', '""') + '"'
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _csv_type(kind: pa.DataType) -> str:
+    names = {pa.float64(): "number", pa.bool_(): "boolean", pa.date32(): "date", pa.int64(): "integer"}
+    names |= {pa.timestamp("us"): "timestamp", pa.timestamp("us", "UTC"): "timestamp_with_offset"}
+    return names.get(kind, "text")
+
+
+def _change_csv(directory: Path) -> None:
+    path = directory / "b.csv"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([lines[0], *lines[2:]]), encoding="utf-8")
+
+
 MAKERS: dict[str, SourceMaker] = {
     "parquet": SourceMaker(
         write=_write_parquet,
@@ -84,6 +111,14 @@ MAKERS: dict[str, SourceMaker] = {
         lose=_lose_parquet,
         absent=lambda directory: {"parquet": str(directory / "nothing.parquet")},
         files=lambda directory: [directory / "a.parquet", directory / "b.parquet"],
+        environment={},
+    ),
+    "csv": SourceMaker(
+        write=_write_csv,
+        change=_change_csv,
+        lose=lambda directory: (directory / "b.csv").unlink(),
+        absent=lambda directory: {"csv": str(directory / "nothing.csv")},
+        files=lambda directory: [directory / "a.csv", directory / "b.csv"],
         environment={},
     ),
     "postgresql": SourceMaker(
