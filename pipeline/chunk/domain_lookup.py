@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from suffice.pipeline.declaration.domains import Domain, DomainKind, next_period, period_start
+from suffice.pipeline.declaration.domains import Domain, DomainKind, period_end, period_start
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
+from suffice.pipeline.declaration.time_zones import UTC, period_boundaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,17 @@ class Sparse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """Boundaries of consecutive intervals, which never fall; values are first divided.
+
+    The code of an interval is its position; it holds its lower boundary, and not its upper one.
+    """
+
+    boundaries: NDArray[np.int64]
+    divisor: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """Keys as an array of the column's own type, and their codes."""
 
@@ -64,7 +76,7 @@ class Listed:
 
 
 @lru_cache(maxsize=32)
-def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Listed:
+def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Bounded | Listed:
     """Return how values of an Arrow type are found in a domain.
 
     Keys that the type cannot hold are left out: what an integer or decimal column cannot hold exactly,
@@ -79,7 +91,7 @@ def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Listed:
         Text, boolean, integer, floating-point, decimal, date or timestamp; nothing is found in others.
     """
     if domain.kind is DomainKind.PERIOD:
-        return _periods(domain, _units_per_day(kind))
+        return _periods(domain, kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _listed({str(key): code for code, key in enumerate(domain)}, kind)
     if pa.types.is_decimal(kind):
@@ -226,16 +238,15 @@ def _floats(codes: dict[float, int]) -> Dense | Sparse:
     return Sparse(keys=keys, codes=np.array([by_bits[key] for key in keys.tolist()], np.int32), of_bits=True)
 
 
-def _periods(domain: Domain, divisor: int) -> Dense:
+def _periods(domain: Domain, kind: pa.DataType) -> Dense | Bounded:
     every = domain.every
     if every is None:
         message = "a period domain states its period"
         raise ValueError(message)
+    if domain.time_zone != UTC and pa.types.is_timestamp(kind) and kind.tz is not None:
+        boundaries = period_boundaries(map(str, domain), every, domain.time_zone)
+        return Bounded(boundaries=np.array(boundaries, np.int64), divisor=_PER_SECOND[kind.unit])
     starts = [period_start(str(label), every) for label in domain]
-    days = [start.toordinal() for start in starts]
-    try:
-        days.append(next_period(starts[-1], every).toordinal())
-    except OverflowError:
-        days.append(dt.date.max.toordinal() + 1)
+    days = [*(start.toordinal() for start in starts), period_end(starts[-1], every)]
     codes = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(days))
-    return Dense(first=days[0] - _EPOCH.toordinal(), codes=codes, divisor=divisor)
+    return Dense(first=days[0] - _EPOCH.toordinal(), codes=codes, divisor=_units_per_day(kind))

@@ -100,7 +100,12 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
     selected = None
     # proof: disjoint-windows
     if spec.window is not None:
-        period = Domain(kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every)
+        period = Domain(
+            kind=DomainKind.PERIOD,
+            keys=(window,),
+            every=spec.window.every,
+            time_zone=spec.window.time_zone,
+        )
         selected = (spec.window.column, period)
     return ChunkJob(
         measures=measures(spec),

@@ -16,9 +16,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "MOST_CELLS",
         "boolean_domain",
         "next_period",
+        "period_end",
+        "period_label",
+        "period_labels",
         "period_start",
         "too_many_cells",
     ),
+    "durations": ("Duration", "DurationField"),
     "exact_numbers": (
         "LARGEST_SCALE",
         "MICRO",
@@ -51,6 +55,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "SMALLEST_SHARE",
         "SpecModel",
         "StatisticSpec",
+        "Text",
         "UnitNulls",
         "UnitType",
         "canonical",
@@ -63,6 +68,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "small_files": ("read_small_file",),
     "source_spec": ("SourceSpec",),
     "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
+    "time_zones": ("TimeZone", "UTC", "day_start", "period_boundaries", "read_grid", "window_grid"),
     "wording": ("counted",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

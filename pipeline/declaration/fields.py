@@ -284,7 +284,7 @@ ColumnSpec.model_rebuild()
 def canonical(value: object) -> object:
     """Return a spec's value as the canonical plan holds it: numbers as decimal text, defaults filled.
 
-    What a statistic or a unit may leave unstated, and does, is left out.
+    What a statistic or a unit may leave unstated, and does, is left out, and so is what is no term.
 
     Raises
     ------
@@ -292,7 +292,8 @@ def canonical(value: object) -> object:
         For a type that the canonical plan has no form for.
     """
     if isinstance(value, SpecModel):
-        stated = {name: getattr(value, name) for name in type(value).model_fields}
+        fields = type(value).model_fields.items()
+        stated = {name: getattr(value, name) for name, field in fields if not field.exclude}
         return {name: canonical(entry) for name, entry in stated.items() if entry is not None}
     if isinstance(value, Domain | Nulls):
         return value.canonical()

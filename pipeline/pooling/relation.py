@@ -41,7 +41,8 @@ def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relati
     if first.dataset != second.dataset:
         return Relation.UNKNOWN, f"they are of different datasets, {first.dataset} and {second.dataset}"
     ours, others = (release.manifest["plan"]["window"] for release in (first, second))
-    if ours is not None and others is not None and ours["column"] == others["column"]:
+    days = ("column", "time_zone")  # a zone's days may begin in the middle of another's
+    if ours is not None and others is not None and all(ours[key] == others[key] for key in days):
         (start, end), (other_start, other_end) = (
             _period(release.window, Every(grid["every"]))
             for release, grid in ((first, ours), (second, others))

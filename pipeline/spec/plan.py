@@ -53,7 +53,7 @@ class Plan:
     column_unit : ColumnUnit or None
         The bound on a column unit's rows, and what becomes of rows without one.
     grid : str or None
-        The window grid, ``column:every``.
+        The window grid, ``column:every:time_zone``.
     groups : dict of str to Domain
         The public group keys, in declared order; the cells are their product.
     statistics : tuple of StatisticPlan

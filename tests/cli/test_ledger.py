@@ -30,7 +30,7 @@ WINDOW = {"column": "day", "every": "month"}
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    workspace = make_workspace(tmp_path, granted="5", per_window="day:month")
+    workspace = make_workspace(tmp_path, granted="5", per_window="day:month:UTC")
     monkeypatch.setenv("SUFFICE_LEDGER", workspace.ledger)
     return workspace
 

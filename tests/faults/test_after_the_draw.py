@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice import releasing
+from suffice import release_run, releasing
 from suffice.errors import (
     ChargeLostError,
     ChargeSpentError,
@@ -137,7 +137,7 @@ def fast_clock(monkeypatch: pytest.MonkeyPatch) -> None:
             notice=run.notice,
         )
 
-    monkeypatch.setattr(releasing._Run, "_patience", patience)
+    monkeypatch.setattr(release_run.ReleaseRun, "_patience", patience)
 
 
 def after_the_draw_began(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:

@@ -81,7 +81,7 @@ def test_a_list_of_checksums_is_demanded_kept_and_given_up(ledger: Ledger) -> No
     [
         {"neighboring": "replace_one"},
         {"unit": "column:customer_id"},
-        {"per_window": "day:month"},
+        {"per_window": "day:month:UTC"},
         {"units_disjoint": True},
     ],
 )
@@ -117,7 +117,7 @@ def test_a_total_below_what_is_taken_is_refused(
         {"neighboring": "bounded"},
         {"unit": "customer_id"},
         {"per_window": "month"},
-        {"per_window": "day:month", "unit": "column:customer_id"},
+        {"per_window": "day:month:UTC", "unit": "column:customer_id"},
     ],
 )
 def test_a_grant_that_breaks_a_rule_is_refused(ledger: Ledger, fields: dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ def test_a_missing_account_is_refused(ledger: Ledger, make_request: MakeRequest)
 @pytest.fixture
 def monthly(ledger_factory: MakeLedger) -> Ledger:
     ledger = ledger_factory()
-    ledger.grant("flights", epsilon=Fraction(3), per_window="day:month", reason="x")
+    ledger.grant("flights", epsilon=Fraction(3), per_window="day:month:UTC", sources=["/data"], reason="x")
     return ledger
 
 
@@ -203,8 +203,8 @@ def test_a_total_below_the_fullest_window_is_refused(monthly: Ledger, make_reque
 
 
 def test_another_grid_is_refused(monthly: Ledger, make_request: MakeRequest) -> None:
-    with pytest.raises(GuaranteeError, match="per window of day:month, the spec has day:year"):
-        monthly.reserve(make_request(window="2013", grid="day:year"))
+    with pytest.raises(GuaranteeError, match="per window of day:month:UTC, the spec has day:year:UTC"):
+        monthly.reserve(make_request(window="2013", grid="day:year:UTC"))
 
 
 def test_without_a_grant_per_window_all_windows_add_up(ledger: Ledger, make_request: MakeRequest) -> None:
