@@ -6,6 +6,7 @@ May import: nothing of the pipeline.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "bigquery_spec": ("BigquerySpec",),
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
     "document": ("Document", "read_file", "read_mapping"),
     "domain_entries": ("domain_size", "parse_domain"),
@@ -19,6 +20,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "period_start",
         "too_many_cells",
     ),
+    "duckdb_spec": ("DuckdbSpec",),
     "exact_numbers": (
         "LARGEST_SCALE",
         "MICRO",
@@ -62,6 +64,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "safe_text": ("escaped", "shown"),
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
+    "snowflake_spec": ("SnowflakeSpec",),
     "source_spec": ("SourceSpec",),
     "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
     "table_names": ("KeyRanges", "quoted", "quoted_name"),

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError
 
+from suffice.pipeline.declaration.bigquery_spec import BigquerySpec
+from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
 from suffice.pipeline.declaration.parquet_spec import ParquetSpec
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
+from suffice.pipeline.declaration.snowflake_spec import SnowflakeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
 NOT_BUILT = ("csv", "sql", "delta", "iceberg")
 """Kinds that a spec may ask for; a kind that is registered is built, whether it stands here or not."""
 
-SOURCE_SPECS: dict[str, type[SourceSpec]] = {model.kind: model for model in (ParquetSpec, PostgresqlSpec)}
+SOURCE_SPECS: dict[str, type[SourceSpec]] = {
+    model.kind: model for model in (ParquetSpec, PostgresqlSpec, DuckdbSpec, SnowflakeSpec, BigquerySpec)
+}
 """Every kind of source that can be declared, by key; `suffice.pipeline.sources.SOURCES` reads them."""
 
 
