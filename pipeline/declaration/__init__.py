@@ -6,6 +6,7 @@ May import: nothing of the pipeline.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "bigquery_spec": ("BigquerySpec",),
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
     "csv_spec": ("ColumnType", "CsvSpec"),
     "derived_column": ("DerivedColumn", "Input"),
@@ -28,6 +29,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "too_many_cells",
     ),
     "durations": ("Duration", "DurationField"),
+    "duckdb_spec": ("DuckdbSpec",),
     "exact_numbers": (
         "LARGEST_SCALE",
         "MICRO",
@@ -74,6 +76,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
     "source_spec": ("SourceSpec", "is_url"),
+    "snowflake_spec": ("SnowflakeSpec",),
     "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
     "table_names": ("KeyRanges", "quoted", "quoted_name"),
     "time_zones": ("TimeZone", "UTC", "UTC_OFFSETS", "ZoneOffsets", "zone_offsets"),

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError
 
+from suffice.pipeline.declaration.bigquery_spec import BigquerySpec
 from suffice.pipeline.declaration.csv_spec import CsvSpec
+from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
 from suffice.pipeline.declaration.parquet_spec import ParquetSpec
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
+from suffice.pipeline.declaration.snowflake_spec import SnowflakeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +22,8 @@ NOT_BUILT = ("sql", "delta", "iceberg")
 """Kinds that a spec may ask for; a kind that is registered is built, whether it stands here or not."""
 
 SOURCE_SPECS: dict[str, type[SourceSpec]] = {
-    model.kind: model for model in (ParquetSpec, CsvSpec, PostgresqlSpec)
+    model.kind: model
+    for model in (ParquetSpec, CsvSpec, PostgresqlSpec, DuckdbSpec, SnowflakeSpec, BigquerySpec)
 }
 """Every kind of source that can be declared, by key; `suffice.pipeline.sources.SOURCES` reads them."""
 

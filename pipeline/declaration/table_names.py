@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any
 
+import pyarrow as pa
 from pydantic import PlainValidator
 
 from suffice.pipeline.declaration.fields import Column, SpecModel
@@ -91,10 +92,21 @@ class KeyRanges(SpecModel):
         """Whether the keys are dates, and no integers."""
         return bool(_DATE.fullmatch(self.at[0]))
 
+    @property
+    def needed(self) -> str:
+        """What the column has to hold."""
+        return "dates or timestamps" if self.is_of_dates else "integers"
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Tell whether a column of an Arrow type can be compared with the keys."""
+        if self.is_of_dates:
+            return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+        return bool(pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0))
+
     def conditions(self, quote: str = '"') -> tuple[str, ...]:
         """Return one SQL condition for each task; each row fulfils exactly one."""
         column = quoted(self.column, quote)
-        keys = [f"DATE '{key}'" if self.is_of_dates else key for key in self.at]
+        keys = [f"'{key}'" if self.is_of_dates else key for key in self.at]
         between = pairwise(keys)
         return (
             f"({column} < {keys[0]} OR {column} IS NULL)",
@@ -104,3 +116,4 @@ class KeyRanges(SpecModel):
 
 
 TwoPartName = Annotated[str, PlainValidator(partial(table_name, form="schema.table"))]
+ThreePartName = Annotated[str, PlainValidator(partial(table_name, form="database.schema.table"))]

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
@@ -37,6 +35,8 @@ from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
 
     from suffice.pipeline.declaration.table_names import KeyRanges
     from suffice.pipeline.sources.postgresql_columns import ServerColumn
@@ -239,15 +239,8 @@ def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int) -> _Pinned:
 
 
 def _check_keys(ranges: KeyRanges, columns: Sequence[ServerColumn], table: str) -> None:
-    kind = next((column.kind for column in columns if column.name == ranges.column), None)
-    fits = kind is not None and (
-        pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-        if ranges.is_of_dates
-        else pa.types.is_integer(kind)
-    )
-    if not fits:
-        needed = "dates or timestamps" if ranges.is_of_dates else "integers"
-        message = f"{_PLACE}: split_by: {table} has no column {ranges.column!r} of {needed}"
+    if not any(column.name == ranges.column and ranges.fits(column.kind) for column in columns):
+        message = f"{_PLACE}: split_by: {table} has no column {ranges.column!r} of {ranges.needed}"
         raise UsageError(message)
 
 

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from obstore import list as list_objects
 from suffice.buckets import connect
 from support.buckets import BUCKET, SECRET, variables
 from support.postgres_tables import change_postgresql, lose_postgresql, write_postgresql
+from support.timed_tables import NAMES, PASSWORD_URI, change_timed, lose_timed, start_service, write_timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -104,6 +106,33 @@ def _change_csv(directory: Path) -> None:
     path.write_text("".join([lines[0], *lines[2:]]), encoding="utf-8")
 
 
+def _write_duckdb(directory: Path, table: pa.Table) -> dict[str, str]:
+    path = directory / "rows.duckdb"
+    path.unlink(missing_ok=True)
+    with duckdb.connect(path) as connection:
+        connection.register("rows", table)
+        connection.execute("CREATE TABLE flights AS SELECT * FROM rows")
+    return {"duckdb": str(path), "table": "main.flights"}
+
+
+def _change_duckdb(directory: Path) -> None:
+    with duckdb.connect(directory / "rows.duckdb") as connection:
+        connection.execute("DELETE FROM flights WHERE flag")
+
+
+def _timed_maker(kind: str, environment: Mapping[str, str]) -> SourceMaker:
+    return SourceMaker(
+        write=lambda _, table: write_timed(kind, table),
+        change=lambda _: change_timed(),
+        lose=lambda _: lose_timed(),
+        absent=lambda _: {kind: NAMES[kind].replace("flights", "nothing")},
+        files=None,
+        environment=environment,
+        prepare=start_service,
+        keeps_its_snapshot=True,
+    )
+
+
 MAKERS: dict[str, SourceMaker] = {
     "parquet": SourceMaker(
         write=_write_parquet,
@@ -121,6 +150,14 @@ MAKERS: dict[str, SourceMaker] = {
         files=lambda directory: [directory / "a.csv", directory / "b.csv"],
         environment={},
     ),
+    "duckdb": SourceMaker(
+        write=_write_duckdb,
+        change=_change_duckdb,
+        lose=lambda directory: (directory / "rows.duckdb").unlink(),
+        absent=lambda directory: {"duckdb": str(directory / "nothing.duckdb"), "table": "main.flights"},
+        files=lambda directory: [directory / "rows.duckdb"],
+        environment={},
+    ),
     "postgresql": SourceMaker(
         write=lambda _, table: write_postgresql(table),
         change=lambda _: change_postgresql(),
@@ -131,6 +168,8 @@ MAKERS: dict[str, SourceMaker] = {
         prepare=lambda request: {"SUFFICE_POSTGRESQL": request.getfixturevalue("source_database")},
         keeps_its_snapshot=True,
     ),
+    "snowflake": _timed_maker("snowflake", {"SUFFICE_SNOWFLAKE": PASSWORD_URI}),
+    "bigquery": _timed_maker("bigquery", {}),
 }
 """How a source of each kind is made, by its key."""
 
