@@ -40,7 +40,7 @@ _CODES = {
 
 
 def date_part(column: pa.Array, part: Part, zone: ZoneOffsets) -> pa.Array:
-    """Return a part of every date or time, int32; null where it lies outside of years 1 to 9999."""
+    """Return a part of every date or time, int32; null outside of years 1 to 9999, in UTC or there."""
     return _numbers(column, _CODES[part], zone)
 
 
@@ -99,7 +99,7 @@ def local_seconds(
         else:
             second = _NO_TIME
         out[row] = _NO_TIME
-        if not _LOWEST - 2 * _DAY <= second < _HIGHEST + 2 * _DAY:
+        if not _LOWEST <= second < _HIGHEST:
             continue
         instant = second
         if instant >= repeats_from + cycle:

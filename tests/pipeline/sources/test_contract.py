@@ -22,10 +22,11 @@ import pytest
 from suffice.errors import InputNotVerifiedError, SchemaError, StageFailedError, UsageError
 from suffice.pipeline import sources
 from suffice.pipeline.declaration.source_specs import SOURCE_SPECS
+from suffice.pipeline.declaration.type_family import TypeFamily
 from suffice.pipeline.sources import SOURCES
 from suffice.pipeline.sources.contract import Pin, Split, join
 from suffice.pipeline.sources.exact_data import pack, unpack
-from suffice.pipeline.sources.schema_check import TypeFamily, check_schema, type_family
+from suffice.pipeline.sources.schema_check import check_schema, type_family
 from suffice.pipeline.spec.spec import Spec, load_spec
 from support.hostile import bernoulli, normal
 from support.source_makers import MAKERS, VARIANTS, maker_of
