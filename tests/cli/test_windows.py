@@ -127,6 +127,9 @@ def test_an_interrupted_backfill_is_130_and_names_the_state(
 def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
     fresh = suffice.json("status", spec, "--from", "2013-03", "--as-of", "2013-03-31T12:00Z")
     assert (fresh["windows"], fresh["ok"]) == ([], True)
+    assert "no window has ended" in suffice.text(
+        "status", spec, "--from", "2013-03", "--as-of", "2013-03-31T12:00Z"
+    )
     early = suffice.json("status", spec, "--from", "2013-03", "--as-of", "2013-04-03T12:00Z")
     assert states(early, "state") == {"2013-03": "missing"}
     late = suffice.json("status", spec, "--from", "2013-02", *AS_OF, status=OVERDUE)
