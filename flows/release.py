@@ -23,7 +23,8 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import check_window
 from suffice.profile.settings import settings
-from suffice.releasing import ALREADY_PUBLISHED, carry_out
+from suffice.release_run import ALREADY_PUBLISHED
+from suffice.releasing import carry_out
 from suffice.storage.ledger.charge import label
 from suffice.storage.ledger.opening import open_ledger
 

@@ -46,7 +46,7 @@ class Subject:
         resource = {"prefect.resource.id": identity}
         if self.title:
             resource["prefect.resource.name"] = self.title
-        return resource | {".".join(("suffice", key)): value for key, value in self.names.items()}
+        return resource | {f"suffice.{key}": value for key, value in self.names.items()}
 
 
 class Reporter:

@@ -20,10 +20,15 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
-SOURCES: dict[str, Source] = {
-    source.KIND: source
-    for source in (parquet, csv_files, postgresql, duckdb_tables, snowflake.SOURCE, bigquery.SOURCE)
-}
+_KINDS: tuple[Source, ...] = (
+    parquet,
+    csv_files,
+    postgresql,
+    duckdb_tables,
+    snowflake.SOURCE,
+    bigquery.SOURCE,
+)
+SOURCES: dict[str, Source] = {source.KIND: source for source in _KINDS}
 """Every kind of source that can be read, by the key that declares it in a spec."""
 
 
