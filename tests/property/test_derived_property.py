@@ -106,7 +106,7 @@ PARTS = ["year", "quarter", "month", "week", "day", "weekday", "hour"]
 MEMBERS = st.lists(
     st.sampled_from([*KEYS[:-1], "0.5"]), min_size=1, unique_by=lambda key: key.lstrip("0") or "0"
 )
-MAPPED = MEMBERS.flatmap(
+MAPPED: st.SearchStrategy[dict[str, Any]] = MEMBERS.flatmap(
     lambda keys: st.sampled_from(
         [
             {"map": {key: f"to {key}" for key in keys}},

@@ -119,7 +119,11 @@ def _compared(value: Any, entry: Mapping[str, Any]) -> bool | None:
         time = _local(value, entry.get("time_zone", "UTC"))
         if time is None:
             return None
-        value, read = time.date(), dt.date.fromisoformat
+        value = time.date()
+
+        def read(text: str) -> Any:
+            return dt.date.fromisoformat(text)
+
     elif isinstance(value, np.floating):
         kind = type(value)
         value = float(value)
@@ -129,7 +133,11 @@ def _compared(value: Any, entry: Mapping[str, Any]) -> bool | None:
                 near = float(kind(float(Fraction(text))))
             return near if math.isfinite(near) else float(Fraction(text))
     else:
-        value, read = Fraction(value), Fraction
+        value = Fraction(value)
+
+        def read(text: str) -> Any:
+            return Fraction(text)
+
     if "between" in entry:
         return bool(read(entry["between"][0]) <= value <= read(entry["between"][1]))
     if "above" in entry:
