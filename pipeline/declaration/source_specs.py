@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticKnownError
 
 from suffice.pipeline.declaration.csv_spec import CsvSpec
+from suffice.pipeline.declaration.delta_spec import DeltaSpec
+from suffice.pipeline.declaration.iceberg_spec import IcebergSpec
 from suffice.pipeline.declaration.parquet_spec import ParquetSpec
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
 
@@ -15,11 +17,11 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.source_spec import SourceSpec
 
-NOT_BUILT = ("sql", "delta", "iceberg")
+NOT_BUILT = ("sql",)
 """Kinds that a spec may ask for; a kind that is registered is built, whether it stands here or not."""
 
 SOURCE_SPECS: dict[str, type[SourceSpec]] = {
-    model.kind: model for model in (ParquetSpec, CsvSpec, PostgresqlSpec)
+    model.kind: model for model in (ParquetSpec, CsvSpec, DeltaSpec, IcebergSpec, PostgresqlSpec)
 }
 """Every kind of source that can be declared, by key; `suffice.pipeline.sources.SOURCES` reads them."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.sources import csv_files, parquet, postgresql
+from suffice.pipeline.sources import csv_files, delta, iceberg, parquet, postgresql
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
-SOURCES: dict[str, Source] = {source.KIND: source for source in (parquet, csv_files, postgresql)}
+SOURCES: dict[str, Source] = {
+    source.KIND: source for source in (parquet, csv_files, delta, iceberg, postgresql)
+}
 """Every kind of source that can be read, by the key that declares it in a spec."""
 
 

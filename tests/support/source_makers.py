@@ -16,6 +16,16 @@ from obstore import list as list_objects
 from suffice.buckets import connect
 from support.buckets import BUCKET, SECRET
 from support.postgres_tables import change_postgresql, lose_postgresql, write_postgresql
+from support.table_makers import (
+    CATALOG,
+    TABLE,
+    URI,
+    change_file,
+    delta_files,
+    iceberg_files,
+    write_delta,
+    write_iceberg,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -120,6 +130,23 @@ MAKERS: dict[str, SourceMaker] = {
         absent=lambda directory: {"csv": str(directory / "nothing.csv")},
         files=lambda directory: [directory / "a.csv", directory / "b.csv"],
         environment={},
+    ),
+    "delta": SourceMaker(
+        write=write_delta,
+        change=lambda directory: change_file(delta_files(directory)[0]),
+        lose=lambda directory: delta_files(directory)[0].unlink(),
+        absent=lambda directory: {"delta": str(directory / "nothing")},
+        files=delta_files,
+        environment={},
+    ),
+    "iceberg": SourceMaker(
+        write=write_iceberg,
+        change=lambda directory: change_file(iceberg_files(directory)[0]),
+        lose=lambda directory: iceberg_files(directory)[0].unlink(),
+        absent=lambda _: {"iceberg": f"{TABLE}s", "catalog": CATALOG},
+        files=iceberg_files,
+        environment={},
+        prepare=lambda request: {URI: f"sqlite:///{request.getfixturevalue('tmp_path')}/catalog.db"},
     ),
     "postgresql": SourceMaker(
         write=lambda _, table: write_postgresql(table),
