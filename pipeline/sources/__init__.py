@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.sources import bigquery, csv_files, duckdb_tables, parquet, postgresql, snowflake
+from suffice.pipeline.sources import (
+    bigquery,
+    csv_files,
+    delta,
+    duckdb_tables,
+    iceberg,
+    parquet,
+    postgresql,
+    snowflake,
+)
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
@@ -23,6 +32,8 @@ if TYPE_CHECKING:
 _KINDS: tuple[Source, ...] = (
     parquet,
     csv_files,
+    delta,
+    iceberg,
     postgresql,
     duckdb_tables,
     snowflake.SOURCE,
