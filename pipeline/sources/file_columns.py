@@ -37,6 +37,8 @@ class FileColumns:
 
     def schema(self, stored: pa.Schema) -> pa.Schema:
         """Return the source's columns, given the file's."""
+        if not self.renamed and not self.constants:
+            return stored
         names = {file_name: name for name, file_name in self.renamed}
         fields = [field.with_name(names.get(field.name, field.name)) for field in stored]
         return pa.schema([*fields, *(pa.field(name, value.type) for name, value in self.constants)])
