@@ -70,10 +70,11 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """Keys as an array of the column's own type, and their codes."""
+    """Keys as an array of the column's own type, and their codes; of texts also the codes by text."""
 
     keys: pa.Array
     codes: Codes
+    by_text: dict[str, int] | None = None
 
 
 @lru_cache(maxsize=32)
@@ -95,7 +96,7 @@ def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Bounded | List
         return _periods(domain, kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = {str(key): code for code, key in enumerate(domain)}
-        return _listed(text_array(list(texts), kind), texts)
+        return _listed(text_array(list(texts), kind), texts, texts)
     if pa.types.is_decimal(kind):
         unscaled = _numbers(domain, lambda number: _unscaled(number, kind))
         return _listed(decimal_array(list(unscaled), kind), unscaled)
@@ -211,8 +212,8 @@ def _instant(text: str, kind: pa.DataType) -> int | None:
     return units.numerator if units.denominator == 1 and -(2**63) <= units < 2**63 else None
 
 
-def _listed(keys: pa.Array, codes: dict[Any, int]) -> Listed:
-    return Listed(keys=keys, codes=np.array(list(codes.values()), np.int32))
+def _listed(keys: pa.Array, codes: dict[Any, int], by_text: dict[str, int] | None = None) -> Listed:
+    return Listed(keys=keys, codes=np.array(list(codes.values()), np.int32), by_text=by_text)
 
 
 def _range(keys: range, kind: pa.DataType) -> Dense:

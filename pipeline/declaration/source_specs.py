@@ -52,4 +52,7 @@ def parse_source(entry: object) -> SourceSpec:
     """
     if not isinstance(entry, dict):
         raise PydanticKnownError("model_type", {"class_name": "Source"})
+    if not SOURCE_SPECS.keys() & entry.keys():
+        message = f"a source names its kind by a key: {', '.join(SOURCE_SPECS)}"
+        raise ValueError(message)
     return source_model(entry).model_validate(entry)

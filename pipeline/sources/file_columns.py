@@ -44,6 +44,8 @@ class FileColumns:
 
     def schema(self, stored: pa.Schema) -> pa.Schema:
         """Return the source's columns, given the file's."""
+        if not self.renamed and not self.constants:
+            return stored
         names = {file_name: name for name, file_name in self.renamed}
         fields = [
             field.with_name(names.get(field.name, field.name))

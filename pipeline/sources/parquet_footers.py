@@ -81,13 +81,12 @@ def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]
     file_columns = columns_of.of(schema)
     if file_columns is None:
         return None
-    wanted = file_columns.stored(columns)
+    paths = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
+    wanted = {name: paths[name] for name in file_columns.stored(columns) if name in paths}
     groups = []
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        chunks = (group.column(index) for index in range(group.num_columns))
-        stored = {chunk.path_in_schema for chunk in chunks if _is_dictionary(chunk)}
-        dictionaries = tuple(column for column in wanted if column in stored)
+        dictionaries = tuple(name for name, index in wanted.items() if _is_dictionary(group.column(index)))
         groups.append(RowGroup(n_rows=group.num_rows, dictionaries=dictionaries))
     return Footer(
         schema=file_columns.schema(schema.remove_metadata()),
