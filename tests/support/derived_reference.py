@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -138,7 +138,7 @@ def _compared(value: Any, entry: Mapping[str, Any]) -> bool | None:
         def read(text: str) -> Any:
             return Fraction(text)
 
-    tests = {
+    tests: dict[str, Callable[[Any], bool]] = {
         "above": lambda end: value > read(end),
         "at_least": lambda end: value >= read(end),
         "below": lambda end: value < read(end),
