@@ -1,20 +1,22 @@
 """Measure intervals of clipped normals: coverage with clipping modelled, and with it ignored.
 
     PYTHONPATH=tests python benchmarks/clipped_normals.py [--cells 400]
-        [--only shares|drawn|default] [--rows N0]
+        [--only shares|near|drawn|default] [--rows N0] [--setting "40 %, one"]
 
 ``shares``: epsilon 1; means and deviations of which 1, 10 and 40 % are clipped, on one side or on both, in
-every cell the same; the prior is the family's default. ``drawn``: about the same, but every cell has
-parameters of its own, drawn from the prior of its posterior, so that intervals of an exact posterior hold as
-often as they say. ``default``: epsilon 0.5, deviation 5, means 0 and 5, the default prior. Bounds are -10..10
-and N is private under its default. Times are processor seconds.
+every cell the same; the prior is the family's default. ``near``: the same under a prior near them.
+``drawn``: about the same, but every cell has parameters of its own, drawn from the prior of its posterior, so
+that intervals of an exact posterior hold as often as they say. ``default``: epsilon 0.5, deviation 5, means 0
+and 5, the default prior. Bounds are -10..10 and N is private under its default. ``error`` is the median of
+(posterior median - truth) / (half the central 68 % interval): 0 where posteriors lean to neither side. Times
+are processor seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from measuring import versions
@@ -25,6 +27,9 @@ from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED
 from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from suffice.typing import Floats
 
 ENTRY = {"family": "normal", "lower": "-10", "upper": "10"}
 STEPS = 1 << 16
@@ -49,14 +54,16 @@ def main() -> None:
     """Print a line for every setting."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", type=int, default=400)
-    parser.add_argument("--only", choices=("shares", "drawn", "default"))
+    parser.add_argument("--only", choices=("shares", "near", "drawn", "default"))
+    parser.add_argument("--setting", help="one name, not all")
     parser.add_argument("--rows", type=int, help="one number of records, not all")
     arguments = parser.parse_args()
     print(versions())
-    columns = f"{'modelled: mean, variance, its upper':>38}{'ignored':>20}"
+    columns = f"{'modelled: mean, variance':>24}{'error':>14}{'its upper':>12}{'ignored':>16}"
     print(f"{'':14}{'N0':>7}{'clipped':>9}{columns}{'s/cell':>8}")
     settings: list[tuple[str, str, Settings, tuple[int, ...]]] = [
         ("shares", "1", SHARES, (100, 1000, 10_000)),
+        ("near", "1", SHARES, (100, 1000, 10_000)),
         ("drawn", "1", SHARES, (100, 1000, 10_000)),
         ("default", "0.5", DEFAULT, (20, 100, 1000)),
     ]
@@ -65,10 +72,13 @@ def main() -> None:
             continue
         print(part)
         for name, mean, sd in of_part:
-            prior = NormalInverseGamma(mean, 4.0, 6.0, 5.0 * sd**2) if part == "drawn" else PRIOR
+            if arguments.setting not in (None, name):
+                continue
+            near = NormalInverseGamma(mean, 4.0, 6.0, 5.0 * sd**2)
+            prior = near if part in ("near", "drawn") else PRIOR
             for n in numbers:
                 if arguments.rows in (None, n):
-                    _line(name, (mean, sd), n, epsilon, arguments.cells, prior)
+                    _line(name, (mean, sd), n, epsilon, arguments.cells, prior, is_drawn=part == "drawn")
 
 
 def _line(
@@ -78,15 +88,18 @@ def _line(
     epsilon: str,
     cells: int,
     prior: Mixture | NormalInverseGamma,
+    *,
+    is_drawn: bool,
 ) -> None:
-    """Print one; parameters come from a prior of one component, and are the same in every cell otherwise."""
+    """Print one; parameters come from a prior of one component, or are the same in every cell."""
     rng = np.random.default_rng()
     held = {(way, parameter): 0 for way in (MODELLED, IGNORED) for parameter in ("mean", "variance")}
+    errors: dict[str, list[Floats]] = {"mean": [], "variance": []}
     ends, clipped, seconds = [], 0, 0.0
     for start in range(0, cells, BATCH):
         size = min(BATCH, cells - start)
         mean, variance = (np.full(size, value) for value in (parameters[0], parameters[1] ** 2))
-        if isinstance(prior, NormalInverseGamma):
+        if is_drawn and isinstance(prior, NormalInverseGamma):
             variance = prior.scale / rng.gamma(prior.concentration, 1.0, size)
             mean = rng.normal(prior.loc, np.sqrt(variance / prior.precision))
         x = rng.normal(mean[:, None], np.sqrt(variance)[:, None], (size, n)) / 10.0
@@ -101,18 +114,22 @@ def _line(
             began = time.process_time()
             posterior = noise_aware_posterior(statistic, prior=prior, clipping=way)
             for parameter, truth in (("mean", mean), ("variance", variance)):
-                low, high = posterior.distribution.quantiles(parameter, [0.025, 0.975], 0, rng).T
-                held[way, parameter] += int(np.sum((low <= truth) & (truth <= high)))
+                at = posterior.distribution.quantiles(parameter, [0.025, 0.16, 0.5, 0.84, 0.975], 0, rng).T
+                held[way, parameter] += int(np.sum((at[0] <= truth) & (truth <= at[-1])))
+                if way == MODELLED:
+                    errors[parameter].append(2.0 * (at[2] - truth) / (at[3] - at[1]))
                 if (way, parameter) == (MODELLED, "variance"):
-                    ends.append(high)
+                    ends.append(at[-1])
             if way == MODELLED:
                 seconds += time.process_time() - began
     shares = {key: f"{100 * count / cells:.1f}" for key, count in held.items()}
     upper = np.median(np.concatenate(ends))
+    leaning = [np.median(np.concatenate(found)) for found in errors.values()]
     print(
         f"{name:14}{n:>7}{100 * clipped / cells / n:>8.1f}%"
-        f"{shares[MODELLED, 'mean']:>12}{shares[MODELLED, 'variance']:>10}{upper:>12.4g}"
-        f"{shares[IGNORED, 'mean']:>12}{shares[IGNORED, 'variance']:>10}{seconds / cells:>8.2f}",
+        f"{shares[MODELLED, 'mean']:>14}{shares[MODELLED, 'variance']:>10}"
+        f"{leaning[0]:>+7.2f}{leaning[1]:>+7.2f}{upper:>12.4g}"
+        f"{shares[IGNORED, 'mean']:>8}{shares[IGNORED, 'variance']:>8}{seconds / cells:>8.2f}",
         flush=True,
     )
 

@@ -126,7 +126,7 @@ def test_another_relation_unit_source_or_grid_is_refused(tmp_path: Path) -> None
         assert caught.value.exit_status == 3
     with pytest.raises(GuaranteeError):
         make_workspace(tmp_path / "rows").run(privacy=by_carrier)
-    monthly = make_workspace(tmp_path / "monthly", per_window="day:month")
+    monthly = make_workspace(tmp_path / "monthly", per_window="day:month:UTC")
     with pytest.raises(GuaranteeError):
         carry_out(
             monthly.spec(window={"column": "day", "every": "year"}),
@@ -164,7 +164,7 @@ def test_a_release_by_unit_is_bounded_charged_and_stated(tmp_path: Path, nulls: 
 
 
 def test_windows_are_released_one_by_one_within_a_grant_per_window(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path, granted="1", per_window="day:month")
+    workspace = make_workspace(tmp_path, granted="1", per_window="day:month:UTC")
     spec = workspace.spec(window={"column": "day", "every": "month"})
     for window in ("2013-01", "2013-02"):
         outcome = carry_out(spec, store=workspace.store, ledger=workspace.ledger, window=window)

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import suffice
+from suffice.cli import card as cards
 from suffice.cli.app import app
 from suffice.errors import UsageError
 from suffice.pipeline.reduce import cluster as clusters
@@ -171,6 +172,18 @@ def test_the_command_says_what_the_share_is_of(made: tuple[Release, dict[str, An
     assert [row["category"] for row in document["rows"]] == ["kept", "left out"]
     plug_in = CliRunner().invoke(app, ["posterior", release.uri, "rows", "--method", "plug-in"])
     assert "takes each row or unit for drawn by itself" in plug_in.stdout
+    told = json.loads(
+        CliRunner().invoke(app, ["posterior", release.uri, "rows", "--method", "plug-in", "--json"]).stdout
+    )["plug_in"]
+    assert all(line in plug_in.stdout for line in told)
+    assert len(told) == 2
+    assert "plug_in" not in document
+    for method in ("noise-aware", "plug-in"):
+        posterior = release.posterior("rows", method=method)
+        page = cards.card(release, posterior, mass=0.9, draws=50, seed=1, rng=np.random.default_rng(1))
+        assert "rows_per_unit model" not in page
+        assert ("not of the shares of these data" in page) == (method == "plug-in")
+        assert "The parameters are of rows of the release, the first 6 of each unit" in page
     shown = CliRunner().invoke(app, ["table", release.uri, "rows"])
     assert "category" in shown.stdout
     assert "left out" in shown.stdout.splitlines()[4]

@@ -30,8 +30,9 @@ from suffice.pipeline.calibration.simulated_release import (
 )
 from suffice.pipeline.calibration.verdict import simulations_needed
 from suffice.pipeline.posterior.cells import cells_of
+from suffice.pipeline.posterior.draws import generator
 from suffice.pipeline.posterior.infer import posterior_of, require_way_of_clipping
-from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, generator
+from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.statistics.measure import MomentSums
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 

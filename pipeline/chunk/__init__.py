@@ -8,6 +8,7 @@ May import: sources and below.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "accumulator": ("Accumulator", "accumulator"),
     "accumulators": ("TransitionAccumulator",),
+    "derived_columns": ("with_derived",),
     "exact_sums": ("Sums", "Table", "combine", "sums_nbytes", "to_python", "wipe", "wipe_sums", "zeros"),
     "exact_totals": ("ExactTotals",),
     "jit": ("compiled", "read_only", "writable"),

@@ -6,7 +6,6 @@ import datetime as dt
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from suffice.pipeline.declaration.domains import Domain, DomainKind, next_period, period_start
+from suffice.arrays import decimal_array, text_array
+from suffice.pipeline.declaration.domains import Domain, DomainKind, period_end, period_start
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
+from suffice.pipeline.declaration.time_zones import UTC
+from suffice.pipeline.declaration.zone_days import period_boundaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +58,17 @@ class Sparse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """Boundaries of consecutive intervals, which never fall; values are first divided.
+
+    The code of an interval is its position; it holds its lower boundary, and not its upper one.
+    """
+
+    boundaries: NDArray[np.int64]
+    divisor: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """Keys as an array of the column's own type, and their codes."""
 
@@ -64,7 +77,7 @@ class Listed:
 
 
 @lru_cache(maxsize=32)
-def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Listed:
+def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Bounded | Listed:
     """Return how values of an Arrow type are found in a domain.
 
     Keys that the type cannot hold are left out: what an integer or decimal column cannot hold exactly,
@@ -79,16 +92,18 @@ def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Listed:
         Text, boolean, integer, floating-point, decimal, date or timestamp; nothing is found in others.
     """
     if domain.kind is DomainKind.PERIOD:
-        return _periods(domain, _units_per_day(kind))
+        return _periods(domain, kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _listed({str(key): code for code, key in enumerate(domain)}, kind)
+        texts = {str(key): code for code, key in enumerate(domain)}
+        return _listed(text_array(list(texts), kind), texts)
     if pa.types.is_decimal(kind):
-        return _listed(_numbers(domain, lambda number: _decimal(number, kind)), kind)
+        unscaled = _numbers(domain, lambda number: _unscaled(number, kind))
+        return _listed(decimal_array(list(unscaled), kind), unscaled)
     if isinstance(domain.keys, range):
         return _range(domain.keys, kind)
     if pa.types.is_floating(kind):
-        return _floats(_numbers(domain, lambda number: _nearest(number, np.dtype(kind.to_pandas_dtype()))))
-    return _integers(_codes_by_integer(domain, kind), _units_per_day(kind) if pa.types.is_date(kind) else 1)
+        return _floats(_numbers(domain, lambda number: nearest(number, np.dtype(kind.to_pandas_dtype()))))
+    return _integers(_codes_by_integer(domain, kind), units_per_day(kind) if pa.types.is_date(kind) else 1)
 
 
 def _codes_by_integer(domain: Domain, kind: pa.DataType) -> dict[int, int]:
@@ -104,7 +119,7 @@ def _codes_by_integer(domain: Domain, kind: pa.DataType) -> dict[int, int]:
     return {}
 
 
-def _units_per_day(kind: pa.DataType) -> int:
+def units_per_day(kind: pa.DataType) -> int:
     """Return by what a date or timestamp is divided to give days since 1970-01-01."""
     if pa.types.is_timestamp(kind):
         return _SECONDS_PER_DAY * _PER_SECOND[kind.unit]
@@ -143,15 +158,15 @@ def _integer(number: Fraction, kind: pa.DataType) -> int | None:
     return int(number) - (UNSIGNED_SHIFT if kind.bit_width == 64 and unsigned else 0)
 
 
-def _decimal(number: Fraction, kind: pa.DataType) -> Decimal | None:
+def _unscaled(number: Fraction, kind: pa.DataType) -> int | None:
+    """Return a number as the integer that stands in a decimal column's buffer."""
     unscaled = number * Fraction(10) ** kind.scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**kind.precision:
         return None
-    digits = tuple(map(int, str(abs(unscaled.numerator))))
-    return Decimal((int(unscaled < 0), digits, -kind.scale))
+    return int(unscaled.numerator)
 
 
-def _nearest(number: Fraction, dtype: np.dtype[Any]) -> float | None:
+def nearest(number: Fraction, dtype: np.dtype[Any]) -> float | None:
     """Return the number of a floating-point type that is nearest, ties to even; None beyond its range."""
     try:
         near = float(number)
@@ -196,8 +211,8 @@ def _instant(text: str, kind: pa.DataType) -> int | None:
     return units.numerator if units.denominator == 1 and -(2**63) <= units < 2**63 else None
 
 
-def _listed(codes: dict[Any, int], kind: pa.DataType) -> Listed:
-    return Listed(keys=pa.array(list(codes), kind), codes=np.array(list(codes.values()), np.int32))
+def _listed(keys: pa.Array, codes: dict[Any, int]) -> Listed:
+    return Listed(keys=keys, codes=np.array(list(codes.values()), np.int32))
 
 
 def _range(keys: range, kind: pa.DataType) -> Dense:
@@ -226,16 +241,15 @@ def _floats(codes: dict[float, int]) -> Dense | Sparse:
     return Sparse(keys=keys, codes=np.array([by_bits[key] for key in keys.tolist()], np.int32), of_bits=True)
 
 
-def _periods(domain: Domain, divisor: int) -> Dense:
+def _periods(domain: Domain, kind: pa.DataType) -> Dense | Bounded:
     every = domain.every
     if every is None:
         message = "a period domain states its period"
         raise ValueError(message)
+    if domain.time_zone != UTC and pa.types.is_timestamp(kind) and kind.tz is not None:
+        boundaries = period_boundaries(map(str, domain), every, domain.time_zone)
+        return Bounded(boundaries=np.array(boundaries, np.int64), divisor=_PER_SECOND[kind.unit])
     starts = [period_start(str(label), every) for label in domain]
-    days = [start.toordinal() for start in starts]
-    try:
-        days.append(next_period(starts[-1], every).toordinal())
-    except OverflowError:
-        days.append(dt.date.max.toordinal() + 1)
+    days = [*(start.toordinal() for start in starts), period_end(starts[-1], every)]
     codes = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(days))
-    return Dense(first=days[0] - _EPOCH.toordinal(), codes=codes, divisor=divisor)
+    return Dense(first=days[0] - _EPOCH.toordinal(), codes=codes, divisor=units_per_day(kind))

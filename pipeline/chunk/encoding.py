@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from suffice.arrays import number_array
 from suffice.pipeline.chunk import kernels
-from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Listed, Sparse, lookup
+from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Bounded, Dense, Listed, Sparse, lookup
 from suffice.pipeline.sources.arrow_arrays import comparable, fixed_width, validity
 
 if TYPE_CHECKING:
@@ -82,10 +83,15 @@ class Encoder:
         column = comparable(column)
         found = lookup(self._domain, column.type)
         if isinstance(found, Listed):
-            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), len(found.codes))
-            codes: Codes = np.append(found.codes, np.int32(self._missing))[positions.to_numpy()]
+            absent = number_array(np.array([len(found.codes)], np.int32))[0]
+            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), absent)
+            codes: Codes = np.append(found.codes, np.int32(self._missing))[fixed_width(positions)]
             return codes
         values, is_integer = _int64(column, found)
+        if isinstance(found, Bounded):
+            codes = np.searchsorted(found.boundaries, values, side="right").astype(np.int32) - np.int32(1)
+            codes[(codes < 0) | (codes == len(found.boundaries) - 1)] = self._missing
+            return codes
         codes = np.empty(len(column), np.int32)
         if isinstance(found, Dense):
             kernels.look_up(values, found.first, found.codes, self._missing, codes)
@@ -96,7 +102,9 @@ class Encoder:
         return codes
 
 
-def _int64(column: pa.Array, found: Dense | Sparse) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+def _int64(
+    column: pa.Array, found: Dense | Sparse | Bounded
+) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """Return values as the int64 numbers that a lookup compares, and which of them are comparable."""
     if pa.types.is_boolean(column.type):
         return fixed_width(pc.cast(column, pa.uint8())).astype(np.int64), None

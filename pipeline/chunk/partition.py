@@ -8,15 +8,18 @@ way they are partitioned changes a bit of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.accumulator import accumulator
+from suffice.pipeline.chunk.derived_columns import with_derived
 from suffice.pipeline.chunk.exact_sums import cell_count
 from suffice.pipeline.chunk.row_readers import CellReader, column_reader
+from suffice.pipeline.declaration.derived_columns import needed, physical
 from suffice.pipeline.declaration.domains import Domain, DomainKind
 from suffice.pipeline.declaration.fields import UnitNulls
+from suffice.pipeline.declaration.time_zones import zone_offsets
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.statistics.measure import orders_of
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.pipeline.chunk.exact_sums import Sums
+    from suffice.pipeline.declaration.derived_column import DerivedColumn
     from suffice.pipeline.declaration.fields import ColumnUnit
+    from suffice.pipeline.declaration.time_zones import ZoneOffsets
     from suffice.pipeline.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.statistics.measure import Measure
@@ -54,6 +59,10 @@ class ChunkJob:
         Whether the rows of a unit are declared to stand together; changes no result.
     orders : tuple of str
         Columns by which statistics order the rows of a unit.
+    derived : dict of str to DerivedColumn
+        Columns that are computed from others of their row.
+    zones : dict of str to ZoneOffsets
+        The time zones that they need: they travel, so that all tasks read times alike.
     """
 
     measures: dict[str, Measure]
@@ -62,6 +71,8 @@ class ChunkJob:
     unit: ColumnUnit | None = None
     is_clustered: bool = False
     orders: tuple[str, ...] = ()
+    derived: dict[str, DerivedColumn] = field(default_factory=dict)
+    zones: dict[str, ZoneOffsets] = field(default_factory=dict)
 
     @property
     def n_cells(self) -> int:
@@ -69,12 +80,17 @@ class ChunkJob:
         return cell_count(self.groups.values())
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns read, each once."""
+    def names(self) -> tuple[str, ...]:
+        """The columns summed or chosen by, each once: of the source, or derived."""
         window = (self.window[0],) if self.window else ()
         statistics = (of.column for measure in self.measures.values() for of in measure.reads)
         unit = (self.unit.column,) if self.unit else ()
         return tuple(dict.fromkeys((*window, *self.groups, *unit, *self.orders, *statistics)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns read from the source, each once."""
+        return physical(self.names, self.derived)
 
     @property
     def keeps_null_units(self) -> bool:
@@ -100,16 +116,24 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
     selected = None
     # proof: disjoint-windows
     if spec.window is not None:
-        period = Domain(kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every)
+        period = Domain(
+            kind=DomainKind.PERIOD,
+            keys=(window,),
+            every=spec.window.every,
+            time_zone=spec.window.time_zone,
+        )
         selected = (spec.window.column, period)
-    return ChunkJob(
+    job = ChunkJob(
         measures=measures(spec),
         groups=dict(spec.groups),
         window=selected,
         unit=spec.privacy.column_unit,
         is_clustered=spec.is_clustered,
         orders=orders_of(measures(spec).values()),
+        derived=dict(spec.derived),
     )
+    zones = {zone for of in needed(job.names, job.derived).values() for zone in of.time_zones}
+    return replace(job, zones={zone: zone_offsets(zone) for zone in sorted(zones)})
 
 
 def chunk(partition: Split, job: ChunkJob) -> Sums:
@@ -131,11 +155,11 @@ def chunk(partition: Split, job: ChunkJob) -> Sums:
 
 
 def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
-    """Sum batches of rows, each with at least the job's columns, of types that serve them."""
+    """Sum batches of rows, each with at least the columns that the job reads, of types that serve them."""
     cell_reader = CellReader(job.cell_columns)
     readers = {name: [column_reader(of) for of in measure.reads] for name, measure in job.measures.items()}
     accumulators = {name: accumulator(measure, job.n_cells) for name, measure in job.measures.items()}
-    for batch in batches:
+    for batch in with_derived(batches, job):
         cells = cell_reader.read(batch)
         for name, adding in accumulators.items():
             adding.add(cells, [reader.read(batch) for reader in readers[name]])

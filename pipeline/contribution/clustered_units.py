@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline import sources
+from suffice.pipeline.chunk.derived_columns import with_derived
 from suffice.pipeline.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.chunk.row_readers import CellReader
 from suffice.pipeline.contribution import siphash
 from suffice.pipeline.contribution.unit_ids import UnitReader
+from suffice.pipeline.declaration.derived_columns import physical
 from suffice.pipeline.sources.exact_data import exact_data
 
 if TYPE_CHECKING:
@@ -66,7 +68,8 @@ def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Se
     columns = tuple(dict.fromkeys([*(column for column, _ in job.cell_columns), job.unit.column]))
     cell_reader, unit_reader = CellReader(job.cell_columns), UnitReader(job.unit.column, key.texts)
     seen = np.zeros(n_bits, np.bool_)
-    for batch in sources.read(partition, columns, BLOCK_ROWS):
+    rows = sources.read(partition, physical(columns, job.derived), BLOCK_ROWS)
+    for batch in with_derived(rows, job, columns):
         units, is_null = unit_reader.read(batch)
         enters = (cell_reader.read(batch) >= 0) & ~is_null
         seen[unit_bits(units, key, n_bits)[enters]] = True

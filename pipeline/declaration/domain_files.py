@@ -1,4 +1,4 @@
-"""Domains in files beside the spec: read from its own folder alone, and never quoted."""
+"""Domains and maps in files beside the spec: read from its own folder alone, and never quoted."""
 
 from __future__ import annotations
 
@@ -37,6 +37,37 @@ def read_entries(name: str, directory: Path, column: str) -> tuple[str, ...]:
         Naming the file and the rule; of its content it says numbers of lines, and nothing else.
     """
     named = f"the domain file {name[:_LONGEST_NAME]!r}"
+    lines = _lines(name, directory, column, named, width=1)
+    entries = tuple(row[0] for _, row in lines)
+    _refuse_duplicates(entries, [number for number, _ in lines], named)
+    return entries
+
+
+def read_pairs(name: str, directory: Path, column: str) -> dict[str, str]:
+    """Return the entries of a file of two columns: what a public map leads to, by its key.
+
+    Parameters
+    ----------
+    name : str
+        The file, relative to the spec's folder.
+    directory : Path
+        The spec's folder: nothing outside of it is read, also through a link.
+    column : str
+        The file may begin with a header whose first name is this.
+
+    Raises
+    ------
+    ValueError
+        Naming the file and the rule; of its content it says numbers of lines, and nothing else.
+    """
+    named = f"the map file {name[:_LONGEST_NAME]!r}"
+    lines = _lines(name, directory, column, named, width=2)
+    _refuse_duplicates([row[0] for _, row in lines], [number for number, _ in lines], named)
+    return {row[0]: row[1] for _, row in lines}
+
+
+def _lines(name: str, directory: Path, column: str, named: str, *, width: int) -> list[tuple[int, list[str]]]:
+    """Return the lines of a file and their numbers, without a header."""
     data = _read(name, directory, named)
     try:
         reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
@@ -44,11 +75,12 @@ def read_entries(name: str, directory: Path, column: str) -> tuple[str, ...]:
     except (UnicodeDecodeError, csv.Error):
         message = f"{named} cannot be read as UTF-8 CSV"
         raise ValueError(message) from None
-    if lines and lines[0][1] == [column]:
+    if lines and len(lines[0][1]) == width and lines[0][1][0] == column:
         lines = lines[1:]
-    wide = next((number for number, row in lines if len(row) != 1), None)
-    if wide is not None:
-        message = f"{named} needs one column, one entry a line: line {wide} has more"
+    other = next((number for number, row in lines if len(row) != width), None)
+    if other is not None:
+        needs = "one column, one entry a line" if width == 1 else f"{width} columns"
+        message = f"{named} needs {needs}: line {other} has {'more' if width == 1 else 'another number'}"
         raise ValueError(message)
     if not lines:
         message = f"{named} is empty: it needs at least one entry"
@@ -56,13 +88,11 @@ def read_entries(name: str, directory: Path, column: str) -> tuple[str, ...]:
     if len(lines) > MOST_CELLS:
         message = f"{named} has {len(lines)} entries; at most {MOST_CELLS} cells are released"
         raise ValueError(message)
-    unsafe = next((number for number, row in lines if not is_safe(row[0])), None)
+    unsafe = next((number for number, row in lines if not all(map(is_safe, row))), None)
     if unsafe is not None:
         message = f"{named}: line {unsafe} has a character that cannot be seen, or turns text around"
         raise ValueError(message)
-    entries = tuple(row[0] for _, row in lines)
-    _refuse_duplicates(entries, [number for number, _ in lines], named)
-    return entries
+    return lines
 
 
 def _read(name: str, directory: Path, named: str) -> bytes:

@@ -17,7 +17,8 @@ class DomainKind(StrEnum):
     """Where the keys come from, and so how a column's values are compared with them.
 
     ``list``: texts, compared in the column's own type. ``range``: consecutive integers. ``period``:
-    consecutive days, months or years of a date column. ``boolean``: false and true, also as 0 and 1.
+    consecutive days, ISO weeks, months or years of a date column. ``boolean``: false and true, also as 0
+    and 1.
     """
 
     LIST = "list"
@@ -30,13 +31,27 @@ class Every(StrEnum):
     """The length of a period."""
 
     DAY = "day"
+    WEEK = "week"
     MONTH = "month"
     YEAR = "year"
 
     @property
+    def form(self) -> str:
+        """How a period's canonical label is written: ``2013-01-05``, ``2013-W05``, ``2013-01``, ``2013``.
+
+        A week is one of ISO 8601: from Monday on, of the year that its Thursday lies in.
+        """
+        return _FORMS[self]
+
+    @property
     def label_length(self) -> int:
-        """Characters of a period's canonical label: ``2013-01-05``, ``2013-01``, ``2013``."""
-        return {Every.DAY: 10, Every.MONTH: 7, Every.YEAR: 4}[self]
+        """Characters of a period's canonical label."""
+        return len(self.form)
+
+
+_FORMS = {Every.DAY: "YYYY-MM-DD", Every.WEEK: "YYYY-Www", Every.MONTH: "YYYY-MM", Every.YEAR: "YYYY"}
+_DAYS = {Every.DAY: 1, Every.WEEK: 7}
+"""Periods that are a number of days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +66,15 @@ class Domain(Sequence[str | int]):
         Texts; for ``range`` consecutive integers.
     every : Every or None
         The period of a ``period`` domain, whose keys are canonical labels.
+    time_zone : str
+        Whose days a ``period`` domain counts for timestamps that are instants; those without a zone, and
+        dates, are taken as they are.
     """
 
     kind: DomainKind
     keys: tuple[str, ...] | range
     every: Every | None = None
+    time_zone: str = "UTC"
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -88,30 +107,43 @@ def period_start(label: str, every: Every) -> dt.date:
     ValueError
         Where `label` is not canonical: ``2013-1`` for ``2013-01``, say.
     """
-    message = f"{label!r} is not a {every} written as {'YYYY-MM-DD'[: every.label_length]}"
-    if len(label) != every.label_length:
-        raise ValueError(message)
+    rest = {Every.DAY: "", Every.WEEK: "-1", Every.MONTH: "-01", Every.YEAR: "-01-01"}[every]
     try:
-        start = dt.date.fromisoformat(
-            label + "-01-01"[every.label_length - 4 :] if len(label) < 10 else label
-        )
+        start = dt.date.fromisoformat(label + rest)
     except ValueError:
-        raise ValueError(message) from None
-    if start.isoformat()[: every.label_length] != label:
+        start = None
+    if start is None or period_label(start, every) != label:
+        message = f"{label!r} is not a {every} written as {every.form}"
         raise ValueError(message)
     return start
 
 
+def period_label(day: dt.date, every: Every) -> str:
+    """Return the canonical label of the period that a day lies in."""
+    if every is Every.WEEK:
+        year, week, _ = day.isocalendar()
+        return f"{year:04d}-W{week:02d}"
+    return day.isoformat()[: every.label_length]
+
+
 def next_period(start: dt.date, every: Every) -> dt.date:
     """Return the first day after the period that begins at `start`; past year 9999 an OverflowError."""
-    if every is Every.DAY:
-        return start + dt.timedelta(days=1)
+    if every in _DAYS:
+        return start + dt.timedelta(days=_DAYS[every])
     if start.year == dt.MAXYEAR and (every is Every.YEAR or start.month == 12):
         message = "the period ends after year 9999"
         raise OverflowError(message)
     if every is Every.YEAR:
         return dt.date(start.year + 1, 1, 1)
     return dt.date(start.year + start.month // 12, start.month % 12 + 1, 1)
+
+
+def period_end(start: dt.date, every: Every) -> int:
+    """Return the ordinal of the first day after the period that begins at `start`; in year 10000, too."""
+    try:
+        return next_period(start, every).toordinal()
+    except OverflowError:
+        return dt.date.max.toordinal() + 1
 
 
 def period_count(first: str, last: str, every: Every) -> int:
@@ -126,8 +158,8 @@ def period_count(first: str, last: str, every: Every) -> int:
     if end < start:
         message = f"{last!r} lies before {first!r}"
         raise ValueError(message)
-    if every is Every.DAY:
-        return (end - start).days + 1
+    if every in _DAYS:
+        return (end - start).days // _DAYS[every] + 1
     years = end.year - start.year
     return years + 1 if every is Every.YEAR else 12 * years + end.month - start.month + 1
 
@@ -143,6 +175,9 @@ def period_labels(first: str, last: str, every: Every) -> tuple[str, ...]:
     count = period_count(first, last, every)
     if count > MOST_CELLS:
         raise ValueError(too_many_cells(count))
+    if every is Every.WEEK:
+        start = period_start(first, every)
+        return tuple(period_label(start + dt.timedelta(days=7 * week), every) for week in range(count))
     first_period = np.datetime64(first)  # in the unit of the label
     labels = np.datetime_as_string(first_period + np.arange(count)).astype(f"U{every.label_length}")
     return tuple(labels.tolist())

@@ -107,7 +107,8 @@ class ColumnSpec(StatisticSpec):
     column: Column
 
 
-def _column(value: object) -> str:
+def read_column(value: object) -> str:
+    """Return the name of a column."""
     text = read_text(value)
     if not text or not text.isprintable() or len(text) > 255:
         message = "a column name is 1 to 255 printable characters"
@@ -142,7 +143,8 @@ def label_name(kind: str, text: str) -> str:
     return text
 
 
-def _bound(value: object) -> Fraction:
+def read_bound(value: object) -> Fraction:
+    """Return a number whose square is finite in float64."""
     number = parse_decimal(read_text(value))
     if number and not 1 / _LARGEST_BOUND <= abs(number) <= _LARGEST_BOUND:
         message = f"{value!r} is too large or too small: a magnitude lies between 10^-150 and 10^150, or is 0"
@@ -174,7 +176,7 @@ def _nulls(value: object) -> Nulls:
         return Nulls()
     mapping = read_mapping(value, {"value"}, "drop, or as {value: v}")
     text = {"true": "1", "false": "0"}.get(read_text(mapping["value"]), read_text(mapping["value"]))
-    return Nulls(_bound(text))
+    return Nulls(read_bound(text))
 
 
 class UnitNulls(StrEnum):
@@ -234,11 +236,11 @@ def _moment_weight(value: object) -> Fraction:
 
 
 Text = Annotated[str, PlainValidator(read_text)]
-Column = Annotated[str, PlainValidator(_column)]
+Column = Annotated[str, PlainValidator(read_column)]
 Name = Annotated[str, PlainValidator(_name)]
 Integer = Annotated[int, PlainValidator(read_integer), AfterValidator(_below_2_53)]
-Bound = Annotated[Fraction, PlainValidator(_bound)]
-Positive = Annotated[Fraction, PlainValidator(_bound), AfterValidator(_positive)]
+Bound = Annotated[Fraction, PlainValidator(read_bound)]
+Positive = Annotated[Fraction, PlainValidator(read_bound), AfterValidator(_positive)]
 Count = Annotated[int, PlainValidator(read_integer), AfterValidator(_count)]
 LatticeBits = Annotated[int, PlainValidator(read_integer), AfterValidator(_lattice_bits)]
 MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
@@ -284,7 +286,7 @@ ColumnSpec.model_rebuild()
 def canonical(value: object) -> object:
     """Return a spec's value as the canonical plan holds it: numbers as decimal text, defaults filled.
 
-    What a statistic or a unit may leave unstated, and does, is left out.
+    What a statistic or a unit may leave unstated, and does, is left out, and so is what is no term.
 
     Raises
     ------
@@ -292,7 +294,8 @@ def canonical(value: object) -> object:
         For a type that the canonical plan has no form for.
     """
     if isinstance(value, SpecModel):
-        stated = {name: getattr(value, name) for name in type(value).model_fields}
+        fields = type(value).model_fields.items()
+        stated = {field.alias or name: getattr(value, name) for name, field in fields if not field.exclude}
         return {name: canonical(entry) for name, entry in stated.items() if entry is not None}
     if isinstance(value, Domain | Nulls):
         return value.canonical()

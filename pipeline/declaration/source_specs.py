@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticKnownError
 
 from suffice.pipeline.declaration.bigquery_spec import BigquerySpec
+from suffice.pipeline.declaration.csv_spec import CsvSpec
+from suffice.pipeline.declaration.delta_spec import DeltaSpec
 from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
+from suffice.pipeline.declaration.iceberg_spec import IcebergSpec
 from suffice.pipeline.declaration.parquet_spec import ParquetSpec
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
 from suffice.pipeline.declaration.snowflake_spec import SnowflakeSpec
@@ -17,11 +20,18 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.source_spec import SourceSpec
 
-NOT_BUILT = ("csv", "sql", "delta", "iceberg")
-"""Kinds that a spec may ask for; a kind that is registered is built, whether it stands here or not."""
-
 SOURCE_SPECS: dict[str, type[SourceSpec]] = {
-    model.kind: model for model in (ParquetSpec, PostgresqlSpec, DuckdbSpec, SnowflakeSpec, BigquerySpec)
+    model.kind: model
+    for model in (
+        ParquetSpec,
+        CsvSpec,
+        DeltaSpec,
+        IcebergSpec,
+        PostgresqlSpec,
+        DuckdbSpec,
+        SnowflakeSpec,
+        BigquerySpec,
+    )
 }
 """Every kind of source that can be declared, by key; `suffice.pipeline.sources.SOURCES` reads them."""
 

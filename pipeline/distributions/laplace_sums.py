@@ -88,6 +88,8 @@ def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, thir
     third : ndarray of shape (n,), float64
         Third central moments. Negative ones count as 0, by which tails far out are no smaller.
     """
+    if len(counts) == 1 and 1.0 <= counts[0] <= _EXACT and not np.any(variance):
+        return _tail_of_equals(x / np.maximum(np.abs(scales[:, 0]), _LEAST), round(float(counts[0])))
     size = max(1, _NUMBERS // (len(_STEPS) * len(counts)))
     found = np.empty(len(x))
     for start in range(0, len(x), size):
@@ -97,6 +99,18 @@ def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, thir
         tail = own.tail(np.abs(x[part]))
         found[part] = np.where(sign < 0.0, 1.0 - tail, tail)
     return found
+
+
+def _tail_of_equals(x: Floats, terms: int) -> Floats:
+    """Return the tail of a sum of Laplace numbers of scale 1 and nothing else: its density, integrated."""
+    from scipy.special import gammaincc  # noqa: PLC0415 - slow to import
+
+    distance = np.abs(x)
+    tail = np.zeros_like(distance)
+    for j in range(terms):
+        weight = math.comb(2 * terms - 2 - j, terms - 1) * 2.0 ** (j - 2 * terms + 1)
+        tail += weight * gammaincc(j + 1.0, distance)
+    return np.where(x < 0.0, 1.0 - tail, tail)
 
 
 class _Sum:

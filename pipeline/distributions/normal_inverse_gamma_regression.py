@@ -134,8 +134,10 @@ class RegressionDistribution(OfCells):
         own = design_of(sums, parameters)
         updated = precision + own.gram
         pulled = np.einsum("ckl,l->ck", precision, loc)
-        mean = np.linalg.solve(updated, (pulled + own.cross)[:, :, None])[:, :, 0]
-        fitted = np.einsum("ck,ckl,cl->c", mean, updated, mean)
+        right = pulled + own.cross
+        mean = np.linalg.solve(updated, right[:, :, None])[:, :, 0]
+        # What is wrong in the mean counts squared here.
+        fitted = np.einsum("ck,ck->c", mean, 2.0 * right - np.einsum("ckl,cl->ck", updated, mean))
         residual = np.maximum(own.outcome + pulled @ loc - fitted, 0.0) / 2.0
         covariance = scaling.matrix @ np.linalg.inv(updated) @ scaling.matrix.T / scaling.outcome**2
         return cls(

@@ -92,9 +92,16 @@ def _errors(points: int, at_integers: bool) -> Floats:
     return np.maximum.accumulate(error)
 
 
+@cache
+def _gauss(points: int) -> tuple[Floats, Floats]:
+    """Nodes and weights on -1..1, worked out once."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return nodes, weights
+
+
 def integral_rule(left: Floats, right: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
     """Nodes and weights (n_blocks, points) of integrals from left to right."""
-    nodes, weights = np.polynomial.legendre.leggauss(points)
+    nodes, weights = _gauss(points)
     half = (right - left)[:, None] / 2.0
     return (left + right)[:, None] / 2.0 + half * nodes, half * weights
 
@@ -126,7 +133,7 @@ def sum_rule(
 def _long_gauss_rule(length: Floats, points: int) -> tuple[Floats, Floats]:
     """Nodes and weights in units of the block are smooth in one over the square of its length."""
     gauss_nodes, gauss_weights = _gauss_table(points)
-    limit_nodes, limit_weights = np.polynomial.legendre.leggauss(points)
+    limit_nodes, limit_weights = _gauss(points)
     near = (LONGEST / length[:, None]) ** 2
     at_longest = (2.0 * gauss_nodes[LONGEST] + 1.0) / LONGEST - 1.0
     relative = limit_nodes + (at_longest - limit_nodes) * near

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 RANGE = 8.0 * math.log(10.0)
 """R: how far below that of the half range the log of a variance's scale may lie."""
+_LOWEST = math.exp(-RANGE)
+_FAR = 300.0
 _LOG_INSIDE = math.log(-math.expm1(-RANGE))
 _FLAT = (1.0 - EVEN) / 2.0 / -math.expm1(-RANGE / 2.0)
 
@@ -41,14 +43,17 @@ def density(u: Any, exp: Callable[[Any], Any]) -> Any:
 
 def log_scale(x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return u, du/dx, the log density of x, and its derivative by x, of coordinates on the line."""
-    above, below = np.logaddexp(0.0, x), np.logaddexp(0.0, -x - RANGE)
-    u = np.logaddexp(0.0, x + RANGE) - above - RANGE
-    log_slope = _LOG_INSIDE - above - below
-    slope = np.exp(log_slope)
-    tilted = _FLAT * np.exp(u / 2.0)
+    # One exponential, of what does not overflow: chains spend much of their time here.
+    near = np.clip(x, -_FAR, _FAR)
+    e = np.exp(near)
+    above, below = 1.0 + e, _LOWEST + e
+    log_above, log_below = np.log(above), np.log(below)
+    log_slope = _LOG_INSIDE + near - np.abs(x - near) - log_above - log_below
+    slope = (1.0 - _LOWEST) * e / above / below
+    tilted = _FLAT * np.sqrt(below / above)
     chance = EVEN / RANGE + tilted
-    by_x = tilted / 2.0 / chance * slope - np.exp(x - above) + np.exp(-x - RANGE - below)
-    return u, slope, np.log(chance) + log_slope, by_x
+    by_x = tilted / 2.0 / chance * slope - e / above + _LOWEST / below
+    return log_below - log_above, slope, np.log(chance) + log_slope, by_x
 
 
 def coordinate(u: Floats) -> Floats:

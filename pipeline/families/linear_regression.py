@@ -161,11 +161,16 @@ def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
     return coefficient, variance
 
 
-def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
+def jax_likelihood(
+    statistic: NoisyStatistic,
+    n_prior: NPrior,
+    given: Mapping[str, Any],
+    latent: Any,
+    predictors: SpreadNormalInverseWishart,
+) -> Any:
     """Return the log weight (n_cells,) of latent numbers; the predictors have the posterior's prior."""
     from suffice.pipeline.engines.jax.two_moments import regression  # noqa: PLC0415 - an extra
 
-    predictors = default_predictor_prior(statistic.plan.parameters)
     return regression(statistic, n_prior, predictors, given, latent)
 
 

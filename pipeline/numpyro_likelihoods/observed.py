@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from suffice.errors import UsageError
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.posterior.chosen_priors import n_prior_for
+from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for
 from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.priors.record_count import NPrior
 
@@ -35,6 +37,7 @@ def log_likelihood(
     n_prior: NPrior | int | str | None,
     parameters: Mapping[str, Any],
     latent: Any = None,
+    predictor_prior: Prior | str | None = None,
 ) -> Any:
     """Return the log likelihood of every cell, (n_cells,); see ``suffice.numpyro.log_likelihood``."""
     require_statistic(statistic)
@@ -56,11 +59,20 @@ def log_likelihood(
         message = f"{plan.name} is {plan.family}: it takes {wanted}; observe() has them drawn"
         raise UsageError(message)
     prior = n_prior_for(statistic, n_prior)
+    predictors = predictor_prior_for(statistic, predictor_prior)
     given = {
         space.name: _array(statistic, space, parameters[space.name])
         for space in family.parameter_spaces(plan.parameters)
     }
-    return family.jax_likelihood(statistic, prior, given, latent)
+    if predictors is None:
+        return family.jax_likelihood(statistic, prior, given, latent)
+    if not isinstance(predictors, SpreadNormalInverseWishart):
+        message = (
+            f"{plan.name}: in NumPyro the prior of predictors must be SpreadNormalInverseWishart(middle, "
+            f"half_range), not {predictors}; Release.posterior takes both"
+        )
+        raise PriorError(message)
+    return family.jax_likelihood(statistic, prior, given, latent, predictors)
 
 
 def require_statistic(statistic: object) -> None:

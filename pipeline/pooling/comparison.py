@@ -14,9 +14,10 @@ from suffice.pipeline.pooling.pool import aligned
 from suffice.pipeline.pooling.relation import Relation, relation_of, require, require_agreement
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
+from suffice.pipeline.posterior.draws import DRAWS, MASS, generator
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.matching import conjugate_like
-from suffice.pipeline.posterior.posterior import DRAWS, MASS, MODELLED, generator
+from suffice.pipeline.posterior.posterior import MODELLED
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.posterior.cells import cells_of, refuse_shared
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, read_prior
 from suffice.pipeline.posterior.contrasts import matched_cells
+from suffice.pipeline.posterior.draws import generator
 from suffice.pipeline.posterior.infer import (
     disjoint_moments_posterior,
     disjoint_posterior,
@@ -25,7 +26,7 @@ from suffice.pipeline.posterior.infer import (
     require_way_of_clipping,
 )
 from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
-from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, generator
+from suffice.pipeline.posterior.posterior import IGNORED, MODELLED
 from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.declaration.derived_columns import needed, read_derived
 from suffice.pipeline.declaration.domains import Every, next_period, period_start
 from suffice.pipeline.spec.terms import ALL
 
@@ -41,7 +42,8 @@ def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relati
     if first.dataset != second.dataset:
         return Relation.UNKNOWN, f"they are of different datasets, {first.dataset} and {second.dataset}"
     ours, others = (release.manifest["plan"]["window"] for release in (first, second))
-    if ours is not None and others is not None and ours["column"] == others["column"]:
+    days = ("column", "time_zone")  # a zone's days may begin in the middle of another's
+    if ours is not None and others is not None and all(ours[key] == others[key] for key in days):
         (start, end), (other_start, other_end) = (
             _period(release.window, Every(grid["every"]))
             for release, grid in ((first, ours), (second, others))
@@ -123,10 +125,25 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
 
 
 def entry(release: Release, statistic: str) -> dict[str, Any]:
-    """Return a statistic's entry in the spec, but for what only its noise depends on."""
+    """Return a statistic's entry in the spec, but for what only its noise depends on.
+
+    With it stand the derived columns that it and its groups rest on: one name may be derived in two ways.
+    """
+    stated = release.entry(statistic)
+    derived = _derived(
+        release, [*release.manifest["plan"]["groups"], *release.statistic(statistic).plan.columns]
+    )
     return {
-        key: value for key, value in release.entry(statistic).items() if key not in {"share", "moment_weight"}
+        **{key: value for key, value in stated.items() if key not in {"share", "moment_weight"}},
+        **({"derived": derived} if derived else {}),
     }
+
+
+def _derived(release: Release, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the derived columns that these columns are or rest on, as the canonical plan states them."""
+    stated = release.manifest["plan"]["derived"]
+    derived = {name: read_derived(name, entry, None) for name, entry in stated.items()}
+    return {name: stated[name] for name in sorted(needed(columns, derived))}
 
 
 def _unit(release: Release) -> object:

@@ -12,8 +12,9 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.posterior.contrasts import matched_cells
+from suffice.pipeline.posterior.draws import generator
 from suffice.pipeline.posterior.infer import require_way_of_clipping
-from suffice.pipeline.posterior.posterior import MODELLED, generator
+from suffice.pipeline.posterior.posterior import MODELLED
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "parse_statement",
         "tidy_rows",
     ),
+    "draws": ("DRAWS", "MASS", "generator"),
     "infer": (
         "disjoint_moments_posterior",
         "disjoint_posterior",
@@ -29,17 +30,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "matching": ("conjugate_like", "draw"),
     "pooled_one_parameter": ("pooled_grid_distribution",),
-    "posterior": (
-        "DRAWS",
-        "IGNORED",
-        "MASS",
-        "MODELLED",
-        "NOISE_AWARE",
-        "PLUG_IN",
-        "Posterior",
-        "generator",
-        "summarise",
-    ),
+    "posterior": ("IGNORED", "MODELLED", "NOISE_AWARE", "PLUG_IN", "Posterior", "summarise"),
     "predictive": ("Model",),
     "within_unit": ("refuse_within_unit",),
 }

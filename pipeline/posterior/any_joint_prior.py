@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _TOLERABLE = 1e-4
 _DEPTHS = (70.0, 250.0, 1000.0)
 """Nats of noise that grids cover where the first do not, until it is enough."""
+_CLIPPED_DEPTHS = (30.0, *_DEPTHS)
+"""Of clipped records: the first grids are coarse, and much deeper ones have no room."""
 _MOST_DENSITIES, _MOST_CLIPPED = 1e8, 3e7
 """Of grids deeper than the first: some ten seconds, of clipped records as well."""
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
@@ -182,6 +184,7 @@ def _noise_aware(
     like = conjugate_alike(grid_prior, family.interval(parts[0].plan.parameters))
     noisy = [family.noisy(part, like, n_prior) for part, n_prior in zip(parts, n_priors, strict=True)]
     start, room = (COARSE.depth, _MOST_CLIPPED) if clips else (FINE.depth, _MOST_DENSITIES)
+    depths = _CLIPPED_DEPTHS if clips else _DEPTHS
     for cell in range(len(parts[0].values)):
         own = [one.take(np.array([cell])) for one in noisy]
         rows = [LatentRows.of(one, start, clips=clips) for one in own]
@@ -198,7 +201,7 @@ def _noise_aware(
             if not unresolved:
                 break
             for number in unresolved:
-                deeper = [depth for depth in _DEPTHS if depth > rows[number].depth]
+                deeper = [depth for depth in depths if depth > rows[number].depth]
                 if not deeper:
                     raise _too_far_apart(grid_prior, parts)
                 try:

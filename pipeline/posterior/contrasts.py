@@ -16,7 +16,7 @@ from suffice.pipeline.statistics.count_table import label_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior
     from suffice.pipeline.statistics.count_table import Labels
     from suffice.typing import Cells, Floats
 
@@ -120,8 +120,8 @@ class Contrast:
 def contrast(
     kind: str,
     parameter: str,
-    first: tuple[Posterior, Cells],
-    second: tuple[Posterior, Cells],
+    first: tuple[ParameterPosterior, Cells],
+    second: tuple[ParameterPosterior, Cells],
     *,
     names: tuple[str, str],
     groups: Groups,
@@ -160,8 +160,8 @@ def contrast(
 def contrast_between(
     kind: str,
     parameter: str,
-    first: Posterior,
-    second: Posterior,
+    first: ParameterPosterior,
+    second: ParameterPosterior,
     *,
     names: tuple[str, str] = ("first", "second"),
     apart_from: Collection[str] = (),

@@ -13,32 +13,19 @@ UAI 2016.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeGuard
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.contrasts import (
-    DIFFERENCE,
-    RATIO,
-    Contrast,
-    contrast,
-    entry_labels,
-    in_words,
-    paired_cells,
-    require_share,
-    share_between,
-    tidy_rows,
-)
-from suffice.pipeline.statistics.count_table import entry_names
+from suffice.pipeline.posterior.contrasts import tidy_rows
+from suffice.pipeline.posterior.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.checking import Check
     from suffice.pipeline.posterior.clipping_report import Clipping
@@ -56,12 +43,10 @@ PLUG_IN = "plug-in"
 METHODS = (NOISE_AWARE, PLUG_IN)
 MODELLED = "modelled"
 IGNORED = "ignored"
-DRAWS = 4000
-MASS = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posterior:
+class Posterior(ParameterPosterior):
     """The posterior of one statistic's parameters in every selected cell; made by ``posterior_of``.
 
     Attributes
@@ -102,15 +87,10 @@ class Posterior:
         distribution is widened, approximately. None where rows of one unit are taken for independent.
     """
 
-    statistic: str
     family: str
     method: str
     prior: Prior | Mixture | AnyDensity
     n_prior: NPrior | None
-    groups: Mapping[str, list[str | int]] = field(repr=False)
-    label_columns: Mapping[str, tuple[str | None, ...]]
-    distribution: Distribution = field(repr=False)
-    components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
     models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
@@ -118,33 +98,6 @@ class Posterior:
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
     design_effect: Floats | None = field(default=None, repr=False)
     predictor_prior: str | None = None
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The parameters' names."""
-        return self.distribution.parameters
-
-    @property
-    def categories(self) -> tuple[str, ...]:
-        """What each entry along the last axis of parameters is of, in words; empty where there is none."""
-        return entry_names(self.label_columns)
-
-    @property
-    def n_groups(self) -> int:
-        """The number of selected cells."""
-        return len(self.distribution.mean(self.parameters[0]))
-
-    @property
-    def diagnostics(self) -> dict[str, Any]:
-        """What a sampled distribution rests on; empty where draws are independent.
-
-        Of pooled posteriors: ``sampler`` (importance), ``draws`` (a cell), ``fewest_effective_draws`` (in the
-        worst cell). Of MCMC: ``sampler``, ``chains``, ``draws`` (over all chains, for each cell),
-        ``largest_r_hat`` (over parameters and cells; 1 where chains agree) and ``fewest_effective_draws``.
-        Of Bayesian networks also ``not_reconciled``: tables that share margins with others which their
-        posterior does not use.
-        """
-        return dict(getattr(self.distribution, "diagnostics", {}))
 
     @property
     def clipping(self) -> Clipping | None:
@@ -197,148 +150,6 @@ class Posterior:
         from suffice.pipeline.posterior.evidence import log_evidence_of  # noqa: PLC0415 - few ask
 
         return log_evidence_of(self)
-
-    def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:
-        """Draw the parameters jointly and independently.
-
-        Parameters
-        ----------
-        draws : int, > 0
-            How many.
-        rng : numpy.random.Generator or int, optional
-            A generator or the seed of one; a fresh one otherwise.
-
-        Returns
-        -------
-        dict of str to ndarray of shape (draws, n_groups), float64
-            By parameter, in the column's unit; (draws, n_groups, n_categories) where there are categories,
-            and (draws, n_groups, len(components[parameter])) where the parameter is of several columns.
-        """
-        return self.distribution.sample(_checked_draws(draws), generator(rng))
-
-    def mean(self, parameter: str) -> Floats:
-        """Posterior means, in the column's unit: (n_groups,), categories or components as a last axis."""
-        return self.distribution.mean(self._known(parameter))
-
-    def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations, shaped and measured as ``mean``; infinite where there is none."""
-        return self.distribution.sd(self._known(parameter))
-
-    def quantile(
-        self,
-        parameter: str,
-        q: float,
-        *,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Floats:
-        """Posterior quantiles, shaped as ``mean``.
-
-        Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum (Bernoulli as well), of
-        normal and lognormal statistics and under densities rest on no draws: the probability below them
-        is right to about 0.001, 0.01 at worst. Those of counts of categories, and of several columns, are
-        quantiles of draws; their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd
-        for the ends of a 95 % interval of 4000 independent draws.
-
-        Raises
-        ------
-        UsageError
-            Where q is not between 0 and 1, or the parameter is unknown.
-        """
-        levels = (require_share("q", q),)
-        found = self.distribution.quantiles(
-            self._known(parameter), levels, _checked_draws(draws), generator(rng)
-        )
-        return found[..., 0]
-
-    def credible_interval(
-        self,
-        parameter: str,
-        mass: float = MASS,
-        *,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Floats:
-        """Central credible intervals, (n_groups, 2) or (n_groups, n_categories, 2); see ``quantile``.
-
-        Raises
-        ------
-        UsageError
-            Where the mass is not between 0 and 1, or the parameter is unknown.
-        """
-        ends = ((1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0)
-        return self.distribution.quantiles(
-            self._known(parameter), ends, _checked_draws(draws), generator(rng)
-        )
-
-    def probability(
-        self,
-        parameter: str,
-        *,
-        above: float | None = None,
-        below: float | None = None,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Floats:
-        """Posterior probabilities that a parameter lies in a range, shaped as ``mean``.
-
-        Shares of independent draws; their standard error is at most 0.5 / sqrt(draws).
-
-        Parameters
-        ----------
-        parameter : str
-            Its name.
-        above, below : float, optional
-            Bounds in the parameter's unit; both of them for what lies between.
-        draws, rng
-            As in ``sample``.
-
-        Raises
-        ------
-        UsageError
-            Where no bound is given, nothing lies between them, or the parameter is unknown.
-        """
-        return share_between(self.sample(draws, rng)[self._known(parameter)], above, below)
-
-    def difference(
-        self,
-        parameter: str,
-        first: Mapping[str, object],
-        second: Mapping[str, object],
-        *,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Contrast:
-        """Compare cells: a parameter of the first minus that of the second.
-
-        Parameters
-        ----------
-        parameter : str
-            Its name.
-        first, second : mapping
-            Keys of the same group columns, as ``{"origin": "JFK"}`` and ``{"origin": "LGA"}``. Cells are
-            paired where their other keys agree: one pair for every month, say.
-        draws, rng
-            As in ``sample``.
-
-        Raises
-        ------
-        UsageError
-            Where the keys do not name such pairs, or the parameter is unknown.
-        """
-        return self._contrast(DIFFERENCE, parameter, first, second, draws, rng)
-
-    def ratio(
-        self,
-        parameter: str,
-        first: Mapping[str, object],
-        second: Mapping[str, object],
-        *,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
-    ) -> Contrast:
-        """Compare cells: a parameter of the first over that of the second; see ``difference``."""
-        return self._contrast(RATIO, parameter, first, second, draws, rng)
 
     def predictive(
         self, rows: int = 1, draws: int = DRAWS, rng: np.random.Generator | int | None = None
@@ -405,7 +216,7 @@ class Posterior:
         """
         from suffice.pipeline.posterior.checking import check_of  # noqa: PLC0415 - few ask
 
-        return check_of(self, quantity, _checked_draws(draws), generator(rng))
+        return check_of(self, quantity, checked_draws(draws), generator(rng))
 
     def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
         """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.
@@ -440,42 +251,6 @@ class Posterior:
 
         write_netcdf(self, path, draws, rng)
 
-    def _contrast(
-        self,
-        kind: str,
-        parameter: str,
-        first: Mapping[str, object],
-        second: Mapping[str, object],
-        draws: int,
-        rng: np.random.Generator | int | None,
-    ) -> Contrast:
-        self._known(parameter)
-        left, right, shared = paired_cells(self.groups, first, second)
-        return contrast(
-            kind,
-            parameter,
-            (self, left),
-            (self, right),
-            names=(in_words(first), in_words(second)),
-            groups=shared,
-            draws=_checked_draws(draws),
-            rng=generator(rng),
-        )
-
-    def labels(self, parameter: str) -> tuple[str, Sequence[str]]:
-        """Return ``category`` or ``component``, and the names of the entries of a parameter's last axis.
-
-        The former is empty where no parameter has such an axis, the names where this one has none.
-        """
-        return entry_labels(parameter, self.categories, self.components)
-
-    def _known(self, parameter: str) -> str:
-        if parameter not in self.parameters:
-            known = ", ".join(self.parameters)
-            message = f"{self.statistic} has no parameter {parameter!r}: it has {known}"
-            raise UsageError(message)
-        return parameter
-
 
 def summarise(
     posterior: Posterior,
@@ -502,24 +277,3 @@ def summarise(
             "upper": interval[..., 1],
         }
     return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
-
-
-def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
-    """Return the generator itself, one made from a seed, or a fresh one."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if rng is not None and not _is_integer(rng, 0):
-        message = f"rng must be a numpy Generator or an integer of at least 0, not {rng!r}"
-        raise UsageError(message)
-    return np.random.default_rng(rng)
-
-
-def _checked_draws(draws: object) -> int:
-    if not _is_integer(draws, 1):
-        message = f"draws must be an integer above 0, not {draws!r}"
-        raise UsageError(message)
-    return int(draws)
-
-
-def _is_integer(value: object, least: int) -> TypeGuard[int]:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from suffice.pipeline import sources
+from suffice.pipeline.chunk.derived_columns import with_derived
 from suffice.pipeline.chunk.exact_sums import Sums, combine, wipe_sums
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import BLOCK_ROWS
@@ -267,7 +268,7 @@ def divide_rows(partition: Split, shared: Round) -> Divided:
     buckets: list[list[Records]] = [[] for _ in shared.buckets]
     here = UnitSums(job, key) if own_units or seen is not None else None
     whole: list[Records] = []
-    for batch in sources.read(partition, job.columns, BLOCK_ROWS):
+    for batch in with_derived(sources.read(partition, job.columns, BLOCK_ROWS), job):
         rows = reader.rows(batch)
         in_cell = rows.cells >= 0
         travels = enters = in_cell & ~rows.is_null

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.sources import bigquery, duckdb_tables, parquet, postgresql, snowflake
+from suffice.pipeline.sources import (
+    bigquery,
+    csv_files,
+    delta,
+    duckdb_tables,
+    iceberg,
+    parquet,
+    postgresql,
+    snowflake,
+)
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
@@ -20,9 +29,17 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
-SOURCES: dict[str, Source] = {
-    source.KIND: source for source in (parquet, postgresql, duckdb_tables, snowflake.SOURCE, bigquery.SOURCE)
-}
+_KINDS: tuple[Source, ...] = (
+    parquet,
+    csv_files,
+    delta,
+    iceberg,
+    postgresql,
+    duckdb_tables,
+    snowflake.SOURCE,
+    bigquery.SOURCE,
+)
+SOURCES: dict[str, Source] = {source.KIND: source for source in _KINDS}
 """Every kind of source that can be read, by the key that declares it in a spec."""
 
 
@@ -81,7 +98,7 @@ def close(pin: Pin) -> None:
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": (),
-    "arrow_arrays": ("as_float64", "comparable", "fixed_width", "validity"),
+    "arrow_arrays": ("as_float64", "comparable", "fixed_width", "null_mask", "validity"),
     "checksums": ("read_checksums",),
     "contract": ("Pin", "Split", "join"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from suffice.pipeline.declaration.derived_columns import physical
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.statistics.measure import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -188,11 +190,11 @@ class Source(Protocol):
 
 
 def spec_columns(spec: Spec) -> tuple[str, ...]:
-    """Return the columns that a spec reads, each once."""
+    """Return the columns of the source that a spec reads, each once: none that is derived."""
     window = (spec.window.column,) if spec.window else ()
     unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
-    statistics = (of.column for measure in measures(spec).values() for of in measure.reads)
-    return tuple(dict.fromkeys((*window, *spec.groups, *unit, *statistics)))
+    statistics = (column for measure in measures(spec).values() for column in columns_of(measure))
+    return physical((*window, *spec.groups, *unit, *statistics), spec.derived)
 
 
 def task_rows(n_rows: int, n_columns: int) -> int:

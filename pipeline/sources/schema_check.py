@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from suffice.errors import SchemaError
+from suffice.pipeline.declaration.derived_column import Input
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.declaration.fields import ColumnSpec, UnitType
+from suffice.pipeline.declaration.type_family import ANY_FAMILY, DATES, NUMBERS, TypeFamily
 from suffice.pipeline.sources.arrow_arrays import decimal_is_readable
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.statistics.measure import CodeColumn, orders_of
@@ -25,29 +26,12 @@ _MOST_NAMES = 20
 _LONGEST_NAME = 70
 
 
-class TypeFamily(StrEnum):
-    """What a column is to the schema check.
-
-    ``numeric``: integers, floating-point numbers and decimals. ``null``: a column without a value in its
-    file, which serves wherever another family does.
-    """
-
-    NUMERIC = "numeric"
-    TEXT = "text"
-    BOOLEAN = "boolean"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-    NULL = "null"
-
-
-_DATES = frozenset({TypeFamily.DATE, TypeFamily.TIMESTAMP})
 _BY_DOMAIN = {
-    DomainKind.LIST: frozenset(TypeFamily),
+    DomainKind.LIST: ANY_FAMILY,
     DomainKind.RANGE: frozenset({TypeFamily.NUMERIC, TypeFamily.TEXT}),
-    DomainKind.PERIOD: _DATES,
+    DomainKind.PERIOD: DATES,
     DomainKind.BOOLEAN: frozenset({TypeFamily.BOOLEAN, TypeFamily.NUMERIC}),
 }
-_NUMBERS = frozenset({TypeFamily.NUMERIC})
 _ORDERED = frozenset({TypeFamily.NUMERIC, TypeFamily.DATE, TypeFamily.TIMESTAMP})
 
 
@@ -83,25 +67,54 @@ def check_schema(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     """
     _check_unit(spec, schemas)
     _check_orders(spec, schemas)
-    for position, column, needed in _uses(spec):
-        first: tuple[TypeFamily, str] | None = None
-        for schema in schemas:
-            family = _column_family(schema.columns, column, f"{position}: {schema.part}")
-            if family is not None and family is not TypeFamily.NULL and first is None:
-                first = family, schema.part
-            if family is TypeFamily.NULL:
-                continue
-            if family not in needed:
-                found = family or _describe(schema.columns.field(column).type)
+    _check_derived_names(spec, schemas)
+    for position, of in _uses(spec):
+        if of.column in spec.derived:
+            _check_use(f"{position}: the derived column", of, spec.derived[of.column].family)
+        else:
+            _check_physical(position, of, schemas)
+
+
+def _check_physical(position: str, of: Input, schemas: Sequence[PartSchema]) -> None:
+    """Check one use of a column of the source in all parts."""
+    first: tuple[TypeFamily, str] | None = None
+    for schema in schemas:
+        family = _column_family(schema.columns, of.column, f"{position}: {schema.part}")
+        if family is TypeFamily.NULL:
+            continue
+        kind = schema.columns.field(of.column).type
+        _check_use(f"{position}: {schema.part}: the column", of, family or _describe(kind))
+        if of.needs_zone and getattr(_stored(kind), "tz", None) is None:
+            message = (
+                f"{position}: {schema.part}: the column {of.column!r} has no time zone, so that its times "
+                "are read as they are: leave time_zone out"
+            )
+            raise SchemaError(message)
+        if first is not None and family is not first[0]:
+            message = (
+                f"{position}: the column {of.column!r} is {first[0]} in {first[1]}, but {family} in "
+                f"{schema.part}: write all files with one type"
+            )
+            raise SchemaError(message)
+        if family is not None and first is None:
+            first = family, schema.part
+
+
+def _check_use(where: str, of: Input, found: str) -> None:
+    if found not in of.families:
+        needed = " or ".join(sorted(of.families - {TypeFamily.NULL}))
+        message = f"{where} {of.column!r} is {found}; {needed} is needed"
+        raise SchemaError(message)
+
+
+def _check_derived_names(spec: Spec, schemas: Sequence[PartSchema]) -> None:
+    """Refuse a derived column that the source has too: a statistic could mean either."""
+    for schema in schemas:
+        for name in spec.derived:
+            if schema.columns.get_all_field_indices(name):
                 message = (
-                    f"{position}: {schema.part}: the column {column!r} is {found}; "
-                    f"{' or '.join(sorted(needed - {TypeFamily.NULL}))} is needed"
-                )
-                raise SchemaError(message)
-            if first is not None and family is not first[0]:
-                message = (
-                    f"{position}: the column {column!r} is {first[0]} in {first[1]}, but {family} in "
-                    f"{schema.part}: write all files with one type"
+                    f"derived.{_shortened(name)}: {_shortened(schema.part)} has a column of this name: "
+                    "call the derived one otherwise"
                 )
                 raise SchemaError(message)
 
@@ -195,21 +208,25 @@ def _check_orders(spec: Spec, schemas: Sequence[PartSchema]) -> None:
                 raise SchemaError(message)
 
 
-def _uses(spec: Spec) -> Iterator[tuple[str, str, frozenset[TypeFamily]]]:
-    """List what the spec needs: place, column, type families that serve."""
+def _uses(spec: Spec) -> Iterator[tuple[str, Input]]:
+    """List what the spec needs: place, and column with the type families that serve."""
     if spec.window is not None:
-        yield "window.column", spec.window.column, _DATES
+        yield "window.column", Input(column=spec.window.column, families=DATES)
     if spec.privacy.column_unit is not None:
-        yield "privacy.unit.column", spec.privacy.column_unit.column, frozenset(TypeFamily)
+        column = spec.privacy.column_unit.column
+        yield "privacy.unit.column", Input(column=column, families=ANY_FAMILY)
+    for name, derived in spec.derived.items():
+        for of in derived.inputs:
+            yield f"derived.{_shortened(name)}", of
     for column, domain in spec.groups.items():
-        yield f"groups.{column}", column, _serving(domain)
+        yield f"groups.{column}", Input(column=column, families=_serving(domain))
     for name, measure in measures(spec).items():
         position = f"statistics.{name}" + (".column" if isinstance(spec.statistics[name], ColumnSpec) else "")
-        for of in measure.reads:
-            needed = _serving(of.domain) if isinstance(of, CodeColumn) else _NUMBERS
-            yield position, of.column, needed
+        for read in measure.reads:
+            needed = _serving(read.domain) if isinstance(read, CodeColumn) else NUMBERS
+            yield position, Input(column=read.column, families=needed)
         for order in orders_of([measure]):
-            yield f"statistics.{name}.order", order, _ORDERED
+            yield f"statistics.{name}.order", Input(column=order, families=_ORDERED)
 
 
 def _serving(domain: Domain) -> frozenset[TypeFamily]:

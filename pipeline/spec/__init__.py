@@ -6,11 +6,20 @@ May import: families and below. The last room that both branches share.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "calendar": (
+        "LATEST_COMPLETE",
+        "last_ended",
+        "latest_complete",
+        "moment",
+        "resolve_window",
+        "window_times",
+        "windows_between",
+    ),
     "checking": ("LARGEST_PLAN",),
     "declared_order": ("DeclaredOrder",),
     "plan": ("Plan", "compile_plan", "measures"),
     "recompile": ("CanonicalPlan", "read_canonical_plan"),
     "spec": ("Spec", "load_spec", "require_spec"),
-    "terms": ("ALL", "check_window"),
+    "terms": ("ALL", "Window", "check_window"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

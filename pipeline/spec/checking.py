@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
+from suffice.pipeline.declaration.derived_column import DerivedColumn
+from suffice.pipeline.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
 from suffice.pipeline.declaration.domains import MOST_CELLS, too_many_cells
 from suffice.pipeline.declaration.fields import RowsOf, SpecModel, statistic_name
 from suffice.pipeline.declaration.source_specs import source_model
@@ -71,6 +73,31 @@ def read_statistic(
         raise spec_error(document, ("statistics", name), error, model) from None
 
 
+def read_derived_columns(
+    document: Document, content: dict[str, Any], directory: Path | None
+) -> dict[str, DerivedColumn]:
+    """Return the derived columns, validated; without a directory no map or list is read from a file."""
+    entries, path = content.get("derived", {}), ("derived",)
+    if not isinstance(entries, dict):
+        raise SpecError(document.location(path), "it maps names of new columns to what they are")
+    if len(entries) > MOST_DERIVED:
+        rule = f"{len(entries)} columns are derived, at most {MOST_DERIVED} may be"
+        raise SpecError(document.location(path), rule, "split the release")
+    derived = {}
+    for name, entry in entries.items():
+        try:
+            derived[name] = read_derived(name, entry, directory)
+        except ValidationError as error:
+            raise spec_error(document, ("derived", name), error, DerivedColumn) from None
+        except ValueError as error:
+            raise SpecError(document.location(("derived", name)), str(error)) from None
+    try:
+        in_order(derived)
+    except ValueError as error:
+        raise SpecError(document.location(path), str(error)) from None
+    return derived
+
+
 def _no_family(family: str) -> str:
     if family in NO_SUMS:
         return f"{family} is no exponential family: {NO_SUMS[family]}"
@@ -113,11 +140,29 @@ def check_terms(document: Document, terms: Terms) -> None:
     """Check what all statistics share: the bound on rows, and the number of cells."""
     if not 1 <= terms.max_total_rows <= _MOST_TOTAL_ROWS:
         raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
+    _check_physical(document, terms)
     _check_cells(document.location(("groups",)), _group_cells(terms))
     periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
     if periods > MOST_PERIODS:
         rule = f"{periods} periods are declared, at most {MOST_PERIODS} are released together"
         raise SpecError(document.location(("groups",)), rule, "group by longer periods")
+
+
+def _check_physical(document: Document, terms: Terms) -> None:
+    """Refuse a derived column where a guarantee rests on the source's own."""
+    window, unit = terms.window, terms.privacy.column_unit
+    places = [
+        *([(("window", "column"), window.column)] if window else []),
+        *([(("privacy", "unit", "column"), unit.column)] if unit else []),
+    ]
+    for path, column in places:
+        _refuse_derived(document.location(path), terms, column)
+
+
+def _refuse_derived(location: str, terms: Terms, column: str) -> None:
+    if column in terms.derived:
+        rule = f"{column!r} is a derived column; window, unit and order are columns of the source"
+        raise SpecError(location, rule, "name one, or let the source hold this one")
 
 
 def check_statistic(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
@@ -127,6 +172,8 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: Stat
     _check_cells(location, _group_cells(terms) * family.n_categories(statistic))
     variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
     unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
+    if order is not None:
+        _refuse_derived(document.location(("statistics", name, "order")), terms, order)
     if unit is not None and order == unit.column:
         raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
     for variable in terms.groups.keys() & variables:

@@ -26,6 +26,7 @@ from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, NOISE_REA
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from suffice.pipeline.declaration.derived_column import DerivedColumn
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.spec import Spec
@@ -53,7 +54,9 @@ class Plan:
     column_unit : ColumnUnit or None
         The bound on a column unit's rows, and what becomes of rows without one.
     grid : str or None
-        The window grid, ``column:every``.
+        The window grid, ``column:every:time_zone``.
+    derived : dict of str to DerivedColumn
+        Columns that are computed from others of their row.
     groups : dict of str to Domain
         The public group keys, in declared order; the cells are their product.
     statistics : tuple of StatisticPlan
@@ -75,6 +78,7 @@ class Plan:
     unit: str
     column_unit: ColumnUnit | None
     grid: str | None
+    derived: dict[str, DerivedColumn]
     groups: dict[str, Domain]
     statistics: tuple[StatisticPlan, ...]
     max_total_rows: int
@@ -102,6 +106,7 @@ class Plan:
             "unit": self.unit,
             **(self.column_unit.bound() if self.column_unit else {}),
             "window": self.grid,
+            "derived": {name: str(of) for name, of in self.derived.items()},
             "groups": {name: len(domain) for name, domain in self.groups.items()},
             "cells": self.n_cells,
             "plan_hash": self.plan_hash,
@@ -151,7 +156,8 @@ class Plan:
             if statistic.moment_weight is not None
         ]
         sentences = [f"\n{', '.join(names)}: {sentence}" for sentence, names in of.items()]
-        return heading + text_table(columns, rows) + "".join([*weights, *sentences])
+        derived = [f"\n{name}: {of}" for name, of in self.derived.items()]
+        return heading + text_table(columns, rows) + "".join([*weights, *sentences, *derived])
 
 
 def compile_plan(spec: Spec) -> Plan:
@@ -192,6 +198,7 @@ def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
         unit=terms.privacy.unit_name,
         column_unit=terms.privacy.column_unit,
         grid=terms.grid,
+        derived=dict(terms.derived),
         groups=dict(terms.groups),
         statistics=tuple(statistics),
         max_total_rows=terms.max_total_rows,
@@ -253,7 +260,7 @@ def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, Wit
     return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
 
 
-def rows_sentence(entry: StatisticSpec, max_rows: int | None) -> str | None:
+def rows_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bool) -> str | None:
     """Say what a statistic's parameters are of, under a column unit; None where every row counts."""
     family = FAMILIES[entry.family]
     if max_rows is None:
@@ -261,7 +268,7 @@ def rows_sentence(entry: StatisticSpec, max_rows: int | None) -> str | None:
     if family.of_whole_units is not None:
         return family.of_whole_units(entry)
     if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
-        return family.of_units.sentence
+        return family.of_units.sentence_in_cells if has_groups else family.of_units.sentence
     return f"of rows kept: at most {max_rows} of each unit"
 
 
@@ -304,7 +311,7 @@ def _compile_statistic(
         moment_weight=block.moment_weight,
         within_unit=within_unit,
         max_rows=max_rows,
-        rows_of=rows_sentence(entry, max_rows),
+        rows_of=rows_sentence(entry, max_rows, has_groups=bool(terms.groups)),
     )
 
 

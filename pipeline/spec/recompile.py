@@ -26,6 +26,7 @@ from suffice.pipeline.spec.checking import (
     check_terms,
     check_unit,
     n_sums,
+    read_derived_columns,
     read_statistic,
     spec_error,
     statistic_entries,
@@ -146,8 +147,9 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
         left -= _count_periods(("groups", name), domain, left)
     document = read_mapping(content, _ORIGIN)
     entries = statistic_entries(document, document.content)
+    read = {"derived": read_derived_columns(document, document.content, None), "statistics": {}}
     try:
-        terms = Terms.model_validate({**document.content, "statistics": {}}, context={"directory": None})
+        terms = Terms.model_validate({**document.content, **read}, context={"directory": None})
     except ValidationError as error:
         raise spec_error(document, (), error, Terms) from None
     check_terms(document, terms)

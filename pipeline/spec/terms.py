@@ -6,13 +6,15 @@ import hashlib
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, PlainValidator, ValidationInfo
+from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
 from suffice.errors import SpecError
+from suffice.pipeline.declaration.derived_column import DerivedColumn
 from suffice.pipeline.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
+from suffice.pipeline.declaration.durations import Duration, DurationField
 from suffice.pipeline.declaration.fields import (
     Column,
     ColumnUnit,
@@ -22,10 +24,13 @@ from suffice.pipeline.declaration.fields import (
     Name,
     SpecModel,
     StatisticSpec,
+    Text,
     canonical,
     label_name,
 )
 from suffice.pipeline.declaration.scalars import read_choice
+from suffice.pipeline.declaration.time_zones import UTC, TimeZone
+from suffice.pipeline.declaration.zone_days import window_grid
 from suffice.pipeline.statistics.sensitivity import NeighboringRelation
 
 ALL = "all"
@@ -38,10 +43,39 @@ PLAN_VERSION = "1"
 
 
 class Window(SpecModel):
-    """Releases per period of a date column: ``--window 2013-01`` selects those rows."""
+    """Releases per period of a date column: ``--window 2013-01`` selects those rows.
+
+    `lag` and `first` say when a window is expected, and not what is in it: they are no terms.
+
+    Attributes
+    ----------
+    column : str
+    every : Every
+    time_zone : str
+        Whose midnights divide windows: the column's instants are converted, and its dates and timestamps
+        without a zone are taken as they are.
+    lag : Duration
+        How long after its end a window counts as complete.
+    first : str or None
+        The label of the first window that is expected.
+    """
 
     column: Column
     every: EveryField
+    time_zone: TimeZone = UTC
+    lag: DurationField = Field(default=Duration(), exclude=True)
+    first: Text | None = Field(default=None, exclude=True)
+
+    @model_validator(mode="after")
+    def _first_is_a_label(self) -> Self:
+        if self.first is not None:
+            period_start(self.first, self.every)
+        return self
+
+    @property
+    def grid(self) -> str:
+        """The window grid, ``column:every:time_zone``."""
+        return window_grid(self.column, self.every, self.time_zone)
 
 
 def _unit(value: object) -> str | ColumnUnit:
@@ -111,6 +145,7 @@ class Terms(SpecModel):
     dataset: Name
     window: Window | None = None
     privacy: Privacy
+    derived: dict[str, DerivedColumn] = Field(default_factory=dict)
     groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
     statistics: dict[str, StatisticSpec]
     max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS
@@ -127,12 +162,12 @@ class Terms(SpecModel):
 
     @property
     def grid(self) -> str | None:
-        """The window grid, ``column:every``, or None where the spec has no window."""
-        return f"{self.window.column}:{self.window.every}" if self.window else None
+        """The window grid, ``column:every:time_zone``, or None where the spec has no window."""
+        return self.window.grid if self.window else None
 
 
-def check_window(spec: Terms, window: str) -> str:
-    """Check a window label against the spec, and return it.
+def check_window(spec: Terms, window: str, place: str = "--window") -> str:
+    """Check a window label against the spec, and return it; a message names `place`.
 
     Raises
     ------
@@ -141,14 +176,12 @@ def check_window(spec: Terms, window: str) -> str:
     """
     if spec.window is None:
         if window != ALL:
-            raise SpecError(
-                "--window", f"{window!r} is given, but the spec has no window key", "leave it out"
-            )
+            raise SpecError(place, f"{window!r} is given, but the spec has no window key", "leave it out")
         return ALL
     if window == ALL:
-        raise SpecError("--window", "the spec releases by window, and none is named", "as --window 2013-01")
+        raise SpecError(place, "the spec releases by window, and none is named", f"as {place} 2013-01")
     try:
         period_start(window, spec.window.every)
     except ValueError as error:
-        raise SpecError("--window", str(error)) from None
+        raise SpecError(place, str(error)) from None
     return window

@@ -11,7 +11,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from suffice.backfilling import backfill
     from suffice.errors import SufficeError
+    from suffice.gap_report import status
     from suffice.pipeline.calibration.calibrate import calibrate
     from suffice.pipeline.calibration.result import Calibration
     from suffice.pipeline.distributions.beta import Beta
@@ -68,6 +70,7 @@ __all__ = [
     "SufficeError",
     "Uniform",
     "__version__",
+    "backfill",
     "calibrate",
     "compare",
     "compare_priors",
@@ -78,6 +81,7 @@ __all__ = [
     "release",
     "roll_up",
     "smallest_epsilon",
+    "status",
 ]
 
 _HOMES = {
@@ -99,6 +103,8 @@ _HOMES = {
     "Spec": ("suffice.pipeline.spec.spec", "Spec"),
     "load_spec": ("suffice.pipeline.spec.spec", "load_spec"),
     "release": ("suffice.releasing", "run_release"),
+    "backfill": ("suffice.backfilling", "backfill"),
+    "status": ("suffice.gap_report", "status"),
     "smallest_epsilon": ("suffice.pipeline.planning.smallest_epsilon", "smallest_epsilon"),
     "open_release": ("suffice.storage.releases.release_store", "open_release"),
     "Beta": ("suffice.pipeline.distributions.beta", "Beta"),

@@ -45,6 +45,7 @@ except ModuleNotFoundError:
 from suffice.pipeline.numpyro_likelihoods import observed
 
 if TYPE_CHECKING:
+    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
@@ -53,6 +54,7 @@ def observe(
     statistic: NoisyStatistic,
     *,
     n_prior: NPrior | int | str | None = None,
+    predictor_prior: SpreadNormalInverseWishart | str | None = None,
     name: str | None = None,
     **parameters: Any,
 ) -> None:
@@ -67,6 +69,9 @@ def observe(
         As ``release.statistic("cancelled").where({"month": "1"})``.
     n_prior : optional
         The public prior of a private number of rows, of each cell independently; as in ``Release.posterior``.
+    predictor_prior : optional
+        The public prior of a regression's predictors, ``SpreadNormalInverseWishart(middle, half_range)`` or
+        its text; the family's default otherwise.
     name : str, optional
         Of the factor; the statistic's own otherwise.
     **parameters
@@ -80,7 +85,8 @@ def observe(
         Where it is called outside of a model, the statistic is none, or the parameters or the noise do not
         fit; see ``log_likelihood``.
     PriorError
-        Where the prior of N leaves too few rows for a statistic of several columns.
+        Where the prior of N leaves too few rows for a statistic of several columns, or that of predictors is
+        another distribution or not of so many columns.
     """
     _require_64_bits()
     observed.require_statistic(statistic)
@@ -95,7 +101,9 @@ def observe(
     if count:
         shape = (len(statistic.values), count)
         latent = numpyro.sample(f"{site}_latent", dist.Normal().expand(shape).to_event(2))
-    value = log_likelihood(statistic, n_prior=n_prior, latent=latent, **parameters)
+    value = log_likelihood(
+        statistic, n_prior=n_prior, predictor_prior=predictor_prior, latent=latent, **parameters
+    )
     numpyro.factor(site, value.sum())
 
 
@@ -103,6 +111,7 @@ def log_likelihood(
     statistic: NoisyStatistic,
     *,
     n_prior: NPrior | int | str | None = None,
+    predictor_prior: SpreadNormalInverseWishart | str | None = None,
     latent: Any = None,
     **parameters: Any,
 ) -> Any:
@@ -117,9 +126,11 @@ def log_likelihood(
         Where JAX computes in 32 bits, a parameter is missing, unknown, of another shape or, where its numbers
         are at hand and not traced, out of its range, latent numbers are missing or have no use, or the noise
         is so wide that exact sums would not fit into memory.
+    PriorError
+        As for ``observe``.
     """
     _require_64_bits()
-    return observed.log_likelihood(statistic, n_prior, parameters, latent)
+    return observed.log_likelihood(statistic, n_prior, parameters, latent, predictor_prior)
 
 
 def _require_64_bits() -> None:

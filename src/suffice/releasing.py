@@ -1,74 +1,42 @@
 """One release, from spec to manifest: the plain function that orders ledger, engine, mechanism and store.
 
 The order is the guarantee. Everything that can be refused is refused before the charge is reserved; the
-charge is durably in ``drawing`` before noise is drawn; from then on, unknown means spent. What happens
-to a charge after a failure depends only on how far it came::
-
-    reserved   fails -> abandoned, epsilon returned
-    drawing    fails -> complete in the spool: published by the next run on this host
-                        otherwise: tombstone in the store, abandoned, epsilon spent
-    staged     fails -> stays staged; the same command again publishes the very same bytes
-
-So whatever can be known to fail is tried before ``drawing``: room in the spool, the store, the ledger.
+charge is durably in ``drawing`` before noise is drawn; from then on, unknown means spent. What
+became of a charge after a failure, :mod:`suffice.release_run` decides.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import os
-import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from suffice.errors import (
-    LedgerError,
-    MissingExtraError,
-    ReleaseInterruptedError,
-    StorageError,
-    SufficeError,
-    SufficeWarning,
-    UsageError,
-)
-from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged, wait_for
+from suffice.errors import UsageError
+from suffice.guarding import uncharged, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.spec.plan import Plan, compile_plan
+from suffice.pipeline.spec.calendar import moment, resolve_window
+from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
-from suffice.pipeline.spec.terms import ALL, check_window
+from suffice.pipeline.spec.terms import ALL
 from suffice.profile.settings import settings
-from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
+from suffice.release_run import PUBLISHED, ReleaseRun
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
-from suffice.storage.operations.failures import clean_up, give_back, published_by_another, spend
 from suffice.storage.operations.known_stores import open_for_release
-from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere
-from suffice.storage.operations.publishing import Patience, publish_patiently
-from suffice.storage.operations.settling import settle
-from suffice.storage.operations.spooling import spool_files, spool_sizes
-from suffice.storage.operations.witness import check_witness, follow_witness, move_witness
-from suffice.storage.releases.manifest import compose_manifest, require_manifest
-from suffice.storage.releases.release_store import ReleaseStore, open_release
-from suffice.storage.releases.spool import find_spool, open_spool, spool_path
+from suffice.storage.operations.witness import check_witness, follow_witness
+from suffice.storage.releases.manifest import require_manifest
+from suffice.storage.releases.release_store import open_release
+from suffice.storage.releases.spool import spool_path
 from suffice.storage.signatures.signing import signer_from_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.reduce.cluster import Cluster
-    from suffice.pipeline.sources.contract import Pin, Split
-    from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.releases.manifest import DataFile
-    from suffice.storage.releases.spool import Spool
-    from suffice.storage.signatures.signing import Signer
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
 
-PUBLISHED = "published"
-ALREADY_PUBLISHED = "already_published"
 PUBLISH_TIMEOUT = 3600.0
 """Seconds for which the publication of a staged charge is tried again, unless the caller says otherwise."""
 
@@ -100,6 +68,8 @@ def run_release(
     cluster: str | None = None,
     window: str = ALL,
     *,
+    as_of: str | datetime | None = None,
+    allow_open: bool = False,
     new_attempt: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
     wait: bool = False,
@@ -125,7 +95,12 @@ def run_release(
         ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary; otherwise
         ``SUFFICE_CLUSTER``, what the profile pins, or ``threads``.
     window : str
-        The label of the period released, for a spec with windows; else ``all``.
+        The label of the period released, or ``latest-complete``, for a spec with windows; else ``all``.
+    as_of : str or datetime, optional
+        The run's scheduled time, with its offset from UTC; now, where it is left out. It decides which window
+        is ``latest-complete``, and which has ended.
+    allow_open : bool
+        Release a window that has not ended by then, for good, without the rows that are still to come.
     new_attempt : bool
         Charge again after an attempt whose epsilon was spent without a release.
     publish_timeout : float
@@ -168,6 +143,8 @@ def run_release(
         ledger=ledger,
         cluster=cluster,
         window=window,
+        as_of=as_of,
+        allow_open=allow_open,
         new_attempt=new_attempt,
         publish_timeout=publish_timeout,
         wait=wait,
@@ -185,6 +162,8 @@ def carry_out(
     ledger: str | None = None,
     cluster: str | None = None,
     window: str = ALL,
+    as_of: str | datetime | None = None,
+    allow_open: bool = False,
     new_attempt: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
     wait: bool = False,
@@ -198,7 +177,7 @@ def carry_out(
         message = "the publish timeout is a number of seconds of at least 0"
         raise UsageError(message)
     chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
-    window = check_window(spec, window)
+    window = resolve_window(spec, window, as_of=moment(as_of, datetime.now(UTC)), allow_open=allow_open)
     plan = compile_plan(spec)
     require_manifest(plan)
     signer = signer_from_environment()
@@ -207,7 +186,7 @@ def carry_out(
             check_witness(opened, chosen.witness)
         with uncharged():
             opened_store = open_for_release(opened, chosen.store, spec.dataset)
-        run = _Run(
+        run = ReleaseRun(
             spec=spec,
             plan=plan,
             window=window,
@@ -231,256 +210,3 @@ def carry_out(
             status=status,
             remaining_epsilon=format_epsilon(remaining),
         )
-
-
-class _Run:
-    """One run for one key (dataset, name, window), with its ledger and its store."""
-
-    def __init__(
-        self,
-        *,
-        spec: Spec,
-        plan: Plan,
-        window: str,
-        ledger: Ledger,
-        store: ReleaseStore,
-        spool_path: Path | None,
-        new_attempt: bool,
-        publish_timeout: float,
-        notice: Notice,
-        signer: Signer | None,
-        witness: str | None,
-    ) -> None:
-        self.spec = spec
-        self.plan = plan
-        self.window = window
-        self.ledger = ledger
-        self.store = store
-        self.spool_path = spool_path
-        self.new_attempt = new_attempt
-        self.publish_timeout = publish_timeout
-        self.notice = notice
-        self.signer = signer
-        self.input_verified = False
-        self.witness = witness
-        self.request = ChargeRequest(
-            dataset=spec.dataset,
-            name=spec.name,
-            window=window,
-            epsilon=plan.epsilon,
-            neighboring=str(plan.neighboring),
-            unit=plan.unit,
-            grid=plan.grid,
-            source=spec.source_address,
-            plan_json=plan.canonical,
-            plan_hash=plan.plan_hash,
-            store_id=store.store_id,
-            store_uri=store.uri,
-        )
-
-    def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
-        """Settle what an earlier run of the same key left; make the release where none came of that."""
-        charge, status = self._settle(self.ledger.find(self.spec.dataset, self.spec.name, self.window))
-        if charge is not None:
-            return charge, status
-        self.ledger.check(self.request)
-        return contained(lambda: self._fresh(address, progress))
-
-    def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
-        """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
-        _require_engine()
-        from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
-        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
-        from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
-        from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
-
-        spool = open_spool(self.spool_path)
-        with uncharged():
-            self.store.check_create_only()
-        with open_cluster(address) as cluster, contextlib.ExitStack() as pinned:
-            pin = sources.pin(self.spec, self.window)
-            pinned.callback(sources.close, pin)
-            check_schema(self.spec, sources.schema(pin))
-            for text in unit_warnings(self.spec, sources.schema(pin)):
-                warnings.warn(text, SufficeWarning, stacklevel=2)
-            checksums = self.ledger.checksums(self.spec.dataset)
-            if checksums is not None:
-                sources.verify(pin, checksums)
-            self.input_verified = checksums is not None
-            splits = sources.splits(pin)
-            job = chunk_job(self.spec, self.window)
-            charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
-            if charge.state is not ChargeState.RESERVED:  # another run of the same key came first
-                settled, status = self._settle(charge)
-                if settled is None:
-                    raise spent_error(charge)
-                return settled, status
-            with held(self.ledger, charge):
-                if charge.epoch > 1:  # taken over from a run that died before it drew, here or elsewhere
-                    refuse_marked_elsewhere(self.ledger, self.store, charge)
-                return self._release(charge, spool, cluster, pin, splits, job, progress), PUBLISHED
-
-    def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
-        """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
-        decision = decide_rerun(
-            charge,
-            self.request,
-            now=self.ledger.now(),
-            new_attempt=self.new_attempt,
-            plan_of=self.ledger.plan,
-        )
-        if charge is None or decision in {Decision.START, Decision.TAKE_OVER}:
-            return None, ""
-        if decision is Decision.ALREADY_PUBLISHED:
-            return charge, ALREADY_PUBLISHED
-        self.store.check_create_only()
-        with deferred_interrupts() as interrupts:
-            try:
-                charge = settle(
-                    self.ledger,
-                    self.store,
-                    charge,
-                    spool=find_spool(self.spool_path),
-                    patience=self._patience(interrupts),
-                )
-            except StorageError as error:
-                if not interrupts:
-                    raise
-                message = f"interrupted while an earlier run was settled: {error}"
-                raise ReleaseInterruptedError(message) from None
-        if charge.state is ChargeState.PUBLISHED:
-            return charge, PUBLISHED
-        clean_up(self.store, charge)
-        if charge.drew and not self.new_attempt:
-            raise spent_error(charge)
-        return None, ""
-
-    def _release(
-        self,
-        charge: Charge,
-        spool: Spool,
-        cluster: Cluster,
-        pin: Pin,
-        splits: Sequence[Split],
-        job: ChunkJob,
-        progress: Progress | None,
-    ) -> Charge:
-        """Carry a reserved charge to its end, whatever happens on the way."""
-        from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
-        from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
-
-        failure: SufficeError | None = None
-        totals: Any = None
-        entry: Any = None
-        public_n: int | None = None
-        stage = "preflight"
-        try:
-            entry = spool.reserve(charge, spool_sizes(self.plan, charge, self.ledger.now()))
-            stage = "reading"
-            totals = exact_sums(job, splits, cluster, progress=progress)
-            public_n = self._unchanged(pin, splits)
-            stage = "preflight"
-            self._preflight(charge)
-        except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
-            if totals is not None:
-                totals.wipe()  # first: whoever keeps the error that came here, and a ledger may fail, too
-            failure = give_back(self.ledger, self.store, spool, charge, stage, error)
-        if failure is not None:
-            raise failure
-        with deferred_interrupts() as interrupts:
-            stage = "drawing"
-            try:
-                charge = self.ledger.enter_drawing(charge, spool=spool.name)
-                with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
-                    files = spool_files(entry, self.plan, blocks)
-                totals.wipe()  # publication may take an hour
-                stage = "staging"
-                manifest = self._manifest(charge, files, public_n)
-                entry.finish(charge, manifest)
-                charge = self.ledger.stage(charge, manifest)
-                stage = "publishing"
-                charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
-            except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
-                ended = published_by_another(self.ledger, charge, error)
-                if ended is None:
-                    failure = spend(self.ledger, self.store, spool, charge, stage, error)
-                else:
-                    charge = ended
-            finally:
-                totals.wipe()
-        if failure is None and charge.state is not ChargeState.PUBLISHED:
-            failure = spent_error(charge)
-        if interrupts:
-            message = "interrupted after the draw: the charge is published"
-            failure = ReleaseInterruptedError(message if failure is None else f"interrupted: {failure}")
-        if failure is not None:
-            raise failure
-        return charge
-
-    def _unchanged(self, pin: Pin, splits: Sequence[Split]) -> int | None:
-        """Check that what was read is what was pinned, and let go of it: publication may take an hour.
-
-        Returns
-        -------
-        int or None
-            The number of records, where it is public.
-        """
-        from suffice.pipeline import sources  # noqa: PLC0415
-
-        public_n = sources.row_count(pin, splits) if self.plan.n_is_public else None
-        sources.check(pin)
-        sources.close(pin)
-        return public_n
-
-    def _preflight(self, charge: Charge) -> None:
-        """Try once more, right before the draw, all that must work after it.
-
-        The spool has room since the charge was reserved; a ledger that notes the marker can be written; and
-        the store takes the charge's marker, outside of the release's place, with credentials that still
-        hold. Marker and witness tell an older copy of the ledger, while epsilon can still be returned.
-        """
-        put_marker(self.ledger, self.store, charge)
-        if self.witness is not None:
-            move_witness(self.ledger, self.witness)
-
-    def _manifest(self, charge: Charge, files: Sequence[DataFile], public_n: int | None) -> bytes:
-        """Return the manifest of the files that were drawn."""
-        if charge.drawing_sequence is None or charge.drawing_hash is None:
-            message = "the ledger gave a drawing charge without its entry"
-            raise LedgerError(message)
-        return compose_manifest(
-            self.plan,
-            window=charge.window,
-            release_id=charge.release_id,
-            public_n=public_n,
-            input_verified=self.input_verified,
-            files=files,
-            ledger_id=charge.ledger_id,
-            drawing_sequence=charge.drawing_sequence,
-            drawing_hash=charge.drawing_hash,
-            created=self.ledger.now(),
-            signer=self.signer,
-        )
-
-    def _patience(self, interrupts: Interrupts) -> Patience:
-        return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
-
-
-def _require_engine() -> None:
-    """Import all that a release needs before anything is charged.
-
-    Raises
-    ------
-    MissingExtraError
-        Where the engine or the noise source is not installed.
-    """
-    try:
-        for module in (
-            "suffice.pipeline.chunk.partition",
-            "suffice.pipeline.reduce.cluster",
-            "suffice.pipeline.mechanism.mechanism",
-            "suffice.pipeline.reduce.tree",
-        ):
-            importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise MissingExtraError("a release", "pipeline") from None

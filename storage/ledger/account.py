@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import GuaranteeError, UsageError
+from suffice.pipeline.declaration.zone_days import read_grid
 from suffice.storage.ledger.charge import ALL
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 NEIGHBORING = ("add_or_remove_one", "replace_one")
 ROW = "row"
 _COLUMN = "column:"
-_EVERY = ("day", "month", "year")
 _MOST_SHOWN = 3
 
 
@@ -32,7 +32,7 @@ class Terms:
     unit : str
         ``row``, or ``column:`` and the column whose values are the protected units.
     per_window : str or None
-        The grid, ``flight_date:month``, over whose windows the grant holds separately.
+        The grid, ``flight_date:month:Europe/Berlin``, over whose windows the grant holds separately.
     units_disjoint : bool
         Whether the owner says that no unit has rows in two windows.
 
@@ -56,16 +56,62 @@ class Terms:
             message = f"the unit {self.unit!r} is neither row nor column:NAME"
             raise UsageError(message)
         if self.per_window is not None:
-            column, _, every = self.per_window.rpartition(":")
-            if not column or every not in _EVERY:
-                message = f"the grid {self.per_window!r} is not COLUMN:day, COLUMN:month or COLUMN:year"
-                raise UsageError(message)
+            _check_grid(self.per_window)
             if self.unit != ROW and not self.units_disjoint:
                 message = (
                     f"a grant per window holds for {self.unit} only if no unit has rows in two windows: "
                     "confirm it with --units-disjoint, or grant without --per-window"
                 )
                 raise UsageError(message)
+
+
+def _check_grid(grid: str) -> None:
+    try:
+        written = read_grid(grid)
+    except ValueError as error:
+        message = f"per window: {error}"
+        raise UsageError(message) from None
+    if written != grid:
+        message = f"the grid {grid!r} names no time zone: write it as {written}"
+        raise UsageError(message)
+
+
+def check_sources(dataset: str, terms: Terms, before: Sequence[str] | None, now: Sequence[str]) -> None:
+    """Refuse sources for which a grant per window would not bound what a row loses.
+
+    A row lies in one window of one source. Another source may hold the same row under another date, so that
+    it would count in two windows: a grant per window names its sources, and keeps them.
+
+    Parameters
+    ----------
+    dataset : str
+    terms : Terms
+    before : sequence of str or None
+        The sources allowed so far; None for the first grant.
+    now : sequence of str
+        The sources allowed from now on.
+
+    Raises
+    ------
+    UsageError
+        Where the first grant names none.
+    GuaranteeError
+        Where a later one would change them.
+    """
+    if terms.per_window is None:
+        return
+    if before is None and not now:
+        message = (
+            "a grant per window names its sources, for another one may hold the same rows under other dates: "
+            "state them with --source"
+        )
+        raise UsageError(message)
+    if before is not None and sorted(now) != sorted(before):
+        message = (
+            f"the first grant of {dataset} fixed its windows and their sources: {', '.join(before)}; "
+            "grant a data set of its own for others"
+        )
+        raise GuaranteeError(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,18 +179,36 @@ def check_guarantee(
     """
     account = f"the account {request.dataset}"
     if request.neighboring != terms.neighboring:
-        message = f"{account} is granted for {terms.neighboring}, the spec has {request.neighboring}"
+        message = (
+            f"{account} is granted for {terms.neighboring}, the spec has {request.neighboring}: "
+            f"{_fixed_by('neighboring')}"
+        )
         raise GuaranteeError(message)
     if request.unit != terms.unit:
-        message = f"{account} protects the unit {terms.unit}, the spec {request.unit}"
+        message = f"{account} protects the unit {terms.unit}, the spec {request.unit}: {_fixed_by('unit')}"
         raise GuaranteeError(message)
     if counts_by_window(terms.per_window, request.window) and request.grid != terms.per_window:
-        message = f"{account} is granted per window of {terms.per_window}, the spec has {request.grid}"
+        message = (
+            f"{account} is granted per window of {terms.per_window}, the spec has {request.grid}: "
+            f"{_fixed_by('window')}"
+        )
         raise GuaranteeError(message)
     if sources and not any(_is_under(prefix, request.source) for prefix in sources):
-        message = f"{account} does not allow this source: the owner granted {', '.join(sources)}"
+        shown = ", ".join(sources[:_MOST_SHOWN]) + ", ..." * (len(sources) > _MOST_SHOWN)
+        message = (
+            f"{account} does not allow this source: the owner granted {shown}; read from one of these, or "
+            "have the owner grant another with --source"
+        )
         raise GuaranteeError(message)
     check_store(request.dataset, request.store_uri, stores)
+
+
+def _fixed_by(key: str) -> str:
+    """Say what to do about a guarantee that differs in this key of a spec."""
+    return (
+        f"state the account's {key} in the spec; the first grant fixed it, and another one takes an account "
+        "of its own, whose epsilon adds to this one's"
+    )
 
 
 def check_store(dataset: str, uri: str, stores: Sequence[str]) -> None:

@@ -48,7 +48,7 @@ class ChargeRequest:
     neighboring, unit : str
         ``add_or_remove_one`` or ``replace_one``; ``row`` or ``column:customer_id``.
     grid : str or None
-        ``flight_date:month``; None exactly where `window` is ``all``.
+        ``flight_date:month:UTC``; None exactly where `window` is ``all``.
     source : str
         Canonical text of the source, held against the account's allowed prefixes; not stored.
     plan_json, plan_hash : str

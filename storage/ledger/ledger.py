@@ -72,7 +72,8 @@ class Ledger(ABC):
             See :class:`suffice.storage.ledger.account.Terms`; fixed by the first grant, where they default to
             ``add_or_remove_one``, ``row``, none and false. Left out later, they stay.
         sources : sequence of str, optional
-            Prefixes of allowed sources; replaces the list. An empty one allows any source.
+            Prefixes of allowed sources; replaces the list. An empty one allows any source. A grant per
+            window names them, and keeps them.
         stores : sequence of str, optional
             Prefixes of the stores that releases may go to, as their URIs; replaces the list. An empty one
             allows any store.

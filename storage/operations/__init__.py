@@ -12,7 +12,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "known_stores": ("open_for_release",),
     "markers": ("put_marker", "refuse_marked_elsewhere"),
     "publishing": ("Patience", "publish_patiently"),
-    "recovery": ("recover",),
+    "recovery": ("Action", "Report", "recover"),
     "settling": ("abandon_lost", "settle"),
     "spooling": ("spool_files", "spool_sizes"),
     "verify_ledger": ("compare_with_store",),

@@ -36,8 +36,8 @@ DEFAULT_STORE = "releases"
 _MOST_NAMED = 5
 _MOST_COMPARED = 10_000
 
-_NAME = re.compile(r"([a-z0-9][a-z0-9_.-]{0,62})(?:@([a-z0-9-]{1,32}))?", re.ASCII)
-_WINDOW = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
+_NAME = re.compile(r"([a-z0-9][a-z0-9_.-]{0,62})(?:@([A-Za-z0-9-]{1,32}))?", re.ASCII)
+_WINDOW = re.compile(r"[A-Za-z0-9-]{1,32}", re.ASCII)
 _RELEASE_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
@@ -148,6 +148,10 @@ class ReleaseStore:
     def releases(self, name: str | None = None) -> tuple[ListedRelease, ...]:
         """Return the published releases of `name`, or of all, by name and window; tombstones are none."""
         return tuple(entry for entry in self._manifests(name) if self._is_published(entry))
+
+    def standing(self, name: str) -> frozenset[tuple[str, str]]:
+        """Return window and release id of all manifests and tombstones of a name, by one listing."""
+        return frozenset((entry.window, entry.release_id) for entry in self._manifests(name))
 
     def windows(self, name: str) -> tuple[str, ...]:
         """Return the windows that have a release of `name`, in window order."""

@@ -30,7 +30,7 @@ WINDOW = {"column": "day", "every": "month"}
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    workspace = make_workspace(tmp_path, granted="5", per_window="day:month")
+    workspace = make_workspace(tmp_path, granted="5", per_window="day:month:UTC")
     monkeypatch.setenv("SUFFICE_LEDGER", workspace.ledger)
     return workspace
 
@@ -59,7 +59,7 @@ def leave(workspace: Workspace, name: str, state: str, window: str = "all", epsi
                 neighboring=str(plan.neighboring),
                 unit=plan.unit,
                 grid=plan.grid,
-                source="/data",
+                source=str(workspace.data.resolve()),
                 plan_json=plan.canonical,
                 plan_hash=plan.plan_hash,
                 store_id=store.store_id,

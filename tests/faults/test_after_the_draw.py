@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice import releasing
+from suffice import release_run, releasing
+from suffice.buckets import connect
 from suffice.errors import (
     ChargeLostError,
     ChargeSpentError,
@@ -137,7 +138,7 @@ def fast_clock(monkeypatch: pytest.MonkeyPatch) -> None:
             notice=run.notice,
         )
 
-    monkeypatch.setattr(releasing._Run, "_patience", patience)
+    monkeypatch.setattr(release_run.ReleaseRun, "_patience", patience)
 
 
 def after_the_draw_began(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
@@ -190,8 +191,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketServer]:
         for name, value in variables(running.url).items():
             monkeypatch.setenv(name, value)
         # The client's own pauses are the operator's seconds too.
-        connect = bucket._connect
-        monkeypatch.setattr(bucket, "_connect", lambda *args, retries: connect(*args, retries=0 * retries))
+        monkeypatch.setattr(bucket, "connect", lambda *args, retries: connect(*args, retries=0 * retries))
         monkeypatch.setattr(bucket, "_PAUSES", tuple(pause / SCALE for pause in bucket._PAUSES))
         monkeypatch.setattr(bucket.Bucket.__init__, "__kwdefaults__", {"pauses": bucket._PAUSES})
         yield running

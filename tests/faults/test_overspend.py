@@ -32,7 +32,7 @@ def ledger(ledger_url: str) -> Iterator[Ledger]:
 
 
 def grant(ledger: Ledger, dataset: str, total: int, grid: str | None) -> None:
-    ledger.grant(dataset, epsilon=Fraction(total), per_window=grid, reason="x")
+    ledger.grant(dataset, epsilon=Fraction(total), per_window=grid, sources=["/data"], reason="x")
 
 
 def assert_exact(ledger: Ledger, race: Race, timeout: float) -> None:
@@ -52,7 +52,7 @@ def assert_exact(ledger: Ledger, race: Race, timeout: float) -> None:
 def test_exactly_the_grant_is_taken(ledger: Ledger, ledger_url: str) -> None:
     totals = {"whole": 70, "monthly": 70, "plenty": 100}
     for dataset, total in totals.items():
-        grant(ledger, dataset, total, "day:month" if dataset == "monthly" else None)
+        grant(ledger, dataset, total, "day:month:UTC" if dataset == "monthly" else None)
     assert_exact(
         ledger, Race(url=ledger_url, datasets=list(totals), processes=PROCESSES, attempts=6), timeout=100
     )
@@ -63,7 +63,7 @@ def test_exactly_the_grant_is_taken(ledger: Ledger, ledger_url: str) -> None:
 def test_exactly_the_grant_is_taken_in_20_rounds_of_200_attempts(ledger: Ledger, ledger_url: str) -> None:
     datasets = [f"round-{number}" for number in range(20)]
     for number, dataset in enumerate(datasets):
-        grant(ledger, dataset, 500, "day:month" if number % 2 else None)
+        grant(ledger, dataset, 500, "day:month:UTC" if number % 2 else None)
     race = Race(url=ledger_url, datasets=datasets, processes=PROCESSES, attempts=200)
     assert_exact(ledger, race, timeout=3500)
 
@@ -73,7 +73,7 @@ def test_a_check_before_the_transaction_overspends(ledger: Ledger, ledger_url: s
     """The mutant: stopped only by the rules that the database keeps by itself."""
     if not guarded:
         execute(ledger_url, *UNGUARDED[ledger_url.partition(":")[0]])
-    grant(ledger, "monthly", 60, "day:month")
+    grant(ledger, "monthly", 60, "day:month:UTC")
     race = Race(url=ledger_url, datasets=["monthly"], processes=PROCESSES, attempts=6, checks_first=True)
     taken = race.run(timeout=100)["monthly"][TAKEN]
     if guarded:

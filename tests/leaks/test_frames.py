@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice
-from suffice import releasing
+from suffice import release_run
 from suffice.errors import LedgerError, StageFailedError, SufficeError
 from suffice.pipeline import sources
 from suffice.pipeline.mechanism.noise import Sampler
@@ -249,7 +249,7 @@ def test_no_error_shows_anything_exact_of_whole_units(
         "unit": {"column": "who", "max_rows": str(MAX_ROWS)},
     }
     if not contained:
-        monkeypatch.setattr(releasing, "contained", lambda work: work())
+        monkeypatch.setattr(release_run, "contained", lambda work: work())
     error, sought = failing(place, stage, monkeypatch, statistics=UNITS, privacy=privacy)
     assert "an exact total" in sought.numbers.values()
     assert (leaks(error, sought) == []) == contained
@@ -260,7 +260,7 @@ def test_without_the_containment_every_stage_shows_something(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     """The mutant: errors keep the frames that they passed."""
-    monkeypatch.setattr(releasing, "contained", lambda work: work())
+    monkeypatch.setattr(release_run, "contained", lambda work: work())
     error, sought = failing(workspace, stage, monkeypatch)
     found = leaks(error, sought)
     assert any("_fresh.pin" in each for each in found)
@@ -307,7 +307,7 @@ def test_totals_that_stay_in_a_frame_are_found(workspace: Workspace, monkeypatch
     total = next(number for number, what in sought.numbers.items() if what == "an exact total")
     names: dict[str, Any] = {"totals": lambda: {"flag": [total]}}
     exec(compile(source, "planted.py", "exec"), names)  # noqa: S102 - a frame that is no test's
-    monkeypatch.setattr(releasing, "contained", names["contained"])
+    monkeypatch.setattr(release_run, "contained", names["contained"])
     damage(monkeypatch, workspace)
     with pytest.raises(StageFailedError) as caught:
         suffice.release(spec, store=workspace.store, ledger=workspace.ledger)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from suffice import releasing
+from suffice import release_run
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.spec.spec import load_spec
 from suffice.releasing import carry_out
@@ -269,7 +269,7 @@ def test_what_leaks_would_be_seen(
     if mutant == "default parquet":
         monkeypatch.setattr(release_parquet, "_WRITER", {})  # statistics, dictionaries and compressed pages
     elif mutant == "stated rows":
-        monkeypatch.setattr(releasing, "compose_manifest", stated_rows)
+        monkeypatch.setattr(release_run, "compose_manifest", stated_rows)
     else:
         monkeypatch.setitem(globals(), "load_spec", observed_groups)
     rng = np.random.default_rng(2013)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 EPSILON = {"a": Fraction(1), "b": Fraction(750_001, 10**6)}
 TOTALS = (Fraction(1), Fraction(3, 2), Fraction(2))
-GRIDS = {"whole": None, "monthly": "day:month"}
+GRIDS = {"whole": None, "monthly": "day:month:UTC"}
 WINDOWS = ("all", "2013-01", "2013-02")
 KEYS = st.tuples(st.sampled_from(sorted(GRIDS)), st.sampled_from(sorted(EPSILON)), st.sampled_from(WINDOWS))
 NEXT = {"reserved": "enter_drawing", "drawing": "stage", "staged": "publish"}
@@ -89,7 +89,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.charges: list[Charge] = []
         """Every charge that a call returned, the outdated ones too."""
         for dataset, grid in GRIDS.items():
-            self.runs[0].grant(dataset, epsilon=TOTALS[1], per_window=grid, reason="x")
+            self.runs[0].grant(dataset, epsilon=TOTALS[1], per_window=grid, sources=["/data"], reason="x")
 
     @initialize(keys=st.lists(KEYS, min_size=3, max_size=3, unique=True))
     def begin(self, keys: list[tuple[str, str, str]]) -> None:
@@ -277,7 +277,7 @@ def request_for(dataset: str, name: str, window: str) -> ChargeRequest:
         epsilon=EPSILON[name],
         neighboring="add_or_remove_one",
         unit="row",
-        grid=None if window == "all" else "day:month",
+        grid=None if window == "all" else "day:month:UTC",
         source="/data",
         plan_json="{}",
         plan_hash=hashlib.sha256(b"{}").hexdigest(),

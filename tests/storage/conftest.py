@@ -74,7 +74,7 @@ def make_request() -> Callable[..., ChargeRequest]:
             "epsilon": epsilon,
             "neighboring": "add_or_remove_one",
             "unit": "row",
-            "grid": None if fields.get("window", "all") == "all" else "day:month",
+            "grid": None if fields.get("window", "all") == "all" else "day:month:UTC",
             "source": "/data/flights",
             "plan_json": text,
             "plan_hash": hashlib.sha256(text.encode()).hexdigest(),

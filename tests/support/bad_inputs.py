@@ -277,11 +277,18 @@ def _toml(value: object) -> str:
 def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for each way of going wrong
     """Give each option and argument of each command every text, twice, without a value, and unknown ones."""
     ledger = ("--ledger", place.workspace.ledger)
+    monthly = place.directory / "monthly.json"
+    window = {"column": "day", "every": "month"}
+    monthly.write_text(
+        json.dumps(mapping(place.workspace.data, name="monthly", window=window)), encoding="utf-8"
+    )
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
         ("plan",): (str(place.workspace.write_spec()),),
         ("release",): (str(place.workspace.write_spec()), "--store", place.workspace.store, *ledger),
+        ("backfill",): (str(monthly), "--from", "2013-01", "--to", "2013-01", *ledger),
+        ("status",): (str(monthly), "--from", "2013-01", "--as-of", "2013-01-02T00:00Z", *ledger),
         ("show",): place.release,
         ("compare",): ("flights", *place.release, "cancelled"),
         ("pool",): (
@@ -349,7 +356,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             if name[0] != "demo":
                 yield case(*name, *rest, option, "1", option, "1")
         for position in range(len(base)):
-            if name[0] != "release" or position == 0:
+            if name[0] not in {"release", "backfill"} or position == 0:
                 for text in TEXTS:
                     yield case(*name, *base[:position], text, *base[position + 1 :])
         for words in (("--unknown",), ("--unknown=" + LONG,), ("extra",) * 9, (LONG,), ("--json", "--json")):

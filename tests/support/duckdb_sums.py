@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from suffice.pipeline.declaration.domains import Domain, DomainKind, period_start
+from suffice.pipeline.declaration.domains import Domain, DomainKind, Every, period_start
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.statistics.measure import (
     CodeColumn,
@@ -180,7 +180,8 @@ def _code(column: str, domain: Domain, kind: str) -> str:
     if domain.kind is DomainKind.PERIOD:
         assert domain.every is not None
         labels = [str(label) for label in domain]
-        label = f"substr(strftime({value}, '%Y-%m-%d'), 1, {domain.every.label_length})"
+        form = "%G-W%V" if domain.every is Every.WEEK else "%Y-%m-%d"
+        label = f"substr(strftime({value}, '{form}'), 1, {domain.every.label_length})"
         assert all(period_start(text, domain.every) for text in labels)
         return _cases((f"{label} = '{text}'", code) for code, text in enumerate(labels))
     if domain.kind is DomainKind.BOOLEAN:

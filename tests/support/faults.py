@@ -268,7 +268,7 @@ def charge_after_publishing() -> None:
 
 def redraw_on_rerun() -> None:
     """Go on with whatever a dead run left, draw again, and overwrite its files."""
-    from suffice import releasing
+    from suffice import release_run
     from suffice.storage.ledger.charge import ChargeState
     from suffice.storage.ledger.rerun import Decision, decide_rerun
     from suffice.storage.ledger.sql import sql_ledger
@@ -303,7 +303,7 @@ def redraw_on_rerun() -> None:
         else:
             link(hidden, path)
 
-    replace_function(releasing, "decide_rerun", decide)
+    replace_function(release_run, "decide_rerun", decide)
     replace_function(sql_ledger, "decide_rerun", decide)
     replace_function(sql_ledger, "claim", claim)
     replace_function(sql_ledger.SqlLedger, "mark", mark)

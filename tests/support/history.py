@@ -37,9 +37,9 @@ def make_history(
     comparison.
     """
     url = f"sqlite:///{path}"
-    grid = "day:day" if per_window else None
+    grid = "day:day:UTC" if per_window else None
     with create_ledger(url, clock=lambda: MOMENT) as ledger:
-        ledger.grant("flights", epsilon=Fraction(10**6), per_window=grid, reason="history")
+        ledger.grant("flights", epsilon=Fraction(10**6), per_window=grid, sources=["/data"], reason="history")
         ledger_id = ledger.ledger_id
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -67,7 +67,7 @@ def request_for(
         epsilon=Fraction(MICRO, 10**6),
         neighboring="add_or_remove_one",
         unit="row",
-        grid="day:day" if per_window or window != "all" else None,
+        grid="day:day:UTC" if per_window or window != "all" else None,
         source="/data",
         plan_json=plan,
         plan_hash=hashlib.sha256(plan.encode()).hexdigest(),

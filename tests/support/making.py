@@ -127,6 +127,8 @@ def make_workspace(
     data = write_parts(flights() if table is None else table, directory / "data")
     url = f"sqlite:///{directory / 'ledger.db'}"
     with create_ledger(url) as ledger:
+        if "per_window" in terms:
+            terms.setdefault("sources", [str(data.resolve())])
         ledger.grant("passengers", epsilon=Fraction(granted), reason="tests", **terms)
     return Workspace(directory=directory, data=data, ledger=url, store=str(directory / "releases"))
 

@@ -101,7 +101,7 @@ def request_for(dataset: str, name: str) -> ChargeRequest:
         epsilon=Fraction(1),
         neighboring="add_or_remove_one",
         unit="row",
-        grid="day:month",
+        grid="day:month:UTC",
         source="/data",
         plan_json="{}",
         plan_hash=hashlib.sha256(b"{}").hexdigest(),

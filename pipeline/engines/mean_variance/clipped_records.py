@@ -17,10 +17,12 @@ freedom), and E(E | m) is where every record is at a bound.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+
+from suffice.pipeline.engines.mean_variance.panels import highest
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -39,6 +41,10 @@ _LEAST_SHARE = 0.02
 """What is left at least of the expected mean square deviation, far from the expected mean."""
 LEAST_SPREAD = 1.0 / 16.0
 """Variance of E given m, over its expectation squared, times N: less where most records are at the bounds."""
+
+_FAR_MEANS = np.sinh(np.linspace(-4.0, 4.0, 33))
+_FAR_SCALES = np.linspace(-18.0, 7.0, 26)
+"""Means, and log variances, that are searched for those of records before they were clipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +126,38 @@ class ClippedRecords:
         expected = np.clip(expected, _LEAST_SHARE * middle[..., None], 1.0)
         spread = (self.kurtosis - skewness - 1.0 + 2.0 / (n - 1.0)) / n - curved**2 / (2.0 * (n - 1.0) ** 2)
         return expected, 1.0 / np.maximum(spread, LEAST_SPREAD / n)
+
+
+@lru_cache(maxsize=64)
+def before_clipping(moments: tuple[float, float], widths: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Return the mean and the log variance of records that have these moments after they were clipped.
+
+    Parameters
+    ----------
+    moments : (float, float)
+        The mean of clipped records, and the log of their mean square deviation.
+    widths : (float, float)
+        How well each is known: the parameters are within about that.
+
+    Returns
+    -------
+    parameters : ndarray of shape (2,), float64
+        Within ``_FAR_MEANS`` and ``_FAR_SCALES``, where nothing closer was found.
+    slopes : ndarray of shape (2, 2), float64
+        Derivatives of the parameters (rows) by the moments.
+    """
+
+    def fit(mean: Floats, log_variance: Floats) -> Floats:
+        found = ClippedRecords.of(mean[:, :, None], log_variance[:, None, :])
+        off = ((found.mean - moments[0]) / widths[0], (np.log(found.variance) - moments[1]) / widths[1])
+        return np.asarray(-(off[0] ** 2 + off[1] ** 2) / 2.0)
+
+    peak, _ = highest(fit, (_FAR_MEANS, _FAR_SCALES))
+    step = np.array([1e-4 * np.exp(peak[1] / 2.0), 1e-4])
+    moved = peak + np.concatenate([np.diag(step), -np.diag(step)])
+    near = ClippedRecords.of(moved[:, 0], moved[:, 1])
+    values = np.stack([near.mean, np.log(near.variance)])
+    return peak, np.linalg.pinv((values[:, :2] - values[:, 2:]) / (2.0 * step), rcond=1e-6)
 
 
 @cache

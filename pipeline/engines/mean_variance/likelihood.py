@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.engines.mean_variance.clipped_records import ClippedRecords
+from suffice.pipeline.engines.mean_variance.clipped_records import ClippedRecords, before_clipping
 from suffice.pipeline.engines.mean_variance.clipped_slices import ClippedSlice
 from suffice.pipeline.engines.mean_variance.grids import COARSE, FINE, OUTER, Grid, numbers_of_rows
 from suffice.pipeline.engines.mean_variance.panels import PANELS
@@ -39,6 +39,8 @@ _NUMBERS = 2**19
 _NO_DEVIATION = -4.0
 """Represents log E of a single row where locations are searched."""
 _LARGEST_MEAN, _LEAST_LOG = 1e70, -320.0
+_FAR = 8.0
+"""Where moments of clipped rows say next to nothing of a parameter: the steps in which it is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +165,16 @@ class LatentRows:
         (mean, of_mean), (middle, of_level) = found
         sampling = math.exp(middle / 2.0) / math.sqrt(heaviest.n)
         width = math.sqrt(2.0 / max(heaviest.n - 1.0, 1.0))
-        return (
-            [mean + math.hypot(of_mean, sampling) * PANELS, mean + sampling * PANELS],
-            [middle + math.hypot(of_level, width) * PANELS, middle + width * PANELS],
+        wide = (math.hypot(of_mean, sampling), math.hypot(of_level, width))
+        centre, slopes = np.array([mean, middle]), np.eye(2)
+        if self.clipped is not None and heaviest.n >= 2.0:
+            # Of clipped rows, moments are not where the parameters are.
+            centre, slopes = before_clipping((mean, middle), wide)
+        first, second = (
+            [
+                centre[side] + min(math.hypot(*(slopes[side] * part)), _FAR) * PANELS
+                for part in (wide, (sampling, width))
+            ]
+            for side in (0, 1)
         )
+        return first, second

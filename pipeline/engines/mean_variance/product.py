@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-_TOLERABLE = 1e-4
+_TOLERABLE, _TOLERABLE_CLIPPED = 1e-4, 1e-3
+"""Mass that may rest on the outermost noise; what is beyond it has far less."""
 _NEGLIGIBLE = 1e-9
 _IMPOSSIBLE = 1e-11
 """Posterior probability below which a number of rows counts as impossible."""
@@ -156,12 +157,13 @@ class Product:
     def unresolved(self, surface: Surface) -> list[int]:
         """Data sets of which more than next to nothing rests on the outermost noise that the grid covers."""
         first, second, share = self._heaviest(surface)
+        tolerable = _TOLERABLE_CLIPPED if self.is_clipped else _TOLERABLE
         found = []
         for number, rows in enumerate(self.data_sets):
             with np.errstate(invalid="ignore"):
                 outer = rows.outer(first, second) - rows.log_likelihood(first, second)
             # Not a number where the data set's likelihood is 0 to all digits.
-            if not np.sum(share * np.exp(np.minimum(outer[:, 0, 0], 0.0))) < _TOLERABLE:
+            if not np.sum(share * np.exp(np.minimum(outer[:, 0, 0], 0.0))) < tolerable:
                 found.append(number)
         return found
 

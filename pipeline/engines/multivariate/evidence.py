@@ -167,6 +167,12 @@ class RegressionEvidence(GivenScales):
     scale: float
     linear: bool
 
+    def squares(self, latent: Floats) -> tuple[Floats, Floats]:
+        """Return about the second moments of coefficients (k, b), and slopes by scales: none."""
+        variance = self.scale / max(self.concentration - 1.0, 0.5)
+        likely = variance * np.diag(np.linalg.inv(self.precision)) + self.loc**2
+        return np.repeat(likely[:, None], latent.shape[1], axis=1), latent[:0]
+
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
         prior = self.precision[:, :, None], np.full(1, self.scale)
@@ -226,8 +232,12 @@ class Fit:
         right += pulled
         inverse, log_determinant = inverted(updated)
         beta = np.einsum("ijb,jb->ib", inverse, right)
+        # Refined once, so that nearly collinear columns cost no digits of what may be a tiny residual.
+        short = right - np.einsum("ijb,jb->ib", updated, beta)
+        more = np.einsum("ijb,jb->ib", inverse, short)
         residual = n * state.second[last, last] + loc @ pulled
-        residual -= np.sum(right * beta, axis=0)
+        residual -= np.sum(beta * (right + short) + more * short, axis=0)
+        beta += more
         concentration_of_all = concentration + n / 2.0
         scale_of_all = scale + np.maximum(residual, 0.0) / 2.0
         log_scale = np.log(scale_of_all) + np.log(2.0)

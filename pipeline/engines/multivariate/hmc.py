@@ -11,12 +11,15 @@ Gelman, Carlin, Stern, Dunson, Vehtari, Rubin. Bayesian Data Analysis, third edi
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from suffice.typing import Cells, Floats
 
@@ -36,6 +39,10 @@ FEWEST_EFFECTIVE = 400
 """The fewest effective draws of a coordinate of a cell that is not drawn for longer."""
 DOUBLINGS = 3
 """How often chains that have not settled are run on, twice as long each time."""
+FAR_APART = 1.2
+"""Above this R-hat what a cell's chains drew is not kept once they are run on."""
+_TUNED_AGAIN = 30
+"""Iterations after which chains that are run on have found their step."""
 
 
 class CellsTarget(Protocol):
@@ -55,21 +62,28 @@ def sample_until_settled(
 ) -> Floats:
     """Draw as ``sample_chains`` does; cells whose chains disagree, or say too little, are run on.
 
-    What came before is warm-up then, and as many draws are kept as of the others, farther apart.
+    They go on from where they are, moving as what they have drawn suggests, for as long as they have been
+    drawn so far. As many draws are kept as of the others, farther apart; what chains drew that were far from
+    each other is warm-up.
     """
-    kept = sample_chains(target, start, spread, iterations, rng)
-    cells = np.arange(kept.shape[2])
-    for doubling in range(1, DOUBLINGS + 1):
-        draws = kept[:, :, cells].transpose(0, 3, 2, 1)
-        settled = split_r_hat(draws).max(axis=1) <= SETTLED
-        settled &= effective_draws(draws).min(axis=1) >= min(FEWEST_EFFECTIVE, draws[:, :, 0, 0].size / 2)
-        cells = cells[~settled]
-        if not cells.size:
-            break
-        apart = 1 << doubling
-        last = kept[:, :, cells]
-        drawn = sample_chains(target.take(cells), last[-1], last.std(axis=(0, 3)), iterations * apart, rng)
-        kept[:, :, cells] = drawn[apart - 1 :: apart]
+    with np.errstate(all="ignore"):  # a proposal that is no number is rejected
+        path = _warmed_up(target, start, spread, rng)
+        kept, path = path.drawn(target, iterations, rng)
+        cells = np.arange(kept.shape[2])
+        for doubling in range(DOUBLINGS):
+            draws = kept[:, :, cells].transpose(0, 3, 2, 1)
+            r_hat = split_r_hat(draws).max(axis=1)
+            enough = min(FEWEST_EFFECTIVE, draws[:, :, 0, 0].size / 2)
+            unsettled = ~((r_hat <= SETTLED) & (effective_draws(draws).min(axis=1) >= enough))
+            if not unsettled.any():
+                break
+            cells, apart = cells[unsettled], ~(r_hat[unsettled] <= FAR_APART)
+            part, before = target.take(cells), kept[:, :, cells]
+            path = path.take(unsettled).whitened(before).tuned(part, _TUNED_AGAIN, rng)[1]
+            drawn, path = path.drawn(part, iterations << doubling, rng)
+            half = iterations // 2
+            both = np.concatenate([_thinned(before, half), _thinned(drawn, iterations - half)])
+            kept[:, :, cells] = np.where(apart[:, None], _thinned(drawn, iterations), both)
     return kept
 
 
@@ -99,18 +113,80 @@ def sample_chains(
     -------
     ndarray of shape (iterations, k, n_cells, n_chains), float64
     """
-    size, n_cells, _ = start.shape
-    position, step, steps = start, np.full(n_cells, 0.1), _FEWEST_STEPS
-    root = spread.T[:, :, None] * np.eye(size)
     with np.errstate(all="ignore"):  # a proposal that is no number is rejected
-        for number, stage in enumerate(_STAGES):
-            kept, position, step = _run(target, position, root, step, steps, stage, rng, tuned=True)
-            position = _unstuck(kept, position, rng)
-            root = _root(kept[stage // 4 :], root)
-            if number > 0:  # before, steps are short because the covariance is not known yet
-                steps = int(np.clip(np.ceil(_LENGTH / np.median(step)), _FEWEST_STEPS, _MOST_STEPS))
-        kept, _, _ = _run(target, position, root, step, steps, iterations, rng, tuned=False)
-    return kept
+        return _warmed_up(target, start, spread, rng).drawn(target, iterations, rng)[0]
+
+
+def _warmed_up(
+    target: Callable[[Floats], tuple[Floats, Floats]],
+    start: Floats,
+    spread: Floats,
+    rng: np.random.Generator,
+) -> Path:
+    """Return where chains are, and how they move, once the covariance and the step are known."""
+    size, n_cells, _ = start.shape
+    root = spread.T[:, :, None] * np.eye(size)
+    path = Path(position=start, root=root, step=np.full(n_cells, 0.1), steps=_FEWEST_STEPS)
+    for number, stage in enumerate(_STAGES):
+        kept, path = path.tuned(target, stage, rng)
+        path = replace(path, position=_unstuck(kept, path.position, rng)).whitened(kept[stage // 4 :])
+        if number > 0:  # before, steps are short because the covariance is not known yet
+            path = path.long_enough()
+    return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """Where the chains of cells are, and how they move.
+
+    Attributes
+    ----------
+    position : ndarray of shape (k, n_cells, n_chains), float64
+    root : ndarray of shape (n_cells, k, k), float64
+        Of the covariance that positions are whitened by.
+    step : ndarray of shape (n_cells,), float64
+    steps : int
+        Leapfrog steps of a proposal.
+    """
+
+    position: Floats
+    root: Floats
+    step: Floats
+    steps: int
+
+    def take(self, chosen: NDArray[np.bool_]) -> Path:
+        """Return that of some cells."""
+        return replace(
+            self, position=self.position[:, chosen], root=self.root[chosen], step=self.step[chosen]
+        )
+
+    def whitened(self, kept: Floats) -> Path:
+        """Return a path by the covariance of such draws."""
+        return replace(self, root=_root(kept, self.root))
+
+    def long_enough(self) -> Path:
+        """Return a path of so many steps that a proposal leads somewhere else."""
+        steps = int(np.clip(np.ceil(_LENGTH / np.median(self.step)), _FEWEST_STEPS, _MOST_STEPS))
+        return replace(self, steps=steps)
+
+    def tuned(
+        self, target: Callable[[Floats], tuple[Floats, Floats]], iterations: int, rng: np.random.Generator
+    ) -> tuple[Floats, Path]:
+        """Return draws along which the step follows what is accepted, and the path after them."""
+        kept, step = _run(target, self, iterations, rng, tuned=True)
+        return kept, replace(self, position=kept[-1], step=step)
+
+    def drawn(
+        self, target: Callable[[Floats], tuple[Floats, Floats]], iterations: int, rng: np.random.Generator
+    ) -> tuple[Floats, Path]:
+        """Return draws, and the path after them."""
+        kept, _ = _run(target, self, iterations, rng, tuned=False)
+        return kept, replace(self, position=kept[-1])
+
+
+def _thinned(draws: Floats, count: int) -> Floats:
+    """Return so many of the draws, evenly apart, the last one among them."""
+    return draws[np.arange(1, count + 1) * len(draws) // count - 1]
 
 
 def _unstuck(kept: Floats, position: Floats, rng: np.random.Generator) -> Floats:
@@ -130,16 +206,14 @@ def _unstuck(kept: Floats, position: Floats, rng: np.random.Generator) -> Floats
 
 def _run(
     target: Callable[[Floats], tuple[Floats, Floats]],
-    position: Floats,
-    root: Floats,
-    step: Floats,
-    steps: int,
+    path: Path,
     iterations: int,
     rng: np.random.Generator,
     *,
     tuned: bool,
-) -> tuple[Floats, Floats, Floats]:
-    """Return the positions after every iteration, the last one, and the step."""
+) -> tuple[Floats, Floats]:
+    """Return the positions after every iteration, and the step."""
+    position, root, step, steps = path.position, path.root, path.step, path.steps
     shape = position.shape
     back = np.swapaxes(root, 1, 2)
 
@@ -169,7 +243,7 @@ def _run(
         if tuned:
             rate = 1.0 / np.sqrt(iteration + 4.0)
             step = np.minimum(step * np.exp(rate * (chance.mean(axis=1) - ACCEPTED)), _LENGTH / steps)
-    return kept, position, step
+    return kept, step
 
 
 def _times(matrix: Floats, vectors: Floats) -> Floats:

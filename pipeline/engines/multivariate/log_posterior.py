@@ -41,6 +41,10 @@ ROUNDING = 0.25
 """The kinks of Laplace noise are rounded off over this part of its scale where a gradient guides a chain. The
 density itself keeps them, and it alone decides what is accepted: the chains' distribution is exact, only
 their path is smoother, and several times as fast."""
+_LEFT = 2.5
+"""c: where noise hides a scale it may be anywhere in many decades, which this brings closer together."""
+_NEWTON = 12
+"""Iterations that find a coordinate to the last digits."""
 _STEEPEST = 60.0
 """Logarithms of standard deviations are kept within this, beyond which nothing is likely."""
 
@@ -141,8 +145,8 @@ class Target:
         times :math:`\sqrt{(a L_{jj})^2 + (b L_{ii})^2 + c^2}`. Where noise hides a diagonal entry over many
         scales the others then need not change with it. None: coordinates are the entries.
     units : ndarray of shape (d, n_cells), float64, or None
-        r: a diagonal entry is :math:`r \log(1 + e^q)` of its coordinate q, its logarithm where it is below
-        r and itself above. None: coordinates are logarithms.
+        r: a diagonal entry of coordinate q is :math:`r \log(1 + e^q) / (1 + e^{-q})^{c - 1}`: above r it goes
+        straight along with q, below its logarithm does, c times as fast. None: coordinates are logarithms.
     outcome : OutcomeNoise or None
         Where coefficients have latent scales: what coordinates of the last column's entries and average rest
         on, in the place of the above, once squares of likely coefficients are given.
@@ -201,8 +205,8 @@ class Target:
         if self.units is None:
             root[diagonal, diagonal] = np.log(on)
         else:
-            ratio = on / np.repeat(self.units, on.shape[1] // self.units.shape[1], axis=1)
-            root[diagonal, diagonal] = ratio + np.log(-np.expm1(-ratio))
+            units = np.repeat(self.units, on.shape[1] // self.units.shape[1], axis=1)
+            root[diagonal, diagonal] = _diagonal_coordinate(on, units)
         free = [] if self.latent_n.fixed else [self.latent_n.coordinate(n)[None]]
         return np.concatenate([*free, *([mean] if self.linear else []), root[_below(self.size)]])
 
@@ -351,12 +355,28 @@ class Target:
 
 
 def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
-    """Return the logs of diagonal entries r log(1 + e^q), and ``Position.log_slopes``."""
-    q = np.maximum(coordinate, -_STEEPEST)
-    soft = np.logaddexp(0.0, q)
-    share = np.exp(q - soft)
-    slope = share / soft
-    return np.log(units * soft), (np.log(slope).sum(axis=0), slope, 1.0 - share - slope)
+    """Return the logs of diagonal entries, and ``Position.log_slopes``; see ``Target.units``."""
+    q = np.maximum(coordinate, -_STEEPEST / _LEFT)
+    small = np.exp(-np.abs(q))
+    more = np.log1p(small)
+    soft = np.maximum(q, 0.0) + more
+    share = np.where(q > 0.0, 1.0, small) / (1.0 + small)
+    inside = share / soft
+    rest = 1.0 - share
+    slope = inside + (_LEFT - 1.0) * rest
+    bent = inside * (rest - inside) - (_LEFT - 1.0) * share * rest
+    logs = np.log(units * soft) - (_LEFT - 1.0) * (np.maximum(-q, 0.0) + more)
+    return logs, (np.log(slope).sum(axis=0), slope, bent / slope)
+
+
+def _diagonal_coordinate(entry: Floats, units: Floats) -> Floats:
+    """Return the coordinates of diagonal entries: from below, by Newton's method on a concave function."""
+    ratio = entry / units
+    q: Floats = ratio + np.log(-np.expm1(-ratio))
+    for _ in range(_NEWTON):
+        logs, (_, slope, _) = _diagonal(q, units)
+        q = q + (np.log(entry) - logs) / slope
+    return q
 
 
 def _outcome_replaced(mean: Floats, both: Floats, size: int) -> tuple[Floats, Floats]:

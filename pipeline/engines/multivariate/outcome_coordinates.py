@@ -152,9 +152,11 @@ class OutcomeCoordinates:
         inner[rows, columns] = inner[columns, rows]
         every = np.arange(len(entries))
         inner[every, every] -= 1.0
-        by_precision = np.einsum("lib,lmb,mjb->ijb", self.inverse, inner / 2.0, self.inverse, optimize=True)
+        by_precision = np.einsum(
+            "lib,ljb->ijb", self.inverse, np.einsum("lmb,mjb->ljb", inner / 2.0, self.inverse)
+        )
         by_variance = -np.einsum(
-            "ilb,lmb,mjb->ijb", self.precision, by_precision, self.precision, optimize=True
+            "ilb,ljb->ijb", self.precision, np.einsum("lmb,mjb->ljb", by_precision, self.precision)
         )
         by_factors = 2.0 * np.einsum("ijb,jlb->ilb", self.weighted, by_variance)
         by_log_squares = np.einsum("ijb,ijb->ib", self.factors, by_factors) / 2.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.engines.multivariate.evidence import State, no_gradient, outer
+from suffice.pipeline.engines.multivariate.evidence import RegressionEvidence, State, no_gradient, outer
 from suffice.pipeline.engines.multivariate.log_posterior import along, evidence_of, pulled_along
 from suffice.pipeline.engines.multivariate.spread_evidence import LIKELY, SpreadRegressionEvidence
 
@@ -43,11 +43,6 @@ class SharedTarget:
     targets: tuple[Target, ...]
     shared: tuple[Evidence, ...]
 
-    @property
-    def jumping(self) -> int:
-        """Shared latent scales jump."""
-        return sum(evidence.n_latent for evidence in self.shared)
-
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
         return replace(self, targets=tuple(target.take(cells) for target in self.targets))
@@ -59,16 +54,14 @@ class SharedTarget:
         return _added([target.state(part, squares) for target, part in zip(self.targets, parts, strict=True)])
 
     def likely_squares(self, n_cells: int) -> Floats | None:
-        """Return tau where the chains of coefficients start, (k, n_cells), if it is latent."""
-        for evidence in self.shared:
-            if isinstance(evidence, SpreadRegressionEvidence):
-                return evidence.squares(np.full((evidence.n_latent, n_cells), LIKELY))[0]
-        return None
+        """Return tau where the chains of a regression start, (k, n_cells)."""
+        latent = np.full((sum(evidence.n_latent for evidence in self.shared), n_cells), LIKELY)
+        return self._squares(latent)[0]
 
     def _squares(self, latent: Floats) -> tuple[Floats | None, Floats]:
         """Return tau, the squares of likely coefficients, and the derivatives of their logs; or none."""
         for evidence in self.shared:
-            if isinstance(evidence, SpreadRegressionEvidence):
+            if isinstance(evidence, RegressionEvidence | SpreadRegressionEvidence):
                 return evidence.squares(latent)
         return None, latent[:0]
 
@@ -88,12 +81,12 @@ class SharedTarget:
         latent = latent + along(self.shared, positions[0].logs)
         value, by_latent = evidence_of(self.shared, total, latent, shared)
         by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
-        slopes = []
+        slopes, k = [], len(slope_of_squares)
         for target, position in zip(self.targets, positions, strict=True):
             own, gradient, by_own = target.own(position)
             gradient.add(shared)
             own, slope, by_squares = target.complete(position, own, gradient, by_own, by_logs)
-            by_latent[1 : 1 + len(by_squares)] += by_squares * slope_of_squares[: len(by_squares)]
+            by_latent[1 : 1 + k] += by_squares[:k] * slope_of_squares
             by_logs = 0.0
             value = value + own
             slopes.append(slope)

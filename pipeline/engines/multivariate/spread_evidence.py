@@ -220,7 +220,8 @@ class SpreadRegressionEvidence:
         fit = Fit.of(state, self.loc, precision, scale, CONCENTRATION, linear=self.linear)
         log_relative = logs[0] - logs[1:]
         value = fit.value + log_relative.sum(axis=0) / 2.0 + CONCENTRATION * logs[0] + log_prior.sum(axis=0)
-        seen = np.einsum("ij,jlb,il->ib", self.root, fit.inverse, self.root, optimize=True)
+        half = (self.root @ fit.inverse.reshape(len(self.root), -1)).reshape(fit.inverse.shape)
+        seen = np.einsum("ilb,il->ib", half, self.root)
         seen += fit.weight * (self.root @ fit.apart) ** 2
         by_relative = (1.0 - np.exp(log_relative) * seen) / 2.0
         by_outcome = CONCENTRATION - fit.weight * scale + by_relative.sum(axis=0)
@@ -228,5 +229,6 @@ class SpreadRegressionEvidence:
 
     def _given(self, logs: Floats) -> tuple[Floats, Floats]:
         relative = np.exp(logs[0] - logs[1:])
-        precision = np.einsum("ki,kb,kj->ijb", self.root, relative, self.root, optimize=True)
+        squared = np.einsum("ki,kj->ijk", self.root, self.root)
+        precision: Floats = squared @ relative
         return precision, 2.0 * np.exp(logs[0]) * self.outcome**2

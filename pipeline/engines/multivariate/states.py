@@ -19,15 +19,19 @@ if TYPE_CHECKING:
 _MOST_STATES = 1 << 19
 """Latent states kept over all cells, within the bounds for one cell below."""
 _FEWEST, _MOST = 1024, 8192
-_FEW_CELLS = 8
-_CHAINS, _CHAINS_OF_MANY = 64, 16
-"""Chains of a cell: where cells are few, more chains cost little."""
+_CHAINS = ((2, 128), (8, 64))
+_CHAINS_OF_MANY = 16
+"""Chains of a cell, of up to so many cells, and of more: where cells are few, more chains cost little."""
+_FEWEST_ITERATIONS = 128
+"""Draws kept of each chain at least where cells are few: of fewer, halves of chains seem to disagree."""
 
 
 def lengths(n_cells: int) -> tuple[int, int]:
     """Return how many chains a cell has, and how many draws of each are kept."""
-    n_chains = _CHAINS if n_cells <= _FEW_CELLS else _CHAINS_OF_MANY
-    return n_chains, min(_MOST, max(_FEWEST, _MOST_STATES // n_cells)) // n_chains
+    for most_cells, n_chains in _CHAINS:
+        if n_cells <= most_cells:
+            return n_chains, max(_FEWEST_ITERATIONS, _MOST // n_chains)
+    return _CHAINS_OF_MANY, min(_MOST, max(_FEWEST, _MOST_STATES // n_cells)) // _CHAINS_OF_MANY
 
 
 def moments_of(state: State, centre: Floats, half_range: Floats) -> Moments:

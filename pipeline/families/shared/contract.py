@@ -90,21 +90,26 @@ class OfUnits:
     ----------
     measure : callable
         What is summed of rows -> what is summed of units.
-    sentence : str
-        What the parameters are then of.
+    sentence, sentence_in_cells : str
+        What the parameters are then of: without groups, and with them.
     """
 
     measure: Callable[[Any], Measure]
     sentence: str
+    sentence_in_cells: str
 
 
 ONE_ROW_A_UNIT = OfUnits(
     measure=lambda rows: FirstRow(of=rows),
-    sentence="of units: one row of each unit, chosen by hash, in its cell",
+    sentence="of units: one row of each unit, chosen by hash",
+    sentence_in_cells="of units: one row of each unit, chosen by hash, in its cell",
 )
 UNIT_MEANS = OfUnits(
     measure=lambda rows: UnitMean(of=rows),
-    sentence="of units: the mean of each unit's rows in one cell; the variance is that of these means",
+    sentence="of units: the mean of each unit's rows; the variance is that of these means",
+    sentence_in_cells=(
+        "of units: the mean of each unit's rows in one cell; the variance is that of these means"
+    ),
 )
 
 
@@ -154,8 +159,9 @@ class Family:
     parameter_spaces : callable
         The constants -> its parameters in the order of its likelihood, as models of one's own give them.
     jax_likelihood : callable or Absent
-        The noisy statistic, the prior of N, the parameters as JAX arrays by name, latent numbers -> the log
-        likelihood of every cell, (n_cells,), but for a constant; traced by JAX.
+        The noisy statistic, the prior of N, the parameters as JAX arrays by name, latent numbers, then the
+        prior of predictors where there are any -> the log likelihood of every cell, (n_cells,), but for a
+        constant; traced by JAX.
     n_latent : callable
         The constants -> how many latent numbers of every cell that likelihood takes: standard normal ones
         over which it is a mean; 0 where everything latent is summed or integrated.
@@ -223,7 +229,7 @@ class Family:
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
     simulate: Callable[..., SimulatedSums] | None
     parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
-    jax_likelihood: Callable[[NoisyStatistic, NPrior, Mapping[str, Any], Any], Any] | Absent
+    jax_likelihood: Callable[..., Any] | Absent
     n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
     example: Example
     generative_case: GenerativeCase

@@ -26,12 +26,16 @@ from suffice.cli import (
     prior_comparison,
     store,
     trust,
+    windows,
 )
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
     PUBLISH_TIMEOUT,
+    AllowOpenOption,
+    AsOfOption,
+    ClusterOption,
     JsonOption,
     LedgerOption,
     OutOption,
@@ -40,6 +44,7 @@ from suffice.cli.options import (
     ReleaseArgument,
     SpecArgument,
     StoreOption,
+    WaitOption,
     WhereOption,
     WitnessOption,
     open_for_reading,
@@ -143,24 +148,21 @@ app.command()(calibration.plan)
 @app.command()
 def release(
     spec: SpecArgument,
-    window: Annotated[str, typer.Option("--window", metavar="W", help="A window label, as 2013-01.")] = "all",
+    window: Annotated[
+        str, typer.Option("--window", metavar="W", help="A window label, as 2013-01, or latest-complete.")
+    ] = "all",
     store: StoreOption = DEFAULT_STORE,
     ledger: LedgerOption = DEFAULT_LEDGER,
-    cluster: Annotated[
-        str,
-        typer.Option(
-            "--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."
-        ),
-    ] = "threads",
+    cluster: ClusterOption = "threads",
     witness: WitnessOption = None,
+    as_of: AsOfOption = None,
     *,
     new_attempt: Annotated[
         bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
     ] = False,
     publish_timeout: PublishTimeoutOption = PUBLISH_TIMEOUT,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait while another run holds the charge, then go on.")
-    ] = False,
+    wait: WaitOption = False,
+    allow_open: AllowOpenOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Charge the ledger, compute exact statistics, add noise once, publish."""
@@ -174,6 +176,8 @@ def release(
         ledger=ledger,
         cluster=cluster,
         window=window,
+        as_of=as_of,
+        allow_open=allow_open,
         new_attempt=new_attempt,
         publish_timeout=publish_timeout,
         wait=wait,
@@ -193,6 +197,10 @@ def release(
         say("already published: the data were not read again, nothing was charged")
     _print_release(document)
     say(f"remaining epsilon  {outcome.remaining_epsilon}")
+
+
+app.command()(windows.backfill)
+app.command()(windows.status)
 
 
 @app.command()
@@ -282,6 +290,7 @@ def _release_document(release: Release, public_keys: list[str] | None = None) ->
         "name": release.name,
         "dataset": release.dataset,
         "window": release.window,
+        **windows.window_fields(release),
         "release_id": release.release_id,
         "uri": release.uri,
         "epsilon": format_epsilon(release.epsilon),
@@ -306,6 +315,12 @@ def _print_release(document: dict[str, Any]) -> None:
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in document:
             say(f"{field:<18} {document[field]}")
+    if "closed" in document:
+        when = "after" if document["closed"] else "before"
+        say(
+            f"{'closed':<18} released {when} its window ended at {document['window_ended']}, as of "
+            f"{document['released']}: rows that came later are not in it"
+        )
     if document["signed_by"] is None:
         say(f"{'signed by':<18} nobody")
     else:

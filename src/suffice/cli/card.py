@@ -165,6 +165,11 @@ def _warning(posterior: Posterior, statistic: NoisyStatistic) -> str:
             "Plug-in: the noisy statistics were taken for exact. These intervals are too narrow where the "
             "noise is not small; they are not calibrated."
         )
+        if FAMILIES[posterior.family].of_release:
+            warnings.append(
+                "Plug-in: each row or unit is taken for drawn by itself. These intervals are not of the "
+                "shares of these data."
+            )
     told = [*clipping_warnings(posterior), *conflict_lines(posterior), unsettled_warning(posterior)]
     warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in told if warning]
     if statistic.n_saturated:
@@ -220,10 +225,16 @@ def _bound(number: Any) -> str:
 
 
 def _says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterable[str]:
-    yield (
-        f"Given the released numbers, the prior {posterior.prior} and a {posterior.family} model of the "
-        f"records, each interval holds its parameter with probability {mass:g}."
-    )
+    if FAMILIES[posterior.family].of_release:
+        yield (
+            f"Given the released numbers and the prior {posterior.prior}, each interval holds its parameter "
+            f"with probability {mass:g}. The parameters are {posterior.rows_of}."
+        )
+    else:
+        yield (
+            f"Given the released numbers, the prior {posterior.prior} and {_model_of(posterior)} model of "
+            f"the records, each interval holds its parameter with probability {mass:g}."
+        )
     if posterior.method == PLUG_IN:
         yield "The noise that was added for privacy is ignored."
         return
@@ -238,9 +249,21 @@ def _says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Itera
         yield f"The number of records is private here, and unknown under the prior {posterior.n_prior}."
 
 
+def _model_of(posterior: Posterior) -> str:
+    """Return the family's name in words, after its article."""
+    name = posterior.family.replace("_", " ")
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
 def _does_not_say(posterior: Posterior) -> Iterable[str]:
     yield "Anything about one person or record: the release is private at the epsilon stated above."
-    yield f"That the records are {posterior.family}: the model is an assumption, and so is the prior."
+    if FAMILIES[posterior.family].of_release:
+        yield "That the prior is right: it is an assumption."
+    else:
+        yield (
+            f"That {_model_of(posterior)} model of the records is right: it is an assumption, and so is the "
+            "prior."
+        )
     if FAMILIES[posterior.family].outside is not None and posterior.models_clipping is None:
         yield (
             "What values beyond the bounds were: the model knows nothing of clipping, so where many values "

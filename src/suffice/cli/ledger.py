@@ -56,8 +56,8 @@ def grant(
         str | None,
         typer.Option(
             "--per-window",
-            metavar="COLUMN:EVERY",
-            help="The grant holds for each window; default: for all time.",
+            metavar="COLUMN:EVERY[:TIME_ZONE]",
+            help="The grant holds for each window; needs --source; default: for all time. Time zone: UTC.",
         ),
     ] = None,
     checksums: Annotated[
@@ -87,6 +87,7 @@ def grant(
 
     total = _epsilon(epsilon)
     listed = _checksums(checksums, none=no_checksums)
+    grid = None if per_window is None else _grid(per_window)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
         account = opened.grant(
             dataset,
@@ -95,7 +96,7 @@ def grant(
             unit=unit,
             sources=[source_prefix(prefix) for prefix in source] if source else None,
             stores=[read_address(uri).uri for uri in stores] if stores else None,
-            per_window=per_window,
+            per_window=grid,
             units_disjoint=units_disjoint,
             checksums=listed,
             reason=reason,
@@ -269,4 +270,14 @@ def _epsilon(text: str) -> Fraction:
         return parse_epsilon(text)
     except ValueError as error:
         message = f"--epsilon: {error}"
+        raise UsageError(message) from None
+
+
+def _grid(text: str) -> str:
+    from suffice.pipeline.declaration.zone_days import read_grid  # noqa: PLC0415
+
+    try:
+        return read_grid(text)
+    except ValueError as error:
+        message = f"--per-window: {error}"
         raise UsageError(message) from None

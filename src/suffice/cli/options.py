@@ -50,6 +50,26 @@ WitnessOption = Annotated[
         "--witness", envvar="SUFFICE_WITNESS", metavar="URI", help="What holds the ledger's head elsewhere."
     ),
 ]
+ClusterOption = Annotated[
+    str,
+    typer.Option(
+        "--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="Its scheduled time, as 2013-02-04T02:00:00+01:00; default: now.",
+    ),
+]
+AllowOpenOption = Annotated[
+    bool, typer.Option("--allow-open", help="Release a window that has not ended, for good.")
+]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="Wait while another run holds the charge, then go on.")
+]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
 ]

@@ -97,6 +97,20 @@ def model_lines(posterior: Posterior) -> list[str]:
     return [line for line in said if line]
 
 
+def plug_in_lines(posterior: Posterior) -> list[str]:
+    """Return what a plug-in posterior leaves out of account, a sentence each; nothing of any other."""
+    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
+
+    if posterior.method != "plug-in":
+        return []
+    said = ["plug-in: takes the noisy statistics for exact; its intervals are not calibrated"]
+    if FAMILIES[posterior.family].of_release:
+        said.append(
+            "plug-in: takes each row or unit for drawn by itself: its intervals are not of these data"
+        )
+    return said
+
+
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
     for line in conflict_lines(posterior):

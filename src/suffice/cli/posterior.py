@@ -138,6 +138,7 @@ def posterior(
                 "family": drawn_from.family,
                 "rows_of": drawn_from.rows_of,
                 "method": drawn_from.method,
+                **({"plug_in": lines} if (lines := output.plug_in_lines(drawn_from)) else {}),
                 "prior": str(drawn_from.prior),
                 "mass": mass,
                 "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
@@ -191,12 +192,10 @@ def _print_terms(drawn_from: Posterior) -> None:
 
 
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
-    if drawn_from.method == "plug-in":
-        say("plug-in: takes the noisy statistics for exact; its intervals are not calibrated")
-        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
-
-        if FAMILIES[drawn_from.family].of_release:
-            say("plug-in: takes each row or unit for drawn by itself: its intervals are not of these data")
+    plug_in = output.plug_in_lines(drawn_from)
+    for line in plug_in:
+        say(line)
+    if plug_in:
         say("")
     output.print_rows(rows)
     if any(row["mean"] is None or row["sd"] is None for row in rows):

@@ -12,7 +12,7 @@ from sqlalchemy import insert, select, update
 
 from suffice.errors import BudgetExceededError, GuaranteeError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.storage.ledger.account import ROW, Terms, counts_by_window
+from suffice.storage.ledger.account import ROW, Terms, check_sources, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
@@ -97,6 +97,7 @@ def write_grant(
             units_disjoint=terms.units_disjoint or False,
         )
         allowed = places.replacing(None)
+        check_sources(dataset, fixed, None, places.sources or ())
         values = {**_columns(fixed), **_texts(allowed), "micro_granted": micro}
         zeros = {"micro_spent": 0, "micro_reserved": 0}
         if insert_unless_there(connection, tables.accounts, dataset=dataset, **values, **zeros):
@@ -104,6 +105,8 @@ def write_grant(
         row = connection.execute(query).one()  # another grant was the first, just now
     fixed = terms_of(row)
     _check_same_terms(dataset, fixed, terms)
+    kept = sources_of(row)
+    check_sources(dataset, fixed, kept, kept if places.sources is None else places.sources)
     allowed = places.replacing(row)
     if micro == row.micro_granted and allowed == UNCHANGED.replacing(row):
         return None

@@ -14,7 +14,14 @@ import pytest
 
 from suffice.pipeline.chunk.domain_lookup import Dense, Sparse, lookup
 from suffice.pipeline.chunk.encoding import Encoder
-from suffice.pipeline.declaration.domains import Domain, DomainKind, Every, boolean_domain, period_labels
+from suffice.pipeline.declaration.domains import (
+    Domain,
+    DomainKind,
+    Every,
+    boolean_domain,
+    period_label,
+    period_labels,
+)
 
 
 def listed(*keys: str) -> Domain:
@@ -188,12 +195,10 @@ def test_timestamps_belong_to_their_day_in_utc(unit: str, zone: str | None) -> N
 def test_every_day_falls_into_its_period(kind: pa.DataType, every: Every) -> None:
     first = dt.date(1999, 12, 25)
     days = [first + dt.timedelta(days=number) for number in range(500)]
-    labels = period_labels("2000-01-01"[: every.label_length], "2001-01-15"[: every.label_length], every)
+    start, end = (period_label(day, every) for day in (dt.date(2000, 1, 1), dt.date(2001, 1, 15)))
+    labels = period_labels(start, end, every)
     domain = Domain(kind=DomainKind.PERIOD, keys=labels, every=every)
-    expected = [
-        labels.index(label) if (label := day.isoformat()[: every.label_length]) in labels else -1
-        for day in days
-    ]
+    expected = [labels.index(label) if (label := period_label(day, every)) in labels else -1 for day in days]
     assert codes(domain, pa.array(days, kind)) == expected
 
 

@@ -126,9 +126,10 @@ def test_each_row_is_as_likely_to_be_the_one_taken(tmp_path: Path) -> None:
     assert abs(np.mean(taken) - 0.4) < 5.2 * np.sqrt(0.24 / KEYS)
 
 
-def make_spec(entry: dict[str, Any], unit: Any = None) -> Spec:
+def make_spec(entry: dict[str, Any], unit: Any = None, **keys: Any) -> Spec:
     return load_spec(
         {
+            **keys,
             "name": "n",
             "dataset": "d",
             "source": {"parquet": "rows"},
@@ -174,7 +175,7 @@ SENTENCES = [
     (
         {"family": "normal", "column": "x", "lower": "0", "upper": "1", "rows_of": "units"},
         None,
-        "of units: the mean of each unit's rows in one cell; the variance is that of these means",
+        "of units: the mean of each unit's rows; the variance is that of these means",
     ),
     (
         {"family": "rows_per_unit", "upper": "9", "histogram": "true"},
@@ -212,6 +213,21 @@ def test_plan_manifest_and_posterior_say_what_parameters_are_of(
     assert len({tuple(row) for row in noisy.table()}) == 1  # one row's columns are all rows' columns
     read = read_canonical_plan(plan.canonical, plan.order)
     assert [compiled for _, compiled in read.statistics()] == [statistic]
+
+
+def test_rows_cost_as_many_as_a_unit_keeps() -> None:
+    found = [compile_plan(make_spec(entry)).statistics[0] for entry in (BERNOULLI, OF_UNITS_ENTRY)]
+    assert [statistic.l1_sensitivity for statistic in found] == [MAX_ROWS, 1]
+
+
+def test_with_groups_parameters_are_of_a_cell() -> None:
+    normal = {"family": "normal", "column": "x", "lower": "0", "upper": "1", "rows_of": "units"}
+    found = []
+    for entry in (OF_UNITS_ENTRY, normal):
+        for keys in ({}, {"groups": {"g": ["a", "b"]}}):
+            (statistic,) = compile_plan(make_spec(entry, **keys)).statistics
+            found.append(statistic.rows_of)
+    assert [" cell" in str(said) for said in found] == [False, True, False, True]
 
 
 def test_ratios_are_rounded_to_the_even_integer() -> None:

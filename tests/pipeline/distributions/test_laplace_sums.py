@@ -33,6 +33,17 @@ def test_one_two_and_unequal_laplace_numbers() -> None:
     assert tail(-FAR, 1.0) == pytest.approx(1 - np.exp(-FAR) / 2, rel=1e-3)
 
 
+@pytest.mark.parametrize("terms", [1, 2, 5, 12])
+def test_equal_numbers_have_a_closed_tail(terms: int) -> None:
+    x = np.append(-FAR, FAR)
+    found = tail(2.0 * x, -2.0, counts=(float(terms),))
+    # Through the saddle point, as a variance next to nothing has it.
+    assert found == pytest.approx(tail(2.0 * x, 2.0, counts=(float(terms),), variance=1e-12), rel=1e-3)
+    one, two = np.exp(-FAR) / 2, (2 + FAR) * np.exp(-FAR) / 4
+    if terms <= 2:
+        assert found[len(FAR) :] == pytest.approx(two if terms == 2 else one, rel=1e-12)
+
+
 @pytest.mark.parametrize("terms", [1, 2, 5, 12, 13, 60, 400])
 def test_the_density_of_a_sum(terms: int) -> None:
     """Against the mean of normal densities whose variance is twice a gamma number, on its log."""

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.errors import PriorError
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
 from suffice.pipeline.engines.multivariate.posterior import noisy_moments as noisy_moments_of
 from suffice.pipeline.families.linear_regression import default_predictor_prior
 from suffice.pipeline.families.normal import default_prior, noisy_moments
@@ -36,6 +37,8 @@ LINE = {"family": "linear_regression", "outcome": {"y": SIDE}, "predictors": {"x
 THROUGH = {**LINE, "intercept": "false"}
 
 
+STATED = SpreadNormalInverseWishart([0.2], [0.6])
+"""A prior of a predictor that is not the default."""
 DRAWS = 25_000
 
 
@@ -109,7 +112,8 @@ def rows(plan: StatisticPlan, given: dict[str, Any], n: int, rng: np.random.Gene
     if plan.family == "multivariate_normal":
         drawn: Floats = rng.multivariate_normal(given["mean"], given["covariance"], (DRAWS, n))
         return drawn
-    mean, covariance = default_predictor_prior(plan.parameters).sample(DRAWS, rng, 1)
+    predictors = given.get("predictor_prior") or default_predictor_prior(plan.parameters)
+    mean, covariance = predictors.sample(DRAWS, rng, 1)
     x = np.sqrt(covariance[:, :, 0]) * rng.standard_normal((DRAWS, n))
     x = x + (mean if "intercept" in given else 0.0)
     fitted = given.get("intercept", 0.0) + given["coefficient"][0] * x
@@ -181,7 +185,7 @@ def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) 
             }
         else:
             given = {"coefficient": np.array([slope]), "variance": residual}
-            given |= {"intercept": -0.1} if linear else {}
+            given |= {"intercept": -0.1, "predictor_prior": STATED} if linear else {}
         ours = standard_weights(statistic, n_prior, given, rng)
         direct = [densities(statistic, rows(plan, given, n, rng), n) for n in sizes]
         spread = "covariance" if entry is TWO else "variance"
@@ -196,6 +200,28 @@ def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) 
     error = np.sqrt(variance)
     assert abs(found - exact) < 6.0 * error
     assert abs(found - wrong) > 6.0 * error
+
+
+@pytest.mark.parametrize(
+    ("entry", "prior", "error", "message"),
+    [
+        (LINE, "NormalInverseWishart(0, 1, 6, 4)", PriorError, "must be SpreadNormalInverseWishart"),
+        (LINE, "SpreadNormalInverseWishart([0, 0], 1)", PriorError, "loc"),
+        (TWO, "SpreadNormalInverseWishart(0, 1)", UsageError, "has no predictors"),
+    ],
+)
+def test_priors_of_predictors_that_do_not_fit_are_refused(
+    entry: dict[str, Any], prior: str, error: type[Exception], message: str
+) -> None:
+    statistic = noisy_statistic(plan_of(entry, epsilon="1", public_n=False), np.ones((1, 6), dtype=object))
+    given: dict[str, Any] = {"mean": 0.0, "covariance": np.eye(2)}
+    if entry is LINE:
+        given = {"coefficient": 0.0, "intercept": 0.0, "variance": 1.0}
+    latent = np.zeros((1, observed.n_latent(statistic)))
+    with pytest.raises(error, match=message):
+        likelihood.log_likelihood(
+            statistic, n_prior="Uniform(5, 6)", predictor_prior=prior, latent=latent, **given
+        )
 
 
 def test_too_few_rows_are_refused() -> None:

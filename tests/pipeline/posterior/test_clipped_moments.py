@@ -77,6 +77,28 @@ def test_intervals_hold_what_they_do_not_where_clipping_is_ignored() -> None:
         assert held(ignored, parameter, truth) < 9
 
 
+@pytest.mark.parametrize(("mean", "sd"), [(8.0, 7.05), (20.0, 12.0)])
+def test_parameters_far_from_the_moments_of_clipped_records_are_found(mean: float, sd: float) -> None:
+    """Many records, of which 40 and 80 % are clipped on one side: released are about their expectations."""
+    n = 10_000
+    x = np.clip(stats.norm.ppf((np.arange(n) + 0.5) / n, mean / 10.0, sd / 10.0), -1.0, 1.0)
+    x = np.rint(x * STEPS).astype(np.int64).astype(object)
+    spec = normal.NormalSpec.model_validate({**ENTRY, "column": "x"}, strict=False)
+    plan = statistic_plan(ENTRY, epsilon="1", public_n=False)
+    sums = np.array([[n, x.sum(), (x * x).sum()]], dtype=object)
+    posterior = noise_aware_posterior(noisy_statistic(plan, normal.totals(spec, plan.design, sums)))
+    assert posterior.models_clipping is not None
+    assert posterior.models_clipping.all()
+    for parameter, truth in (("mean", mean), ("variance", sd**2)):
+        low, middle, high = posterior.distribution.quantiles(
+            parameter, [0.025, 0.5, 0.975], 0, np.random.default_rng(0)
+        )[0]
+        assert low < truth < high
+        # About normal, so many records; and the records are where they are expected.
+        assert high - middle == pytest.approx(middle - low, rel=0.2)
+        assert abs(middle - truth) < 0.15 * (high - low)
+
+
 def test_cells_in_which_clipping_cannot_matter_keep_the_exact_posterior() -> None:
     rng = np.random.default_rng()
     statistic = released([0.0, 8.5, -1.0], 1.0, 2000, rng)

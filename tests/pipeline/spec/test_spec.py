@@ -51,7 +51,7 @@ def refusal(tmp_path: Path, text: str, name: str = "release.yaml") -> str:
 
 def test_the_example_is_read(tmp_path: Path) -> None:
     spec = load(tmp_path, EXAMPLE)
-    assert spec.grid == "flight_date:month"
+    assert spec.grid == "flight_date:month:UTC"
     assert list(spec.groups["month"]) == list(range(1, 13))
     assert list(spec.statistics) == ["carrier", "cancelled", "arr_delay"]
     assert list(spec.statistics["carrier"].categories) == ["UA", "B6", "NO"]  # type: ignore[attr-defined]
@@ -112,10 +112,10 @@ def test_the_example_is_read(tmp_path: Path) -> None:
         ("family: normal", "family: cauchy", "statistics.arr_delay.family", "no family 'cauchy'"),
         ("family: normal", "family: cauchy", "statistics.arr_delay.family", "no family"),
         ("family: normal", "family: uniform", "statistics.arr_delay.family", "smallest and largest value"),
-        ("parquet:", "csv:", "release.yaml:3: source.csv", "not built yet"),
+        ("parquet:", "sql:", "release.yaml:3: source.sql", "not built yet"),
         ("name: fl", "name: Fl", "release.yaml:1: name", "does not match"),
         ("dataset: n", "dataset: ../n", "release.yaml:2: dataset", "does not match"),
-        ("every: month", "every: week", "window.every", "day, month, year"),
+        ("every: month", "every: fortnight", "window.every", "day, week, month, year"),
         ("arr_delay: {", "CANCELLED: {", "statistics.CANCELLED", "letter case"),
         ("arr_delay: {", "a/b: {", "statistics.a/b", "does not match"),
         ("source:", "sauce:", "release.yaml", "source"),

@@ -28,8 +28,11 @@ def terms(**fields: object) -> Terms:
         {"unit": "customer_id"},
         {"per_window": "month"},
         {"per_window": ":month"},
-        {"per_window": "day:week"},
-        {"unit": "column:customer_id", "per_window": "day:month"},
+        {"per_window": "day:fortnight"},
+        {"per_window": "day:month"},
+        {"per_window": "day:month:Europe/Atlantis"},
+        {"per_window": "day:month:../../etc/passwd"},
+        {"unit": "column:customer_id", "per_window": "day:month:UTC"},
     ],
 )
 def test_terms_that_break_a_rule_are_refused(fields: dict[str, object]) -> None:
@@ -38,9 +41,9 @@ def test_terms_that_break_a_rule_are_refused(fields: dict[str, object]) -> None:
 
 
 def test_a_column_unit_per_window_needs_the_owners_word() -> None:
-    terms(unit="column:customer_id", per_window="day:month", units_disjoint=True)
+    terms(unit="column:customer_id", per_window="day:month:UTC", units_disjoint=True)
     terms(unit="column:customer_id")
-    assert terms(per_window="a:b:year").per_window == "a:b:year"
+    assert terms(per_window="a:b:year:UTC").per_window == "a:b:year:UTC"
 
 
 @pytest.mark.parametrize(
@@ -51,19 +54,19 @@ def test_a_column_unit_per_window_needs_the_owners_word() -> None:
         ({"unit": "column:customer_id"}, {}),
         ({}, {"unit": "column:customer_id"}),
         ({"unit": "column:customer_id"}, {"unit": "column:other"}),
-        ({"per_window": "day:year"}, {"window": "2013-01"}),
-        ({"per_window": "other:month"}, {"window": "2013-01"}),
+        ({"per_window": "day:year:UTC"}, {"window": "2013-01"}),
+        ({"per_window": "other:month:UTC"}, {"window": "2013-01"}),
     ],
 )
 def test_another_guarantee_is_refused(
     make_request: MakeRequest, granted: dict[str, object], asked: dict[str, object]
 ) -> None:
-    with pytest.raises(GuaranteeError):
+    with pytest.raises(GuaranteeError, match=r"state the account's (neighboring|unit|window) in the spec"):
         check_guarantee(make_request(**asked), terms(**granted), (), ())
 
 
 @pytest.mark.parametrize("asked", [{}, {"window": "2013-01"}])
-@pytest.mark.parametrize("per_window", [None, "day:month"])
+@pytest.mark.parametrize("per_window", [None, "day:month:UTC"])
 def test_all_and_the_granted_grid_are_accepted(
     make_request: MakeRequest, asked: dict[str, object], per_window: str | None
 ) -> None:

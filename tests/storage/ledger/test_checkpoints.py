@@ -28,7 +28,7 @@ CHECKPOINT = 18
 @pytest.fixture
 def marked(ledger: Ledger, make_request: MakeRequest) -> Ledger:
     """A ledger with a checkpoint among charges in every state, on either side of it."""
-    ledger.grant("taxis", epsilon=Fraction(5), per_window="day:month", sources=["/taxis"], reason="x")
+    ledger.grant("taxis", epsilon=Fraction(5), per_window="day:month:UTC", sources=["/taxis"], reason="x")
 
     def taxis(name: str, month: str) -> ChargeRequest:
         return make_request(dataset="taxis", name=name, window=month, source="/taxis")

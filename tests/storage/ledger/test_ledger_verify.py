@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def busy(ledger: Ledger, make_request: MakeRequest) -> Ledger:
     """A ledger with one charge in every state, and a grant per window."""
-    ledger.grant("taxis", epsilon=Fraction(5), per_window="day:month", sources=["/taxis"], reason="x")
+    ledger.grant("taxis", epsilon=Fraction(5), per_window="day:month:UTC", sources=["/taxis"], reason="x")
     ledger.publish(ledger.stage(ledger.enter_drawing(ledger.reserve(make_request(name="a"))), MANIFEST))
     ledger.abandon(ledger.reserve(make_request(name="b")), reason="x")
     taxis = make_request(dataset="taxis", name="c", window="2013-01", source="/taxis")
@@ -71,7 +71,7 @@ IMPOSSIBLE_ROWS = [
     "UPDATE accounts SET micro_granted = 1999999 WHERE dataset = 'taxis'",
     "UPDATE accounts SET neighboring = 'replace_one'",
     "UPDATE accounts SET per_window = NULL WHERE dataset = 'taxis'",
-    "UPDATE accounts SET per_window = 'day:month' WHERE dataset = 'flights'",
+    "UPDATE accounts SET per_window = 'day:month:UTC' WHERE dataset = 'flights'",
     "UPDATE windows SET micro_reserved = -1",
     "UPDATE windows SET micro_spent = 0",
     "UPDATE windows SET micro_reserved = 3000001",
@@ -192,7 +192,7 @@ ALTERED_ROWS = [
     ("UPDATE accounts SET sources = '[]'", "accounts taxis: sources differ"),
     ("UPDATE accounts SET checksums = '/mine'", "accounts taxis: checksums differ"),
     ("UPDATE accounts SET neighboring = 'replace_one'", "accounts flights: neighboring differ"),
-    ("UPDATE accounts SET per_window = 'day:year' WHERE dataset = 'taxis'", "accounts taxis: per_window"),
+    ("UPDATE accounts SET per_window = 'day:year:UTC' WHERE dataset = 'taxis'", "accounts taxis: per_window"),
     ("UPDATE windows SET micro_spent = 0", "windows taxis 2013-01: micro_spent differ"),
     ("DELETE FROM windows", "windows taxis 2013-01: the entries have it"),
     ("UPDATE names SET dataset = 'taxis' WHERE name = 'a'", "names a: dataset differ"),

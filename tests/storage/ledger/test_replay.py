@@ -79,7 +79,7 @@ def test_a_lawful_history_replays_to_its_state() -> None:
         [CREATED, grant(micro_granted=1), reserved()],
         [CREATED, grant(), reserved(), reserved("c2")],
         [CREATED, grant(), reserved(), grant(micro_granted=1)],
-        [CREATED, grant(per_window="day:month"), reserved(window="1"), reserved("c2")],
+        [CREATED, grant(per_window="day:month:UTC"), reserved(window="1"), reserved("c2")],
         [CREATED, grant(), grant(dataset="e"), reserved(name="n"), reserved("c2", dataset="e", name="n")],
         [CREATED, grant(), reserved(release_id="0" * 16)],
         [CREATED, grant(), reserved(), STAGED],

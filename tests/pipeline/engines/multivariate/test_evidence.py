@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import digamma, multigammaln
+from scipy.special import digamma, gammaln, multigammaln
 
-from suffice.pipeline.engines.multivariate.evidence import inverted, multivariate_gamma
+from suffice.pipeline.engines.multivariate.evidence import (
+    RegressionEvidence,
+    State,
+    inverted,
+    multivariate_gamma,
+)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 12, 13])
@@ -36,3 +41,27 @@ def test_the_multivariate_gamma_function_is_known_but_for_a_constant(size: int) 
     expected = np.array([multigammaln(a, size) for a in half])
     assert np.diff(value) == pytest.approx(np.diff(expected), rel=1e-9)
     assert derivative == pytest.approx(digamma(half - np.arange(size)[:, None] / 2).sum(axis=0), rel=1e-9)
+
+
+def test_collinear_predictors_that_explain_all_leave_the_evidence_its_digits() -> None:
+    """Rows on a line through 0 under a prior of next to no precision, against the closed form.
+
+    A residual that is a difference of fitted sums is wrong by more than the prior's scale of 1e-8, and the
+    value by tens. What is left is the rounding of the log determinant.
+    """
+    rng, n, small, slope = np.random.default_rng(), 400.0, 1e-8, 0.7
+    direction = rng.uniform(-1.0, 1.0, size=(2, 50))
+    rows = np.concatenate([direction, slope * direction[:1]])
+    second = rows[:, None] * rows[None, :]
+    state = State(n=np.full(50, n), mean=np.zeros((3, 50)), spread=second, second=second)
+    evidence = RegressionEvidence(
+        loc=np.zeros(2), precision=small * np.eye(2), concentration=3.0, scale=small, linear=False
+    )
+    value, _, _ = evidence(state, np.empty((0, 50)))
+    square = np.sum(direction**2, axis=0)
+    # The outcome is slope times the first predictor, along the line of both.
+    residual = n * slope**2 * direction[0] ** 2 * small / (small + n * square)
+    half = 3.0 + n / 2.0
+    expected = gammaln(half) - (np.log(small) + np.log(small + n * square)) / 2.0
+    expected -= half * np.log(2.0 * small + residual)
+    assert value == pytest.approx(expected, abs=0.3)

@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 from suffice.pipeline.distributions import spread_density
-from suffice.pipeline.engines.multivariate.evidence import State
+from suffice.pipeline.engines.multivariate.evidence import RegressionEvidence, State
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.engines.multivariate.outcome_coordinates import OutcomeNoise
 from suffice.pipeline.engines.multivariate.pooled import SharedTarget
@@ -23,6 +23,8 @@ from suffice.pipeline.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from suffice.pipeline.engines.multivariate.evidence import Evidence
 
     Floats = NDArray[np.float64]
 
@@ -76,11 +78,26 @@ def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fix
     assert found == pytest.approx(x[: len(found)], abs=1e-8)
 
 
-@pytest.mark.parametrize(("linear", "data_sets"), list(itertools.product([True, False], [1, 2])))
-def test_units_that_follow_the_scales_of_coefficients_keep_the_gradient(linear: bool, data_sets: int) -> None:
-    """An outcome's coordinates in units of latent scales, the same for several data sets."""
+@pytest.mark.parametrize(
+    ("linear", "data_sets", "stated"), list(itertools.product([True, False], [1, 2], [True, False]))
+)
+def test_units_that_follow_the_scales_of_coefficients_keep_the_gradient(
+    linear: bool, data_sets: int, stated: bool
+) -> None:
+    """An outcome's coordinates in units of latent or stated scales, the same for several data sets."""
     rng, targets = np.random.default_rng(), []
-    shared = target_of(linear=linear, regression=True, fixed=False, rng=rng).evidence
+    shared: tuple[Evidence, ...] = target_of(linear=linear, regression=True, fixed=False, rng=rng).evidence
+    if stated:
+        k = 2 + int(linear)
+        root = rng.normal(size=(k, k))
+        one_of_all = RegressionEvidence(
+            loc=rng.normal(size=k),
+            precision=root @ root.T + np.eye(k),
+            concentration=3.0,
+            scale=0.2,
+            linear=linear,
+        )
+        shared = (one_of_all,)
     for _ in range(data_sets):
         one = target_of(linear=linear, regression=False, fixed=False, rng=rng)
         outcome = OutcomeNoise(
@@ -92,7 +109,7 @@ def test_units_that_follow_the_scales_of_coefficients_keep_the_gradient(linear: 
         targets.append(replace(one, outcome=outcome))
     target = SharedTarget(targets=tuple(targets), shared=shared)
     size = targets[0].n_coordinates
-    x = rng.normal(size=(data_sets * size + 3 + linear, 4)) * 0.3
+    x = rng.normal(size=(data_sets * size + (0 if stated else 3 + linear), 4)) * 0.3
     x[: data_sets * size : size] -= 9
     _, gradient = target(x)
     for coordinate in range(len(x)):
@@ -101,7 +118,7 @@ def test_units_that_follow_the_scales_of_coefficients_keep_the_gradient(linear: 
         slope = (target(x + step)[0] - target(x - step)[0]) / 2e-5
         assert gradient[coordinate] == pytest.approx(slope, rel=1e-4, abs=1e-4)
     (evidence,) = shared
-    assert isinstance(evidence, SpreadRegressionEvidence)
+    assert isinstance(evidence, RegressionEvidence | SpreadRegressionEvidence)
     squares, _ = evidence.squares(x[data_sets * size :])
     state = targets[0].state(x[:size], squares)
     found = targets[0].coordinates(state.n, state.mean, state.spread, squares)

@@ -33,7 +33,7 @@ def database(tmp_path: Path, make_request: Callable[..., ChargeRequest]) -> Path
     books = open_books(tmp_path)
     with books.ledger as ledger:
         pay(books, "a")
-        ledger.grant("taxis", epsilon=Fraction(9), per_window="day:month", reason="x")
+        ledger.grant("taxis", epsilon=Fraction(9), per_window="day:month:UTC", sources=["/data"], reason="x")
         assert ledger.add_checkpoint().problems == ()
         for name, month in (("b", "2013-01"), ("c", "2013-02"), ("b", "2013-03")):
             request = make_request(dataset="taxis", name=name, window=month)

@@ -164,7 +164,7 @@ def test_concurrent_transactions_do_not_end_one_another(
 ) -> None:
     """All moves at once, in both kinds of account: no deadlock, so that nothing had to be tried again."""
     ledger.grant("flights", epsilon=Fraction(1000), reason="x")
-    ledger.grant("taxis", epsilon=Fraction(1000), per_window="day:month", reason="x")
+    ledger.grant("taxis", epsilon=Fraction(1000), per_window="day:month:UTC", sources=["/data"], reason="x")
 
     def life(opened: Ledger, dataset: str, prefix: str) -> int:
         window = "all" if dataset == "flights" else "2013-01"

@@ -146,7 +146,9 @@ def test_each_role_does_its_work(urls: dict[str, str], make_request: MakeRequest
     ):
         owner.grant("flights", epsilon=Fraction(2), reason="first")
         owner.grant("flights", epsilon=Fraction(3), sources=["/data"], reason="more")
-        owner.grant("taxis", epsilon=Fraction(3), per_window="day:month", reason="first")
+        owner.grant(
+            "taxis", epsilon=Fraction(3), per_window="day:month:UTC", sources=["/data"], reason="first"
+        )
         for fields in ({"name": "a"}, {"dataset": "taxis", "name": "b", "window": "2013-01"}):
             charge = publisher.reserve(make_request(**fields))
             publisher.renew(charge)
@@ -193,8 +195,8 @@ def test_direct_sql_gets_no_role_further(
     urls: dict[str, str], postgres_url: str, make_request: MakeRequest
 ) -> None:
     with create_ledger(postgres_url) as ledger:
-        for dataset, grid in (("flights", None), ("taxis", "day:month")):
-            ledger.grant(dataset, epsilon=Fraction(9), per_window=grid, reason="x")
+        for dataset, grid in (("flights", None), ("taxis", "day:month:UTC")):
+            ledger.grant(dataset, epsilon=Fraction(9), per_window=grid, sources=["/data"], reason="x")
             window = "2013-01" if grid else "all"
             a, b, _, d = (
                 ledger.reserve(make_request(dataset=dataset, name=f"{dataset}-{name}", window=window))

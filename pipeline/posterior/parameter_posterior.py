@@ -1,0 +1,243 @@
+"""What is known of parameters: moments, quantiles, probabilities, and contrasts between cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+from suffice.pipeline.posterior.contrasts import (
+    DIFFERENCE,
+    RATIO,
+    Contrast,
+    contrast,
+    entry_labels,
+    in_words,
+    paired_cells,
+    require_share,
+    share_between,
+)
+from suffice.pipeline.posterior.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.statistics.count_table import entry_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.typing import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterPosterior:
+    """The joint distribution of a statistic's parameters in every cell; attributes as in ``Posterior``."""
+
+    statistic: str
+    groups: Mapping[str, list[str | int]] = field(repr=False)
+    label_columns: Mapping[str, tuple[str | None, ...]]
+    distribution: Distribution = field(repr=False)
+    components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return self.distribution.parameters
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """What each entry along the last axis of parameters is of, in words; empty where there is none."""
+        return entry_names(self.label_columns)
+
+    @property
+    def n_groups(self) -> int:
+        """The number of selected cells."""
+        return len(self.distribution.mean(self.parameters[0]))
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What a sampled distribution rests on; empty where draws are independent.
+
+        Of pooled posteriors: ``sampler`` (importance), ``draws`` (a cell), ``fewest_effective_draws`` (in the
+        worst cell). Of MCMC: ``sampler``, ``chains``, ``draws`` (over all chains, for each cell),
+        ``largest_r_hat`` (over parameters and cells; 1 where chains agree) and ``fewest_effective_draws``.
+        Of Bayesian networks also ``not_reconciled``: tables that share margins with others which their
+        posterior does not use.
+        """
+        return dict(getattr(self.distribution, "diagnostics", {}))
+
+    def sample(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> dict[str, Floats]:
+        """Draw the parameters jointly and independently.
+
+        Parameters
+        ----------
+        draws : int, > 0
+            How many.
+        rng : numpy.random.Generator or int, optional
+            A generator or the seed of one; a fresh one otherwise.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (draws, n_groups), float64
+            By parameter, in the column's unit; (draws, n_groups, n_categories) where there are categories,
+            and (draws, n_groups, len(components[parameter])) where the parameter is of several columns.
+        """
+        return self.distribution.sample(checked_draws(draws), generator(rng))
+
+    def mean(self, parameter: str) -> Floats:
+        """Posterior means, in the column's unit: (n_groups,), categories or components as a last axis."""
+        return self.distribution.mean(self._known(parameter))
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations, shaped and measured as ``mean``; infinite where there is none."""
+        return self.distribution.sd(self._known(parameter))
+
+    def quantile(
+        self,
+        parameter: str,
+        q: float,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior quantiles, shaped as ``mean``.
+
+        Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum (Bernoulli as well), of
+        normal and lognormal statistics and under densities rest on no draws: the probability below them
+        is right to about 0.001, 0.01 at worst. Those of counts of categories, and of several columns, are
+        quantiles of draws; their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd
+        for the ends of a 95 % interval of 4000 independent draws.
+
+        Raises
+        ------
+        UsageError
+            Where q is not between 0 and 1, or the parameter is unknown.
+        """
+        levels = (require_share("q", q),)
+        found = self.distribution.quantiles(
+            self._known(parameter), levels, checked_draws(draws), generator(rng)
+        )
+        return found[..., 0]
+
+    def credible_interval(
+        self,
+        parameter: str,
+        mass: float = MASS,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Central credible intervals, (n_groups, 2) or (n_groups, n_categories, 2); see ``quantile``.
+
+        Raises
+        ------
+        UsageError
+            Where the mass is not between 0 and 1, or the parameter is unknown.
+        """
+        ends = ((1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0)
+        return self.distribution.quantiles(self._known(parameter), ends, checked_draws(draws), generator(rng))
+
+    def probability(
+        self,
+        parameter: str,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior probabilities that a parameter lies in a range, shaped as ``mean``.
+
+        Shares of independent draws; their standard error is at most 0.5 / sqrt(draws).
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        above, below : float, optional
+            Bounds in the parameter's unit; both of them for what lies between.
+        draws, rng
+            As in ``sample``.
+
+        Raises
+        ------
+        UsageError
+            Where no bound is given, nothing lies between them, or the parameter is unknown.
+        """
+        return share_between(self.sample(draws, rng)[self._known(parameter)], above, below)
+
+    def difference(
+        self,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Contrast:
+        """Compare cells: a parameter of the first minus that of the second.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        first, second : mapping
+            Keys of the same group columns, as ``{"origin": "JFK"}`` and ``{"origin": "LGA"}``. Cells are
+            paired where their other keys agree: one pair for every month, say.
+        draws, rng
+            As in ``sample``.
+
+        Raises
+        ------
+        UsageError
+            Where the keys do not name such pairs, or the parameter is unknown.
+        """
+        return self._contrast(DIFFERENCE, parameter, first, second, draws, rng)
+
+    def ratio(
+        self,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Contrast:
+        """Compare cells: a parameter of the first over that of the second; see ``difference``."""
+        return self._contrast(RATIO, parameter, first, second, draws, rng)
+
+    def _contrast(
+        self,
+        kind: str,
+        parameter: str,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        draws: int,
+        rng: np.random.Generator | int | None,
+    ) -> Contrast:
+        self._known(parameter)
+        left, right, shared = paired_cells(self.groups, first, second)
+        return contrast(
+            kind,
+            parameter,
+            (self, left),
+            (self, right),
+            names=(in_words(first), in_words(second)),
+            groups=shared,
+            draws=checked_draws(draws),
+            rng=generator(rng),
+        )
+
+    def labels(self, parameter: str) -> tuple[str, Sequence[str]]:
+        """Return ``category`` or ``component``, and the names of the entries of a parameter's last axis.
+
+        The former is empty where no parameter has such an axis, the names where this one has none.
+        """
+        return entry_labels(parameter, self.categories, self.components)
+
+    def _known(self, parameter: str) -> str:
+        if parameter not in self.parameters:
+            known = ", ".join(self.parameters)
+            message = f"{self.statistic} has no parameter {parameter!r}: it has {known}"
+            raise UsageError(message)
+        return parameter

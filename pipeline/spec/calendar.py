@@ -1,0 +1,236 @@
+"""Windows and time: when each ends, from when on it is complete, and which one a run is about.
+
+Pure functions of the spec and of a moment. Nothing here asks a clock or opens a source, so a run's window
+follows from its scheduled time alone: a retry and a late start are about the same window.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from suffice.errors import SpecError, UsageError
+from suffice.pipeline.declaration.domains import (
+    period_end,
+    period_label,
+    period_labels,
+    period_start,
+)
+from suffice.pipeline.declaration.time_zones import UTC
+from suffice.pipeline.declaration.zone_days import day_start
+from suffice.pipeline.spec.terms import check_window
+
+if TYPE_CHECKING:
+    from suffice.pipeline.spec.terms import Terms, Window
+
+LATEST_COMPLETE = "latest-complete"
+"""Instead of a label: the last window whose end and lag have passed."""
+FARTHEST_AHEAD = dt.timedelta(minutes=5)
+"""How far `as_of` may lie ahead of this host's clock: schedulers and hosts have clocks of their own."""
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FIRST, _LAST = (end.replace(tzinfo=dt.UTC) for end in (dt.datetime.min, dt.datetime.max))  # noqa: DTZ901
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTimes:
+    """When a window begins and ends, and when it counts as complete.
+
+    Attributes
+    ----------
+    label : str
+    begins, ends : datetime, UTC
+        The first instant of its first day, and of the day after its last, in the window's time zone.
+    complete : datetime, UTC
+        `ends` and the lag; from then on ``latest-complete`` may name the window.
+    """
+
+    label: str
+    begins: dt.datetime
+    ends: dt.datetime
+    complete: dt.datetime
+
+
+def window_times(window: Window, label: str) -> WindowTimes:
+    """Return the times of a window; `label` is canonical."""
+    start = period_start(label, window.every)
+    end = period_end(start, window.every)
+    return WindowTimes(
+        label=label,
+        begins=_instant(day_start(start.toordinal(), window.time_zone)),
+        ends=_instant(day_start(end, window.time_zone)),
+        complete=_instant(day_start(end + window.lag.days, window.time_zone) + 3600 * window.lag.hours),
+    )
+
+
+def latest_complete(window: Window, as_of: dt.datetime) -> str:
+    """Return the label of the last window whose end and lag have passed.
+
+    Raises
+    ------
+    SpecError
+        Where there is none since year 1.
+    """
+    label = _around(window, as_of, days=1 - window.lag.days)
+    while window_times(window, label).complete > as_of:
+        label = _before(window, label)
+    return label
+
+
+def last_ended(window: Window, as_of: dt.datetime) -> str:
+    """Return the label of the last window that has ended, whatever the lag.
+
+    Raises
+    ------
+    SpecError
+        Where there is none since year 1.
+    """
+    label = _around(window, as_of, days=1)
+    while window_times(window, label).ends > as_of:
+        label = _before(window, label)
+    return label
+
+
+def resolve_window(
+    spec: Terms, window: str, *, as_of: dt.datetime, allow_open: bool = False, place: str = "--window"
+) -> str:
+    """Return the label of the window that a run is about.
+
+    Parameters
+    ----------
+    spec : Spec
+    window : str
+        A canonical label, ``latest-complete``, or ``all`` for a spec without windows.
+    as_of : datetime
+        The run's scheduled time; with a time zone.
+    allow_open : bool
+        Whether a window that has not ended by then may be released. Its later rows are in no release.
+    place : str
+        What a message names.
+
+    Raises
+    ------
+    SpecError
+        Where the window is none of the spec's, or has not ended; the text says when it may be released.
+    """
+    if spec.window is not None and window == LATEST_COMPLETE:
+        return latest_complete(spec.window, as_of)
+    label = check_window(spec, window, place)
+    if spec.window is not None and not allow_open:
+        ends = window_times(spec.window, label).ends
+        if ends > as_of:
+            raise SpecError(
+                place,
+                f"{label} has not ended: it may be released from {_written(ends, spec.window)} on",
+                "--allow-open releases it for good without the rows that are still to come",
+            )
+    return label
+
+
+def windows_between(
+    spec: Terms, first: str, last: str, *, as_of: dt.datetime, allow_open: bool = False
+) -> tuple[str, ...]:
+    """Return the labels of consecutive windows, both ends included, oldest first.
+
+    Parameters
+    ----------
+    spec : Spec
+    first, last : str
+        As `resolve_window` takes them.
+    as_of : datetime
+    allow_open : bool
+
+    Raises
+    ------
+    SpecError
+        As `resolve_window`; where the spec has no windows, or `last` lies before `first`.
+    """
+    if spec.window is None:
+        raise SpecError("window", "the spec has no window key", "as window: {column: day, every: month}")
+    ends = [
+        resolve_window(spec, label, as_of=as_of, allow_open=allow_open, place=place)
+        for place, label in (("--from", first), ("--to", last))
+    ]
+    try:
+        return period_labels(ends[0], ends[1], spec.window.every)
+    except ValueError as error:
+        raise SpecError("--to", str(error)) from None
+
+
+def read_instant(text: str | dt.datetime, place: str = "--as-of") -> dt.datetime:
+    """Return a moment, in UTC.
+
+    Parameters
+    ----------
+    text : str or datetime
+        ISO 8601 with its offset from UTC, ``2013-02-04T02:00:00+01:00``; a datetime with a time zone.
+    place : str
+        What a message names.
+
+    Raises
+    ------
+    UsageError
+    """
+    try:
+        if isinstance(text, str):
+            text = dt.datetime.fromisoformat(text if _INSTANT.fullmatch(text) else "")
+        if text.utcoffset() is not None:
+            return text.astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        pass
+    message = f"{place}: a moment is written with its offset from UTC, as 2013-02-04T02:00:00Z or ...+01:00"
+    raise UsageError(message)
+
+
+def moment(as_of: str | dt.datetime | None, now: dt.datetime) -> dt.datetime:
+    """Return the moment that a run goes by: `as_of`, or `now` where it is None.
+
+    Raises
+    ------
+    UsageError
+        Where `as_of` is no moment, or lies more than `FARTHEST_AHEAD` after `now`.
+    """
+    if as_of is None:
+        return now
+    instant = read_instant(as_of)
+    if instant > now + FARTHEST_AHEAD:
+        message = "--as-of: the moment lies ahead of this host's clock; --allow-open releases an open window"
+        raise UsageError(message)
+    return instant
+
+
+def _before(window: Window, label: str) -> str:
+    start = period_start(label, window.every)
+    if start == dt.date.min:
+        raise SpecError("--window", "no window of the spec has ended", "name one")
+    return period_label(start - dt.timedelta(days=1), window.every)
+
+
+def _around(window: Window, as_of: dt.datetime, *, days: int) -> str:
+    """Return the label of the window so many days after a moment; by a day too late rather than too early."""
+    ordinal = as_of.astimezone(_zone(window)).date().toordinal() + days
+    return period_label(dt.date.fromordinal(min(max(1, ordinal), dt.date.max.toordinal())), window.every)
+
+
+def _zone(window: Window) -> dt.tzinfo:
+    return dt.UTC if window.time_zone == UTC else ZoneInfo(window.time_zone)
+
+
+def _instant(seconds: int) -> dt.datetime:
+    """Return an instant; the first or the last that there is, where it lies beyond."""
+    try:
+        return _EPOCH + dt.timedelta(seconds=seconds)
+    except OverflowError:
+        return _LAST if seconds > 0 else _FIRST
+
+
+def _written(instant: dt.datetime, window: Window) -> str:
+    """Write an instant in the window's time zone, with its offset."""
+    with contextlib.suppress(OverflowError):
+        instant = instant.astimezone(_zone(window))
+    return f"{instant.isoformat(timespec='minutes')} ({window.time_zone})"

@@ -1,0 +1,226 @@
+"""The releases of many windows, oldest first: one charge each, until they are done or the budget is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import BudgetExceededError, ReleaseInterruptedError
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.spec.calendar import LATEST_COMPLETE, moment, windows_between
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.profile.settings import settings
+from suffice.release_run import ALREADY_PUBLISHED
+from suffice.releasing import PUBLISH_TIMEOUT, carry_out
+from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.opening import open_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from suffice.pipeline.spec.plan import Plan
+    from suffice.storage.ledger.ledger import Ledger
+
+    Progress = Callable[[int, int], None]
+    Notice = Callable[[str], None]
+
+LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfilledWindow:
+    """What became of one window.
+
+    Attributes
+    ----------
+    window : str
+    status : str
+        ``published`` now, ``already_published`` before, or ``left``: the budget did not reach it.
+    uri : str or None
+        Where its release stands, of one that was published now.
+    """
+
+    window: str
+    status: str
+    uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """What became of every window.
+
+    Attributes
+    ----------
+    windows : tuple of BackfilledWindow
+        Oldest first.
+    epsilon : Fraction, nats
+        What each window is charged.
+    refusal : str or None
+        Why the account refused the first window that is left; None where none is.
+    needed : Fraction or None, nats
+        The total that a grant has to state for all windows that are left; None where none is.
+    """
+
+    windows: tuple[BackfilledWindow, ...]
+    epsilon: Fraction
+    refusal: str | None
+    needed: Fraction | None
+
+    def named(self, status: str) -> tuple[str, ...]:
+        """Return the windows with a status."""
+        return tuple(window.window for window in self.windows if window.status == status)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice backfill --json`` prints."""
+        return {
+            "windows": [{"window": one.window, "status": one.status, "uri": one.uri} for one in self.windows],
+            "epsilon": format_epsilon(self.epsilon),
+            "refusal": self.refusal,
+            "needed_grant": None if self.needed is None else format_epsilon(self.needed),
+        }
+
+
+def backfill(
+    spec: Spec,
+    first: str,
+    last: str = LATEST_COMPLETE,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    ledger: str | None = None,
+    cluster: str | None = None,
+    as_of: str | datetime | None = None,
+    allow_open: bool = False,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    wait: bool = False,
+    witness: str | None = None,
+    progress: Progress | None = None,
+    notice: Notice | None = None,
+) -> Backfill:
+    """Release every window from `first` to `last`, oldest first, each for a charge of its own.
+
+    A window that is published is skipped: the ledger says so, and the source is not opened for it. Where the
+    account refuses a window for lack of epsilon, the backfill ends, and says what it would take to go on.
+    The same call again goes on where this one ended, however that was.
+
+    Parameters
+    ----------
+    spec : Spec
+        With windows.
+    first, last : str
+        Labels, both included; `last` may be ``latest-complete``.
+    store, ledger, cluster, as_of, allow_open, publish_timeout, wait, witness, progress
+        As for :func:`suffice.release`.
+    notice : callable, optional
+        Called with a sentence about every window and every wait.
+
+    Returns
+    -------
+    Backfill
+
+    Raises
+    ------
+    SpecError
+        Where the spec has no windows, or one of them has not ended; nothing was charged.
+    ReleaseInterruptedError
+        Saying what is published, and what became of the charge of the window at hand.
+    SufficeError
+        As :func:`suffice.release`; what was published before stays so.
+    """
+    require_spec(spec)
+    chosen = settings(
+        store=None if store is None else os.fspath(store),
+        ledger=ledger,
+        cluster=cluster,
+        witness=witness,
+        spec_path=spec.directory,
+    )
+    instant = moment(as_of, datetime.now(UTC))
+    labels = windows_between(spec, first, last, as_of=instant, allow_open=allow_open)
+    plan = compile_plan(spec)
+    say = notice or (lambda _: None)
+    with open_ledger(chosen.ledger, reading_only=True) as opened:
+        published = _published(opened, plan, labels)
+    done: dict[str, BackfilledWindow] = {
+        label: BackfilledWindow(window=label, status=ALREADY_PUBLISHED) for label in published
+    }
+    refusal = None
+    for label in labels:
+        if label in done:
+            continue
+        outcome, interruption = None, None
+        try:
+            outcome = carry_out(
+                spec,
+                store=chosen.store,
+                ledger=chosen.ledger,
+                cluster=chosen.cluster,
+                window=label,
+                as_of=instant,
+                allow_open=allow_open,
+                publish_timeout=publish_timeout,
+                wait=wait,
+                witness=chosen.witness,
+                progress=progress,
+                notice=notice,
+            )
+        except BudgetExceededError as error:
+            refusal = str(error)
+        except (KeyboardInterrupt, ReleaseInterruptedError):
+            interruption = _interruption(chosen.ledger, spec, label, len(done), len(labels))
+        if interruption is not None:
+            raise ReleaseInterruptedError(interruption)
+        if outcome is None:
+            break
+        done[label] = BackfilledWindow(window=label, status=outcome.status, uri=outcome.release.uri)
+        say(f"{label}: {outcome.status.replace('_', ' ')} ({len(done)} of {len(labels)} windows)")
+    left = [label for label in labels if label not in done]
+    needed = None
+    if left:
+        with open_ledger(chosen.ledger, reading_only=True) as opened:
+            needed = _needed(opened, plan, left)
+    return Backfill(
+        windows=tuple(done.get(label) or BackfilledWindow(window=label, status=LEFT) for label in labels),
+        epsilon=plan.epsilon,
+        refusal=refusal,
+        needed=needed,
+    )
+
+
+def _published(ledger: Ledger, plan: Plan, labels: Sequence[str]) -> list[str]:
+    """Return the windows that are published for this very plan; another plan's are left to be refused."""
+    with ledger.at_one_moment():
+        charges = [ledger.find(plan.dataset, plan.name, label) for label in labels]
+    return [
+        charge.window
+        for charge in charges
+        if charge is not None and charge.state is ChargeState.PUBLISHED and charge.plan_hash == plan.plan_hash
+    ]
+
+
+def _needed(ledger: Ledger, plan: Plan, left: Sequence[str]) -> Fraction:
+    """Return the total that covers the windows that are left, besides all that is taken already."""
+    with ledger.at_one_moment():
+        account = ledger.account(plan.dataset)
+        if account.per_window is None:
+            lacking = len(left) * plan.epsilon - account.remaining
+        else:
+            lacking = plan.epsilon - min(ledger.remaining(plan.dataset, label) for label in left)
+        return account.granted + max(lacking, Fraction(0))
+
+
+def _interruption(url: str, spec: Spec, label: str, done: int, total: int) -> str:
+    """Say what is published, and what became of the charge of the window at hand."""
+    with open_ledger(url, reading_only=True) as ledger:
+        charge = ledger.find(spec.dataset, spec.name, label)
+    if charge is None:
+        state = "was not charged"
+    elif charge.state is ChargeState.ABANDONED:
+        state = "is spent, not published" if charge.drew else "was charged nothing"
+    else:
+        state = f"is {charge.state}"
+        done += charge.state is ChargeState.PUBLISHED
+    return f"interrupted: {label} {state}; {done} of {total} windows are published; run it again to go on"

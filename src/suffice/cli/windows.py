@@ -1,0 +1,159 @@
+"""``suffice backfill`` and ``suffice status``: many windows at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import messages, output
+from suffice.cli.options import (
+    DEFAULT_LEDGER,
+    DEFAULT_STORE,
+    PUBLISH_TIMEOUT,
+    AllowOpenOption,
+    AsOfOption,
+    ClusterOption,
+    JsonOption,
+    LedgerOption,
+    PublishTimeoutOption,
+    SpecArgument,
+    StoreOption,
+    WaitOption,
+    WitnessOption,
+)
+from suffice.cli.terminal import say
+from suffice.errors import BudgetExceededError
+from suffice.profile.settings import settings
+
+if TYPE_CHECKING:
+    from suffice.backfilling import Backfill
+    from suffice.gap_report import GapReport
+    from suffice.pipeline.pooling.release import Release
+
+OVERDUE = 6
+"""The exit status of ``suffice status`` where a window is overdue, or gone from the store."""
+
+
+def backfill(
+    spec: SpecArgument,
+    first: Annotated[str, typer.Option("--from", metavar="W", help="The first window, as 2013-01.")],
+    last: Annotated[
+        str, typer.Option("--to", metavar="W", help="The last one, or latest-complete.")
+    ] = "latest-complete",
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    cluster: ClusterOption = "threads",
+    witness: WitnessOption = None,
+    as_of: AsOfOption = None,
+    *,
+    allow_open: AllowOpenOption = False,
+    publish_timeout: PublishTimeoutOption = PUBLISH_TIMEOUT,
+    wait: WaitOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Release every window from one to another, oldest first, until they are done or the budget is."""
+    settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
+    from suffice.backfilling import backfill as fill  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+
+    done = fill(
+        load_spec(spec),
+        first,
+        last,
+        store=store,
+        ledger=ledger,
+        cluster=cluster,
+        as_of=as_of,
+        allow_open=allow_open,
+        publish_timeout=publish_timeout,
+        wait=wait,
+        witness=witness,
+        progress=messages.progress(),
+        notice=messages.notice,
+    )
+    if as_json:
+        output.print_json(done.to_dict())
+    else:
+        _print_backfill(done)
+    if done.refusal is not None:
+        raise typer.Exit(BudgetExceededError.exit_status)
+
+
+def status(
+    spec: SpecArgument,
+    first: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="W",
+            help="The first window; default: the spec's, or the first charged.",
+        ),
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    as_of: AsOfOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show which windows are published, missing or overdue, and what the budget covers; 6 where one is."""
+    settings(store=store, ledger=ledger, spec_path=spec)  # before the spec is opened
+    from suffice.gap_report import status as report_on  # noqa: PLC0415
+    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+
+    report = report_on(load_spec(spec), first, store=store, ledger=ledger, as_of=as_of)
+    if as_json:
+        output.print_json(report.to_dict())
+    else:
+        _print_status(report)
+    if not report.ok:
+        raise typer.Exit(OVERDUE)
+
+
+def window_fields(release: Release) -> dict[str, Any]:
+    """Return when a release's window ended, and whether it was released after that; empty without windows."""
+    from suffice.pipeline.spec.calendar import window_times  # noqa: PLC0415
+    from suffice.pipeline.spec.terms import Window  # noqa: PLC0415
+
+    grid = release.manifest["plan"]["window"]
+    if grid is None:
+        return {}
+    ends = window_times(Window.model_validate(grid), release.window).ends
+    created = dt.datetime.strptime(release.manifest["created"], "%Y-%m-%dT%HZ").replace(tzinfo=dt.UTC)
+    return {
+        "window_ended": f"{ends:%Y-%m-%dT%H:%MZ}",
+        "released": release.manifest["created"],
+        "closed": created + dt.timedelta(hours=1) > ends,
+    }
+
+
+def _print_backfill(done: Backfill) -> None:
+    document = done.to_dict()
+    output.print_rows([{"window": one["window"], "status": one["status"]} for one in document["windows"]])
+    counts = [f"{status.replace('_', ' ')} {len(done.named(status))}" for status in _STATUSES]
+    say(f"\n{', '.join(counts)}; epsilon {document['epsilon']} each")
+    if done.refusal is not None:
+        say(done.refusal)
+        say(f"to go on: a grant of epsilon {document['needed_grant']} in all, then the same command again")
+
+
+def _print_status(report: GapReport) -> None:
+    document = report.to_dict()
+    if not document["windows"]:
+        say("no window has ended yet that is expected")
+        return
+    output.print_rows(document["windows"])
+    counts = {state: sum(one["state"] == state for one in document["windows"]) for state in _STATES}
+    say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items()))
+    gaps = counts["missing"] + counts["overdue"]
+    further = "every further one" if report.further is None else f"{report.further} further ones"
+    each = " per window" if report.per_window else ""
+    say(
+        f"epsilon {document['epsilon']} each, {document['remaining_epsilon']} left{each}: "
+        f"covers {report.covered} of {gaps} to come, and {further}"
+    )
+
+
+_STATUSES = ("published", "already_published", "left")
+_STATES = ("published", "missing", "overdue", "not_in_store")

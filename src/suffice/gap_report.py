@@ -1,0 +1,272 @@
+"""Which windows of a spec are published, missing or overdue: from calendar, ledger and store alone.
+
+The source is never opened: whether a window has rows is private, and a monitor asks often.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import SpecError
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.spec.calendar import (
+    last_ended,
+    latest_complete,
+    moment,
+    resolve_window,
+    window_times,
+    windows_between,
+)
+from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.profile.settings import settings
+from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.releases.release_store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from fractions import Fraction
+
+    from suffice.pipeline.spec.terms import Window
+    from suffice.storage.ledger.charge import ChargeSummary
+    from suffice.storage.ledger.ledger import Ledger
+
+
+class WindowState(StrEnum):
+    """``published``; ``missing``: it has ended, and its lag has not; ``overdue``: both have.
+
+    ``not_in_store``: the ledger says that it is published, and the store has no such release.
+    """
+
+    PUBLISHED = "published"
+    MISSING = "missing"
+    OVERDUE = "overdue"
+    NOT_IN_STORE = "not_in_store"
+
+
+GAPS = frozenset([WindowState.MISSING, WindowState.OVERDUE])
+"""States of windows that are still to be released."""
+ALARMING = frozenset([WindowState.OVERDUE, WindowState.NOT_IN_STORE])
+"""States that somebody should look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowStatus:
+    """One window that has ended.
+
+    Attributes
+    ----------
+    window : str
+    state : WindowState
+    ends, complete : datetime, UTC
+        When it ended, and when its lag ended or ends.
+    charge : str or None
+        The state of its newest charge, ``spent`` where that drew and ended without a release; None where it
+        was never charged.
+    """
+
+    window: str
+    state: WindowState
+    ends: datetime
+    complete: datetime
+    charge: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice status --json`` prints."""
+        return {
+            "window": self.window,
+            "state": str(self.state),
+            "ends": _written(self.ends),
+            "complete": _written(self.complete),
+            "charge": self.charge,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapReport:
+    """The windows of a spec from the first that is expected to the last that has ended.
+
+    Attributes
+    ----------
+    name, dataset : str
+    as_of : datetime, UTC
+    first_from : str
+        Where the first window is stated: ``parameter``, ``spec``, ``ledger`` (the earliest that was charged),
+        or ``calendar`` (nothing was charged yet: the latest complete one).
+    windows : tuple of WindowStatus
+        Oldest first.
+    epsilon : Fraction, nats
+        What each window is charged.
+    remaining : Fraction, nats
+        What the account has left; of a grant per window, what a window that was never charged has.
+    per_window : bool
+        Whether the grant holds for each window.
+    covered : int
+        How many of the windows that are missing or overdue the budget covers.
+    further : int or None
+        How many windows after those it covers; None: every one, as the grant holds for each window.
+    """
+
+    name: str
+    dataset: str
+    as_of: datetime
+    first_from: str
+    windows: tuple[WindowStatus, ...]
+    epsilon: Fraction
+    remaining: Fraction
+    per_window: bool
+    covered: int
+    further: int | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether no window is overdue or gone from the store."""
+        return not any(window.state in ALARMING for window in self.windows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice status --json`` prints."""
+        return {
+            "name": self.name,
+            "dataset": self.dataset,
+            "as_of": _written(self.as_of),
+            "first_from": self.first_from,
+            "ok": self.ok,
+            "windows": [window.to_dict() for window in self.windows],
+            "epsilon": format_epsilon(self.epsilon),
+            "remaining_epsilon": format_epsilon(self.remaining),
+            "per_window": self.per_window,
+            "covered": self.covered,
+            "further": self.further,
+        }
+
+
+def status(
+    spec: Spec,
+    first: str | None = None,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    ledger: str | None = None,
+    as_of: str | datetime | None = None,
+) -> GapReport:
+    """Report which windows of a spec are published, missing or overdue, and what the budget still covers.
+
+    Parameters
+    ----------
+    spec : Spec
+        With windows.
+    first : str, optional
+        The label of the first window that is expected. Left out, the spec's ``first``; else the earliest that
+        was ever charged; else the latest complete one.
+    store, ledger : str, optional
+        As for :func:`suffice.release`. The ledger is only read.
+    as_of : str or datetime, optional
+        The moment reported on, with its offset from UTC; now, where it is left out.
+
+    Raises
+    ------
+    SpecError
+        Where the spec has no windows, or `first` is none of them.
+    AccountMissingError
+        Where nothing was granted for the data set.
+    StorageError
+        The store or the ledger.
+    """
+    require_spec(spec)
+    if spec.window is None:
+        raise SpecError("window", "the spec has no window key", "as window: {column: day, every: month}")
+    chosen = settings(
+        store=None if store is None else os.fspath(store), ledger=ledger, spec_path=spec.directory
+    )
+    instant = moment(as_of, datetime.now(UTC))
+    if first is not None:
+        first = resolve_window(spec, first, as_of=instant, allow_open=True, place="--from")
+    with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
+        account = opened.account(spec.dataset)
+        charges = newest_charges(opened, spec)
+        start, first_from = _first(spec.window, first, charges, instant)
+        labels = _labels(spec, start, instant)
+        standing: frozenset[tuple[str, str]] = frozenset()
+        if any(_is_published(charges.get(label)) for label in labels):
+            standing = open_store(chosen.store).standing(spec.name)
+        windows = tuple(
+            _window_status(spec.window, label, charges.get(label), standing, instant) for label in labels
+        )
+        gaps = [window.window for window in windows if window.state in GAPS]
+        epsilon = spec.privacy.epsilon
+        further: int | None
+        if account.per_window is None:
+            affordable = account.remaining // epsilon
+            covered = min(affordable, len(gaps))
+            remaining, further = account.remaining, affordable - covered
+        else:
+            remaining = account.granted - account.spent - account.reserved
+            covered = sum(opened.remaining(spec.dataset, window) >= epsilon for window in gaps)
+            further = None if remaining >= epsilon else 0
+    return GapReport(
+        name=spec.name,
+        dataset=spec.dataset,
+        as_of=instant,
+        first_from=first_from,
+        windows=windows,
+        epsilon=epsilon,
+        remaining=remaining,
+        per_window=account.per_window is not None,
+        covered=covered,
+        further=further,
+    )
+
+
+def newest_charges(ledger: Ledger, spec: Spec) -> dict[str, ChargeSummary]:
+    """Return the newest charge of each window of a spec's name that was ever charged."""
+    mine = (charge for charge in ledger.charges(spec.dataset) if charge.name == spec.name)
+    return {charge.window: charge for charge in sorted(mine, key=lambda charge: charge.attempt)}
+
+
+def _first(window: Window, first: str | None, charged: Iterable[str], as_of: datetime) -> tuple[str, str]:
+    """Return the first window that is expected, and where that is stated."""
+    if first is not None:
+        return first, "parameter"
+    if window.first is not None:
+        return window.first, "spec"
+    if earliest := min(charged, default=None):  # labels of one grid are in the order of time
+        return earliest, "ledger"
+    return latest_complete(window, as_of), "calendar"
+
+
+def _labels(spec: Spec, first: str, as_of: datetime) -> tuple[str, ...]:
+    """Return the windows from the first to the last that has ended; none where the first has not."""
+    if spec.window is None or window_times(spec.window, first).ends > as_of:
+        return ()
+    return windows_between(spec, first, last_ended(spec.window, as_of), as_of=as_of)
+
+
+def _is_published(charge: ChargeSummary | None) -> bool:
+    return charge is not None and charge.state is ChargeState.PUBLISHED
+
+
+def _window_status(
+    window: Window,
+    label: str,
+    charge: ChargeSummary | None,
+    standing: frozenset[tuple[str, str]],
+    as_of: datetime,
+) -> WindowStatus:
+    times = window_times(window, label)
+    if charge is not None and charge.state is ChargeState.PUBLISHED:
+        is_there = (label, charge.release_id) in standing
+        state = WindowState.PUBLISHED if is_there else WindowState.NOT_IN_STORE
+    else:
+        state = WindowState.OVERDUE if times.complete <= as_of else WindowState.MISSING
+    stands = None
+    if charge is not None:
+        is_spent = charge.state is ChargeState.ABANDONED and charge.drew
+        stands = "spent" if is_spent else str(charge.state)
+    return WindowStatus(window=label, state=state, ends=times.ends, complete=times.complete, charge=stands)
+
+
+def _written(instant: datetime) -> str:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

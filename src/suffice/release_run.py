@@ -1,0 +1,312 @@
+"""One run for one key (dataset, name, window): what an earlier run left is settled, or a release is made.
+
+What happens to a charge after a failure depends only on how far it came::
+
+    reserved   fails -> abandoned, epsilon returned
+    drawing    fails -> complete in the spool: published by the next run on this host
+                        otherwise: tombstone in the store, abandoned, epsilon spent
+    staged     fails -> stays staged; the same command again publishes the very same bytes
+
+So whatever can be known to fail is tried before ``drawing``: room in the spool, the store, the ledger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import (
+    LedgerError,
+    MissingExtraError,
+    ReleaseInterruptedError,
+    StorageError,
+    SufficeError,
+    SufficeWarning,
+)
+from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
+from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
+from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
+from suffice.storage.operations.failures import clean_up, give_back, published_by_another, spend
+from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere
+from suffice.storage.operations.publishing import Patience, publish_patiently
+from suffice.storage.operations.settling import settle
+from suffice.storage.operations.spooling import spool_files, spool_sizes
+from suffice.storage.operations.witness import move_witness
+from suffice.storage.releases.manifest import compose_manifest
+from suffice.storage.releases.spool import find_spool, open_spool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from suffice.pipeline.chunk.partition import ChunkJob
+    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.sources.contract import Pin, Split
+    from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.manifest import DataFile
+    from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.releases.spool import Spool
+    from suffice.storage.signatures.signing import Signer
+
+    Progress = Callable[[int, int], None]
+    Notice = Callable[[str], None]
+
+PUBLISHED = "published"
+ALREADY_PUBLISHED = "already_published"
+
+
+class ReleaseRun:
+    """One run for one key (dataset, name, window), with its ledger and its store."""
+
+    def __init__(
+        self,
+        *,
+        spec: Spec,
+        plan: Plan,
+        window: str,
+        ledger: Ledger,
+        store: ReleaseStore,
+        spool_path: Path | None,
+        new_attempt: bool,
+        publish_timeout: float,
+        notice: Notice,
+        signer: Signer | None,
+        witness: str | None,
+    ) -> None:
+        self.spec = spec
+        self.plan = plan
+        self.window = window
+        self.ledger = ledger
+        self.store = store
+        self.spool_path = spool_path
+        self.new_attempt = new_attempt
+        self.publish_timeout = publish_timeout
+        self.notice = notice
+        self.signer = signer
+        self.input_verified = False
+        self.witness = witness
+        self.request = ChargeRequest(
+            dataset=spec.dataset,
+            name=spec.name,
+            window=window,
+            epsilon=plan.epsilon,
+            neighboring=str(plan.neighboring),
+            unit=plan.unit,
+            grid=plan.grid,
+            source=spec.source_address,
+            plan_json=plan.canonical,
+            plan_hash=plan.plan_hash,
+            store_id=store.store_id,
+            store_uri=store.uri,
+        )
+
+    def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
+        """Settle what an earlier run of the same key left; make the release where none came of that."""
+        charge, status = self._settle(self.ledger.find(self.spec.dataset, self.spec.name, self.window))
+        if charge is not None:
+            return charge, status
+        self.ledger.check(self.request)
+        return contained(lambda: self._fresh(address, progress))
+
+    def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
+        """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
+        _require_engine()
+        from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
+        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
+        from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
+
+        spool = open_spool(self.spool_path)
+        with uncharged():
+            self.store.check_create_only()
+        with open_cluster(address) as cluster, contextlib.ExitStack() as pinned:
+            pin = sources.pin(self.spec, self.window)
+            pinned.callback(sources.close, pin)
+            check_schema(self.spec, sources.schema(pin))
+            for text in unit_warnings(self.spec, sources.schema(pin)):
+                warnings.warn(text, SufficeWarning, stacklevel=2)
+            checksums = self.ledger.checksums(self.spec.dataset)
+            if checksums is not None:
+                sources.verify(pin, checksums)
+            self.input_verified = checksums is not None
+            splits = sources.splits(pin)
+            job = chunk_job(self.spec, self.window)
+            charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
+            if charge.state is not ChargeState.RESERVED:  # another run of the same key came first
+                settled, status = self._settle(charge)
+                if settled is None:
+                    raise spent_error(charge)
+                return settled, status
+            with held(self.ledger, charge):
+                if charge.epoch > 1:  # taken over from a run that died before it drew, here or elsewhere
+                    refuse_marked_elsewhere(self.ledger, self.store, charge)
+                return self._release(charge, spool, cluster, pin, splits, job, progress), PUBLISHED
+
+    def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
+        """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
+        decision = decide_rerun(
+            charge,
+            self.request,
+            now=self.ledger.now(),
+            new_attempt=self.new_attempt,
+            plan_of=self.ledger.plan,
+        )
+        if charge is None or decision in {Decision.START, Decision.TAKE_OVER}:
+            return None, ""
+        if decision is Decision.ALREADY_PUBLISHED:
+            return charge, ALREADY_PUBLISHED
+        self.store.check_create_only()
+        with deferred_interrupts() as interrupts:
+            try:
+                charge = settle(
+                    self.ledger,
+                    self.store,
+                    charge,
+                    spool=find_spool(self.spool_path),
+                    patience=self._patience(interrupts),
+                )
+            except StorageError as error:
+                if not interrupts:
+                    raise
+                message = f"interrupted while an earlier run was settled: {error}"
+                raise ReleaseInterruptedError(message) from None
+        if charge.state is ChargeState.PUBLISHED:
+            return charge, PUBLISHED
+        clean_up(self.store, charge)
+        if charge.drew and not self.new_attempt:
+            raise spent_error(charge)
+        return None, ""
+
+    def _release(
+        self,
+        charge: Charge,
+        spool: Spool,
+        cluster: Cluster,
+        pin: Pin,
+        splits: Sequence[Split],
+        job: ChunkJob,
+        progress: Progress | None,
+    ) -> Charge:
+        """Carry a reserved charge to its end, whatever happens on the way."""
+        from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
+        from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
+
+        failure: SufficeError | None = None
+        totals: Any = None
+        entry: Any = None
+        public_n: int | None = None
+        stage = "preflight"
+        try:
+            entry = spool.reserve(charge, spool_sizes(self.plan, charge, self.ledger.now()))
+            stage = "reading"
+            totals = exact_sums(job, splits, cluster, progress=progress)
+            public_n = self._unchanged(pin, splits)
+            stage = "preflight"
+            self._preflight(charge)
+        except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
+            if totals is not None:
+                totals.wipe()  # first: whoever keeps the error that came here, and a ledger may fail, too
+            failure = give_back(self.ledger, self.store, spool, charge, stage, error)
+        if failure is not None:
+            raise failure
+        with deferred_interrupts() as interrupts:
+            stage = "drawing"
+            try:
+                charge = self.ledger.enter_drawing(charge, spool=spool.name)
+                with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
+                    files = spool_files(entry, self.plan, blocks)
+                totals.wipe()  # publication may take an hour
+                stage = "staging"
+                manifest = self._manifest(charge, files, public_n)
+                entry.finish(charge, manifest)
+                charge = self.ledger.stage(charge, manifest)
+                stage = "publishing"
+                charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
+            except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
+                ended = published_by_another(self.ledger, charge, error)
+                if ended is None:
+                    failure = spend(self.ledger, self.store, spool, charge, stage, error)
+                else:
+                    charge = ended
+            finally:
+                totals.wipe()
+        if failure is None and charge.state is not ChargeState.PUBLISHED:
+            failure = spent_error(charge)
+        if interrupts:
+            message = "interrupted after the draw: the charge is published"
+            failure = ReleaseInterruptedError(message if failure is None else f"interrupted: {failure}")
+        if failure is not None:
+            raise failure
+        return charge
+
+    def _unchanged(self, pin: Pin, splits: Sequence[Split]) -> int | None:
+        """Check that what was read is what was pinned, and let go of it: publication may take an hour.
+
+        Returns
+        -------
+        int or None
+            The number of records, where it is public.
+        """
+        from suffice.pipeline import sources  # noqa: PLC0415
+
+        public_n = sources.row_count(pin, splits) if self.plan.n_is_public else None
+        sources.check(pin)
+        sources.close(pin)
+        return public_n
+
+    def _preflight(self, charge: Charge) -> None:
+        """Try once more, right before the draw, all that must work after it.
+
+        The spool has room since the charge was reserved; a ledger that notes the marker can be written; and
+        the store takes the charge's marker, outside of the release's place, with credentials that still
+        hold. Marker and witness tell an older copy of the ledger, while epsilon can still be returned.
+        """
+        put_marker(self.ledger, self.store, charge)
+        if self.witness is not None:
+            move_witness(self.ledger, self.witness)
+
+    def _manifest(self, charge: Charge, files: Sequence[DataFile], public_n: int | None) -> bytes:
+        """Return the manifest of the files that were drawn."""
+        if charge.drawing_sequence is None or charge.drawing_hash is None:
+            message = "the ledger gave a drawing charge without its entry"
+            raise LedgerError(message)
+        return compose_manifest(
+            self.plan,
+            window=charge.window,
+            release_id=charge.release_id,
+            public_n=public_n,
+            input_verified=self.input_verified,
+            files=files,
+            ledger_id=charge.ledger_id,
+            drawing_sequence=charge.drawing_sequence,
+            drawing_hash=charge.drawing_hash,
+            created=self.ledger.now(),
+            signer=self.signer,
+        )
+
+    def _patience(self, interrupts: Interrupts) -> Patience:
+        return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
+
+
+def _require_engine() -> None:
+    """Import all that a release needs before anything is charged.
+
+    Raises
+    ------
+    MissingExtraError
+        Where the engine or the noise source is not installed.
+    """
+    try:
+        for module in (
+            "suffice.pipeline.chunk.partition",
+            "suffice.pipeline.reduce.cluster",
+            "suffice.pipeline.mechanism.mechanism",
+            "suffice.pipeline.reduce.tree",
+        ):
+            importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise MissingExtraError("a release", "pipeline") from None

@@ -1,0 +1,178 @@
+"""``--window latest-complete``, ``backfill`` and ``status``, as people and monitors run them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suffice import backfilling
+from suffice.cli.windows import OVERDUE
+from suffice.releasing import carry_out
+from support.making import Workspace, make_workspace
+from support.running import Runner, spec_file
+
+STATISTICS = {"cancelled": {"family": "bernoulli", "column": "cancelled"}}
+WINDOW = {"column": "day", "every": "month", "time_zone": "Europe/Berlin", "lag": "3 days"}
+AS_OF = ("--as-of", "2013-04-04T00:00:00+02:00")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    place = make_workspace(tmp_path, granted="2.5")
+    monkeypatch.setenv("SUFFICE_LEDGER", place.ledger)
+    monkeypatch.setenv("SUFFICE_STORE", place.store)
+    return place
+
+
+@pytest.fixture
+def spec(workspace: Workspace) -> str:
+    return spec_file(workspace, statistics=STATISTICS, groups=None, window=WINDOW)
+
+
+@pytest.fixture
+def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(capsys)
+
+
+def states(document: dict[str, Any], key: str = "status") -> dict[str, str]:
+    return {one["window"]: one[key] for one in document["windows"]}
+
+
+def test_a_schedule_with_one_command_advances(spec: str, suffice: Runner) -> None:
+    words = ("release", spec, "--window", "latest-complete", "--as-of")
+    first = suffice.json(*words, "2013-04-03T23:59:00+02:00")
+    second = suffice.json(*words, "2013-04-04T00:00:00+02:00")
+    again = suffice.json(*words, "2013-04-05T00:00:00+02:00")
+    assert [(one["window"], one["status"]) for one in (first, second, again)] == [
+        ("2013-02", "published"),
+        ("2013-03", "published"),
+        ("2013-03", "already_published"),
+    ]
+
+
+def test_a_release_says_when_its_window_was_closed(spec: str, suffice: Runner) -> None:
+    suffice.json("release", spec, "--window", "2013-01")
+    shown = suffice.json("show", "flights@2013-01")
+    assert (shown["closed"], shown["window_ended"]) == (True, "2013-01-31T23:00Z")
+    text = suffice.text("show", "flights@2013-01")
+    assert f"released after its window ended at 2013-01-31T23:00Z, as of {shown['released']}" in text
+    assert "rows that came later are not in it" in text
+    refused = suffice.json("release", spec, "--window", "2050-01", status=2)["error"]["message"]
+    assert "may be released from 2050-02-01T00:00+01:00 (Europe/Berlin) on" in refused
+    suffice.json("release", spec, "--window", "2050-01", "--allow-open")
+    assert "released before its window ended" in suffice.text("show", "flights")
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (("release", "--window", "2013-01", "--as-of", "2013-04-04"), "--as-of"),
+        (("release", "--window", "2013-01", "--as-of", "2099-04-04T00:00Z"), "--as-of"),
+        (("release", "--window", "2013-01", "--window", "2013-02"), "--window is given more than once"),
+        (("release", "--window", "latest"), "--window"),
+        (("backfill", "--from", "2013"), "--from"),
+        (("backfill", "--from", "2013-03", "--to", "2013-02"), "--to"),
+        (("backfill",), "--from"),
+        (("status", "--from", "2013"), "--from"),
+    ],
+)
+def test_a_window_that_is_none_is_refused(
+    spec: str, suffice: Runner, words: tuple[str, ...], place: str
+) -> None:
+    command, *options = words
+    assert place in suffice.json(command, spec, *options, status=2)["error"]["message"]
+    assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "0"
+
+
+def test_a_backfill_stops_at_the_budget_with_a_table(spec: str, suffice: Runner) -> None:
+    suffice.json("release", spec, "--window", "2013-02")
+    text = suffice.text("backfill", spec, "--from", "2013-01", *AS_OF, status=3)
+    assert "published 1, already published 1, left 1; epsilon 1 each" in text
+    assert "the release asks for 1" in text
+    assert "to go on: a grant of epsilon 3 in all" in text
+    document = suffice.json("backfill", spec, "--from", "2013-01", *AS_OF, status=3)
+    assert states(document) == {
+        "2013-01": "already_published",
+        "2013-02": "already_published",
+        "2013-03": "left",
+    }
+    assert document["needed_grant"] == "3"
+    suffice.json("ledger", "grant", "passengers", "--epsilon", document["needed_grant"], "--reason", "more")
+    done = suffice.json("backfill", spec, "--from", "2013-01", *AS_OF)
+    assert states(done)["2013-03"] == "published"
+    assert done["refusal"] is None
+    assert suffice.json("status", spec, "--from", "2013-01", *AS_OF)["ok"]
+
+
+def test_an_interrupted_backfill_is_130_and_names_the_state(
+    spec: str, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def interrupted(*arguments: Any, **terms: Any) -> Any:
+        outcome = carry_out(*arguments, **terms)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return outcome
+
+    monkeypatch.setattr(backfilling, "carry_out", interrupted)
+    error = suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-02", status=130)["error"]
+    assert error["message"] == (
+        "interrupted: 2013-01 is published; 1 of 2 windows are published; run it again to go on"
+    )
+
+
+def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
+    fresh = suffice.json("status", spec, "--from", "2013-03", "--as-of", "2013-03-31T12:00Z")
+    assert (fresh["windows"], fresh["ok"]) == ([], True)
+    assert "no window has ended" in suffice.text(
+        "status", spec, "--from", "2013-03", "--as-of", "2013-03-31T12:00Z"
+    )
+    early = suffice.json("status", spec, "--from", "2013-03", "--as-of", "2013-04-03T12:00Z")
+    assert states(early, "state") == {"2013-03": "missing"}
+    late = suffice.json("status", spec, "--from", "2013-02", *AS_OF, status=OVERDUE)
+    assert late["windows"] == [
+        {
+            "window": "2013-02",
+            "state": "overdue",
+            "ends": "2013-02-28T23:00:00Z",
+            "complete": "2013-03-03T23:00:00Z",
+            "charge": None,
+        },
+        {
+            "window": "2013-03",
+            "state": "overdue",
+            "ends": "2013-03-31T22:00:00Z",
+            "complete": "2013-04-03T22:00:00Z",
+            "charge": None,
+        },
+    ]
+    assert (late["covered"], late["further"]) == (2, 0)
+    text = suffice.text("status", spec, "--from", "2013-02", *AS_OF, status=OVERDUE)
+    assert "0 published, 0 missing, 2 overdue, 0 not in store" in text
+    assert "epsilon 1 each, 2.5 left: covers 2 of 2 to come, and 0 further ones" in text
+
+
+def test_a_grant_per_window_states_its_time_zone_and_names_its_sources(
+    workspace: Workspace, suffice: Runner
+) -> None:
+    ledger = ("--ledger", f"sqlite:///{workspace.directory}/monthly.db", "--create")
+    words = ("ledger", "grant", "monthly", "--epsilon", "1", "--reason", "x", *ledger, "--per-window")
+
+    def refused(*more: str, status: int) -> str:
+        return str(suffice.json(*words, *more, status=status)["error"]["message"])
+
+    source = ("--source", str(workspace.data))
+    assert "--source" in refused("day:month", status=2)
+    assert "--per-window" in refused("day:month:Nowhere/City", *source, status=2)
+    assert suffice.json(*words, "day:month", *source)["per_window"] == "day:month:UTC"
+    assert suffice.json(*words, "day:month:UTC", *source)["per_window"] == "day:month:UTC"
+    assert "fixed per window" in refused("day:month:Europe/Berlin", *source, status=3)
+    assert "fixed its windows" in refused("day:month", "--source", "/", status=3)
+
+
+def test_the_page_on_exit_statuses_has_the_monitors() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "exit-statuses.md"
+    assert f"| {OVERDUE} | `suffice status`" in page.read_text(encoding="utf-8")

@@ -1,0 +1,285 @@
+"""Windows that advance: which is released, which are left, and what a monitor is told."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import suffice
+from suffice import backfilling, releasing
+from suffice.errors import (
+    AccountMissingError,
+    GuaranteeError,
+    ReleaseInterruptedError,
+    SpecChangedError,
+    SpecError,
+    UsageError,
+)
+from suffice.gap_report import WindowState
+from suffice.pipeline import sources
+from suffice.pipeline.chunk.exact_sums import to_python
+from suffice.pipeline.chunk.partition import chunk_job, sum_batches
+from suffice.pipeline.declaration.domains import Every, period_labels
+from suffice.pipeline.spec.spec import load_spec
+from suffice.storage.ledger.opening import open_ledger
+from support.making import Workspace, make_workspace, mapping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STATISTICS = {"cancelled": {"family": "bernoulli", "column": "cancelled"}}
+MONTHLY = {"column": "day", "every": "month"}
+SCHEDULED = "2013-04-05T02:00:00Z"
+
+
+def monthly(workspace: Workspace, **terms: Any) -> suffice.Spec:
+    """Return a spec of one Bernoulli column by month, for epsilon 1 each."""
+    return workspace.spec(statistics=STATISTICS, groups=None, window={**MONTHLY, **terms})
+
+
+def where(workspace: Workspace) -> dict[str, Any]:
+    return {"store": workspace.store, "ledger": workspace.ledger}
+
+
+def unopened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every source fail as soon as it is opened."""
+
+    def fail(*_: object) -> None:
+        message = "the source was opened"
+        raise AssertionError(message)
+
+    monkeypatch.setattr(sources, "pin", fail)
+
+
+def test_the_latest_complete_window_follows_from_the_scheduled_time(tmp_path: Path) -> None:
+    """A late start and a retry are about the same window, which is charged once."""
+    workspace = make_workspace(tmp_path)
+    spec = monthly(workspace, lag="3 days")
+    outcomes = [
+        releasing.carry_out(spec, **where(workspace), window="latest-complete", as_of=SCHEDULED)
+        for _ in range(2)
+    ]
+    assert [(one.release.window, one.status) for one in outcomes] == [
+        ("2013-03", "published"),
+        ("2013-03", "already_published"),
+    ]
+    earlier = suffice.release(
+        spec, **where(workspace), window="latest-complete", as_of=dt.datetime(2013, 4, 3, 23, tzinfo=dt.UTC)
+    )
+    assert earlier.window == "2013-02"
+
+
+def test_the_calendar_is_asked_before_anything_is_opened(tmp_path: Path) -> None:
+    spec = load_spec(mapping(tmp_path / "nothing", window=MONTHLY))
+    nowhere: dict[str, Any] = {"store": str(tmp_path / "none"), "ledger": f"sqlite:///{tmp_path}/none.db"}
+    for window in ("2050-01", "9999-12"):
+        with pytest.raises(SpecError, match="has not ended"):
+            suffice.release(spec, **nowhere, window=window)
+        with pytest.raises(SpecError, match=r"--to: .* has not ended"):
+            suffice.backfill(spec, "2013-01", window, **nowhere)
+    with pytest.raises(UsageError, match="ahead of this host's clock"):
+        suffice.release(spec, **nowhere, window="2050-01", as_of="2060-01-01T00:00Z")
+    assert not any(tmp_path.iterdir())
+
+
+def test_an_open_window_is_released_where_that_is_said(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    opened = suffice.release(monthly(workspace), **where(workspace), window="2050-01", allow_open=True)
+    assert opened.window == "2050-01"
+
+
+def test_a_backfill_releases_each_window_once_and_skips_what_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = make_workspace(tmp_path)
+    spec = monthly(workspace)
+    releasing.carry_out(spec, **where(workspace), window="2013-02")
+    said: list[str] = []
+    done = suffice.backfill(spec, "2013-01", as_of=SCHEDULED, notice=said.append, **where(workspace))
+    assert [(one.window, one.status) for one in done.windows] == [
+        ("2013-01", "published"),
+        ("2013-02", "already_published"),
+        ("2013-03", "published"),
+    ]
+    assert (done.refusal, done.needed) == (None, None)
+    assert said == ["2013-01: published (2 of 3 windows)", "2013-03: published (3 of 3 windows)"]
+    assert workspace.account().spent == 3
+    unopened(monkeypatch)
+    again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
+    assert {one.status for one in again.windows} == {"already_published"}
+    changed = workspace.spec(statistics=STATISTICS, window=MONTHLY)
+    with pytest.raises(SpecChangedError):
+        suffice.backfill(changed, "2013-01", "2013-03", **where(workspace))
+
+
+@pytest.mark.parametrize("per_window", [False, True])
+def test_a_backfill_stops_at_the_budget_and_says_what_it_takes_to_go_on(
+    tmp_path: Path, *, per_window: bool
+) -> None:
+    grid = {"per_window": "day:month:UTC"} if per_window else {}
+    workspace = make_workspace(tmp_path, granted="0.5" if per_window else "2.5", **grid)
+    spec = monthly(workspace)
+    done = suffice.backfill(spec, "2013-01", "2013-04", **where(workspace))
+    reached = 0 if per_window else 2
+    assert [one.status for one in done.windows] == ["published"] * reached + ["left"] * (4 - reached)
+    assert "asks for 1" in str(done.refusal)
+    assert done.needed == (1 if per_window else 4)
+    assert done.to_dict()["needed_grant"] == ("1" if per_window else "4")
+    with open_ledger(workspace.ledger) as ledger:
+        ledger.grant("passengers", epsilon=done.needed, reason="as told")
+    again = suffice.backfill(spec, "2013-01", "2013-04", **where(workspace))
+    assert again.refusal is None
+    assert [one.status for one in again.windows].count("published") == 4 - reached
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_an_interrupted_backfill_says_the_state_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, drawn: bool
+) -> None:
+    workspace = make_workspace(tmp_path)
+    spec = monthly(workspace)
+    carry_out = releasing.carry_out
+
+    def interrupted(*arguments: Any, **terms: Any) -> Any:
+        if terms["window"] != "2013-02":
+            return carry_out(*arguments, **terms)
+        if drawn:
+            carry_out(*arguments, **terms)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(backfilling, "carry_out", interrupted)
+    with pytest.raises(ReleaseInterruptedError) as caught:
+        suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
+    state = "is published; 2 of 3" if drawn else "was not charged; 1 of 3"
+    assert f"2013-02 {state} windows are published" in str(caught.value)
+    assert caught.value.__context__ is None
+    monkeypatch.setattr(backfilling, "carry_out", carry_out)
+    again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
+    assert [one.status for one in again.windows].count("published") == (1 if drawn else 2)
+    assert workspace.account().spent == 3
+
+
+def test_a_report_of_gaps_never_opens_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = make_workspace(tmp_path, granted="3.5")
+    spec = monthly(workspace, lag="3 days")
+    fresh = suffice.status(spec, **where(workspace), as_of=SCHEDULED)
+    assert fresh.first_from == "calendar"
+    assert [(one.window, one.state) for one in fresh.windows] == [("2013-03", "overdue")]
+    for window in ("2013-01", "2013-03"):
+        releasing.carry_out(spec, **where(workspace), window=window)
+    unopened(monkeypatch)
+    report = suffice.status(spec, **where(workspace), as_of="2013-05-02T00:00Z")
+    assert report.first_from == "ledger"
+    assert [(one.window, one.state, one.charge) for one in report.windows] == [
+        ("2013-01", WindowState.PUBLISHED, "published"),
+        ("2013-02", WindowState.OVERDUE, None),
+        ("2013-03", WindowState.PUBLISHED, "published"),
+        ("2013-04", WindowState.MISSING, None),
+    ]
+    assert (report.ok, report.covered, report.further, report.remaining) == (False, 1, 0, Fraction(3, 2))
+    whole = suffice.status(
+        monthly(workspace, first="2013-03", lag="3 days"), **where(workspace), as_of=SCHEDULED
+    )
+    assert (whole.first_from, whole.ok, len(whole.windows)) == ("spec", True, 1)
+    assert suffice.status(spec, "2013-02", **where(workspace), as_of=SCHEDULED).first_from == "parameter"
+    later = suffice.status(spec, "2013-06", **where(workspace), as_of=SCHEDULED)
+    assert (later.windows, later.ok) == ((), True)
+
+
+def test_a_release_that_is_gone_from_the_store_is_reported(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    spec = monthly(workspace)
+    release = releasing.carry_out(spec, **where(workspace), window="2013-03").release
+    assert suffice.status(spec, **where(workspace), as_of=SCHEDULED).ok
+    (workspace.directory / "releases" / "flights" / "2013-03" / release.release_id / "manifest.json").unlink()
+    report = suffice.status(spec, **where(workspace), as_of=SCHEDULED)
+    assert [one.state for one in report.windows] == ["not_in_store"]
+    assert not report.ok
+
+
+def test_a_grant_per_window_covers_every_further_one(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, granted="1", per_window="day:month:UTC")
+    spec = monthly(workspace)
+    releasing.carry_out(spec, **where(workspace), window="2013-02")
+    report = suffice.status(spec, "2013-01", **where(workspace), as_of=SCHEDULED)
+    assert (report.covered, report.remaining) == (2, Fraction(1))
+    assert report.further is None
+    with pytest.raises(AccountMissingError):
+        suffice.status(workspace.spec(dataset="others", window=MONTHLY), **where(workspace), as_of=SCHEDULED)
+
+
+def test_a_grant_per_window_fixes_time_zone_and_source(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, granted="1", per_window="day:month:Europe/Berlin")
+    berlin = monthly(workspace, time_zone="Europe/Berlin")
+    assert suffice.release(berlin, **where(workspace), window="2013-01").window == "2013-01"
+    with pytest.raises(
+        GuaranteeError, match="per window of day:month:Europe/Berlin, the spec has day:month:UTC"
+    ):
+        suffice.release(
+            workspace.spec(name="utc", statistics=STATISTICS, window=MONTHLY),
+            **where(workspace),
+            window="2013-01",
+        )
+    with open_ledger(workspace.ledger) as ledger:
+        with pytest.raises(GuaranteeError, match="fixed its windows and their sources"):
+            ledger.grant("passengers", epsilon=Fraction(2), sources=["/elsewhere"], reason="x")
+        with pytest.raises(UsageError, match="names its sources"):
+            ledger.grant("others", epsilon=Fraction(1), per_window="day:month:UTC", reason="x")
+
+
+def instants(start: str, hours: int) -> pa.Table:
+    """Return a row every half hour from a UTC time on, as an instant and as a timestamp without a zone."""
+    times = np.datetime64(start, "us") + np.arange(2 * hours) * np.timedelta64(30, "m")
+    return pa.table(
+        {
+            "instant": pa.array(times, pa.timestamp("us", "UTC")),
+            "elsewhere": pa.array(times, pa.timestamp("ns", "America/New_York")),
+            "naive": pa.array(times),
+            "cancelled": pa.array(np.ones(2 * hours, bool)),
+        }
+    )
+
+
+def rows(sums: Any) -> int:
+    """Return how many rows entered."""
+    return int(to_python(sums)["cancelled"].sum())
+
+
+@pytest.mark.parametrize(
+    ("column", "every", "zone", "label", "hours"),
+    [
+        ("instant", "day", "Europe/Berlin", "2013-03-31", 23),
+        ("elsewhere", "day", "Europe/Berlin", "2013-03-31", 23),
+        ("instant", "day", "UTC", "2013-03-31", 24),
+        ("naive", "day", "Europe/Berlin", "2013-03-31", 24),
+        ("instant", "week", "Europe/Berlin", "2013-W13", 167),
+        ("naive", "week", "Europe/Berlin", "2013-W13", 168),
+    ],
+)
+def test_instants_are_windowed_by_the_days_of_the_time_zone(
+    column: str, every: str, zone: str, label: str, hours: int
+) -> None:
+    window = {"column": column, "every": every, "time_zone": zone}
+    spec = load_spec(mapping("data", statistics=STATISTICS, groups=None, window=window))
+    table = instants("2013-03-20", 24 * 20)
+    sums = sum_batches(table.to_batches(), chunk_job(spec, label))
+    assert rows(sums) == 2 * hours
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia"])
+def test_each_row_is_in_one_window(zone: str) -> None:
+    """Whatever the clocks do: the windows of a span of time add up to its rows."""
+    table = instants("2006-10-20", 24 * 15)
+    labels = period_labels("2006-10-18", "2006-11-06", Every.DAY)
+    counts = []
+    for label in labels:
+        window = {"column": "instant", "every": "day", "time_zone": zone}
+        spec = load_spec(mapping("data", statistics=STATISTICS, groups=None, window=window))
+        sums = sum_batches(table.to_batches(), chunk_job(spec, label))
+        counts.append(rows(sums))
+    assert sum(counts) == table.num_rows
