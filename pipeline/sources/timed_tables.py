@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
-from suffice.pipeline.sources.adbc import blocks, connected, driver, driver_errors, not_read
+from suffice.pipeline.sources.adbc import blocks, connected, driver, driver_errors, keys_fit, not_read
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.spec.terms import ALL
@@ -186,7 +186,7 @@ class TimedTables:
 
     def _check_keys(self, ranges: KeyRanges, columns: pa.Schema, table: str) -> None:
         kinds = [columns.field(index).type for index in columns.get_all_field_indices(ranges.column)]
-        if len(kinds) != 1 or not ranges.fits(kinds[0]):
+        if len(kinds) != 1 or not keys_fit(ranges, kinds[0]):
             message = (
                 f"source.{self.KIND}: split_by: {table} has no column {ranges.column!r} of {ranges.needed}"
             )
