@@ -62,7 +62,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "safe_text": ("escaped", "shown"),
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
-    "source_spec": ("SourceSpec", "is_url"),
+    "source_spec": ("SourceSpec", "is_url", "source_path"),
     "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
     "wording": ("counted",),
 }

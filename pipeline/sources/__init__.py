@@ -61,6 +61,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "contract": ("Pin", "Split", "join"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
     "schema_check": ("check_schema", "unit_warnings"),
+    "surveying": ("surveys_by",),
     "template": ("skeleton",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

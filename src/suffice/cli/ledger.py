@@ -236,8 +236,16 @@ def _find_charge(ledger: Ledger, text: str) -> Charge:
 
 
 def source_prefix(text: str) -> str:
-    """Return a source prefix as charges state their sources: an absolute path, links resolved."""
-    return os.path.realpath(text)
+    """Return a source prefix as charges state their sources: a URL, or an absolute path, links resolved."""
+    from suffice.pipeline.declaration.source_spec import is_url, source_path  # noqa: PLC0415
+
+    if not is_url(text):
+        return os.path.realpath(text)
+    try:
+        return source_path(text)
+    except ValueError as error:
+        message = f"--source: {error}"
+        raise UsageError(message) from None
 
 
 def _checksums(path: Path | None, *, none: bool) -> str | None:
