@@ -197,7 +197,8 @@ def _is_misquoted(
         (quotes + 1 == ends[lines]) | (after == delimiter) | ((after == quote) & (quotes + 1 < ends[lines]))
     )
     bad[lines[np.where(opens, ~begins, ~finishes)]] = True
-    return bad | (counts % 2 == 1)
+    is_bad: Flags = bad | (counts % 2 == 1)
+    return is_bad
 
 
 def _is_not_utf8(block: bytes, signs: Bytes, starts: Positions, newlines: Positions) -> Flags:
