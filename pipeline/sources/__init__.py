@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.sources import bigquery, csv_files, duckdb_tables, parquet, postgresql, snowflake
+from suffice.pipeline.sources import (
+    bigquery,
+    csv_files,
+    duckdb_tables,
+    generated,
+    parquet,
+    postgresql,
+    snowflake,
+)
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
@@ -62,7 +70,8 @@ def splits(pin: Pin) -> tuple[Split, ...]:
 
 def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
     """Read columns of a split in blocks; see `contract.Source.read`."""
-    return SOURCES[split.kind].read(split, columns, block_rows)
+    kind = generated if split.kind == generated.KIND else SOURCES[split.kind]
+    return kind.read(split, columns, block_rows)
 
 
 def verify(pin: Pin, checksums: str) -> None:
@@ -86,6 +95,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "checksums": ("read_checksums",),
     "contract": ("Pin", "Split", "join"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
+    "generated": ("generated_splits",),
     "schema_check": ("check_schema", "unit_warnings"),
     "template": ("skeleton",),
 }
