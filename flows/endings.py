@@ -63,8 +63,19 @@ INTERRUPTED = Ending(
 SPENT = Ending(name="Spent, not published", kind=FAILED, event="suffice.release.spent-not-published")
 INTERRUPTED_SPENT = Ending(name=SPENT.name, kind=CANCELLED, event=SPENT.event)
 NOT_RELEASED = Ending(name="Failed", kind=FAILED, event="suffice.release.failed")
-STOPPED_AT_BUDGET = Ending(name=REFUSED_BUDGET.name, kind=FAILED, event="suffice.backfill.refused-budget")
 BACKFILLED = Ending(name="Backfilled", kind=COMPLETED, event="suffice.backfill.completed")
+BACKFILL_REFUSED_BUDGET = Ending(
+    name=REFUSED_BUDGET.name, kind=FAILED, event="suffice.backfill.refused-budget"
+)
+BACKFILL_REFUSED_ACCOUNT = Ending(
+    name=REFUSED_ACCOUNT.name, kind=FAILED, event="suffice.backfill.refused-account"
+)
+BACKFILL_REFUSED_SPEC = Ending(name=REFUSED_SPEC.name, kind=FAILED, event="suffice.backfill.refused-spec")
+BACKFILL_INTERRUPTED = Ending(
+    name="Backfill interrupted", kind=CANCELLED, event="suffice.backfill.interrupted"
+)
+BACKFILL_SPENT = Ending(name=SPENT.name, kind=FAILED, event="suffice.backfill.spent-not-published")
+NOT_BACKFILLED = Ending(name="Failed", kind=FAILED, event="suffice.backfill.failed")
 RECOVERED = Ending(name="Recovered", kind=COMPLETED, event="suffice.ledger.recovered")
 LEFT_UNSETTLED = Ending(name="Not recovered", kind=FAILED, event="suffice.ledger.not-recovered")
 VERIFIED = Ending(name="Verified", kind=COMPLETED, event="suffice.ledger.verified")
@@ -77,10 +88,17 @@ _BY_KIND = (
     ((UsageError, SchemaError), REFUSED_SPEC),
 )
 """Refusals; the first that fits."""
+_OF_A_BACKFILL = (
+    ((KeyboardInterrupt, ReleaseInterruptedError), BACKFILL_INTERRUPTED),
+    ((AccountMissingError,), BACKFILL_REFUSED_BUDGET),
+    ((AccountError,), BACKFILL_REFUSED_ACCOUNT),
+    ((UsageError, SchemaError), BACKFILL_REFUSED_SPEC),
+    ((ChargeSpentError,), BACKFILL_SPENT),
+)
 _REFUSALS = (REFUSED_BUDGET, REFUSED_ACCOUNT, REFUSED_SPEC)
 
-AFTER_THE_DRAW = (INTERRUPTED_PUBLISHED.name, SPENT.name)
-"""Names of states that a cancellation must not hide."""
+AFTER_THE_DRAW = (INTERRUPTED_PUBLISHED.name, SPENT.name, BACKFILL_INTERRUPTED.name)
+"""Names of states that a cancellation must not hide: epsilon is spent, or may be."""
 
 
 def release_ending(error: SufficeError, charge: Charge | None) -> Ending:
@@ -96,6 +114,14 @@ def release_ending(error: SufficeError, charge: Charge | None) -> Ending:
         if isinstance(error, kinds):
             return ending
     return NOT_RELEASED
+
+
+def backfill_ending(error: BaseException) -> Ending:
+    """Return how a backfill ended that raised `error`; what it published before stays so."""
+    for kinds, ending in _OF_A_BACKFILL:
+        if isinstance(error, kinds):
+            return ending
+    return NOT_BACKFILLED
 
 
 def error_text(error: BaseException) -> str:

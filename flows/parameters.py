@@ -12,9 +12,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from suffice.errors import UsageError
+from suffice.pipeline.spec.calendar import LATEST_COMPLETE
 from suffice.releasing import PUBLISH_TIMEOUT
 
-LATEST_COMPLETE = "latest-complete"
 DAY_S = 86400.0
 
 _CREDENTIALS = r"://[^/?#@]*:[^/?#]*@|[?&;]\s*(password|pwd|secret|token)\s*="
@@ -114,6 +114,14 @@ class Releasing(WithStore):
         title="Pause between reading attempts",
         description="Seconds before the second attempt; each later pause is twice as long.",
     )
+    allow_open: bool = Field(
+        default=False,
+        title="Allow open windows",
+        description=(
+            "Release a window that has not ended when the run was scheduled, for good, without the rows that "
+            "are still to come."
+        ),
+    )
     publish_timeout: float = Field(
         default=PUBLISH_TIMEOUT,
         ge=0.0,
@@ -139,6 +147,27 @@ class ReleaseParameters(Releasing):
             "scheduled. A retry or a late start does not move it."
         ),
         examples=[LATEST_COMPLETE, "2013-01"],
+    )
+
+
+class BackfillParameters(Releasing):
+    """Which windows, and where."""
+
+    first: str = Field(
+        pattern=f"^{_PERIOD}$",
+        title="First window",
+        description="The oldest window, as 2013, 2013-01, 2013-W05 or 2013-01-31.",
+        examples=["2013-01"],
+    )
+    last: str = Field(
+        default=LATEST_COMPLETE,
+        pattern=f"^({LATEST_COMPLETE}|{_PERIOD})$",
+        title="Last window",
+        description=(
+            "The newest window, which is released too; or latest-complete: the newest that had ended, with "
+            "the spec's lag, when this run was scheduled."
+        ),
+        examples=[LATEST_COMPLETE, "2013-12"],
     )
 
 

@@ -7,6 +7,7 @@ persisted, cached or retried, and the run ends in a state of its own, never in a
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from prefect import flow
@@ -17,13 +18,14 @@ from suffice.flows.artifacts import account_rows, release_text
 from suffice.flows.cancellation import say_again
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Reporter, Subject
-from suffice.flows.running import Run, Verdict, carried_out, read_again
+from suffice.flows.running import Run, Verdict, carried_out, read_again, scheduled_time
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.spec.calendar import moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.spec.terms import check_window
 from suffice.profile.settings import settings
-from suffice.releasing import ALREADY_PUBLISHED, carry_out
+from suffice.release_run import ALREADY_PUBLISHED
+from suffice.releasing import carry_out
 from suffice.storage.ledger.charge import label
 from suffice.storage.ledger.opening import open_ledger
 
@@ -63,7 +65,8 @@ def _release(asked: ReleaseParameters, run: Run) -> Verdict:
         asked.require_no_password()
         places = settings(store=asked.store, ledger=asked.ledger, cluster=asked.cluster, spec_path=asked.spec)
         spec = load_spec(asked.spec)
-        window = check_window(spec, asked.window)
+        as_of = moment(scheduled_time(), datetime.now(UTC))
+        window = resolve_window(spec, asked.window, as_of=as_of, allow_open=asked.allow_open)
     except UsageError as error:
         return Verdict(
             ending=endings.REFUSED_SPEC, message=endings.error_text(error), subject=Subject(kind="release")
@@ -75,11 +78,16 @@ def _release(asked: ReleaseParameters, run: Run) -> Verdict:
     )
     run.reporter.name_run(subject.title, [spec.dataset, spec.name])
     run.hold(spec.dataset)
-    return _released(asked, spec, places, subject, run.reporter)
+    return _released(asked, spec, places, subject, as_of, run.reporter)
 
 
 def _released(
-    asked: ReleaseParameters, spec: Spec, places: Settings, subject: Subject, reporter: Reporter
+    asked: ReleaseParameters,
+    spec: Spec,
+    places: Settings,
+    subject: Subject,
+    as_of: datetime,
+    reporter: Reporter,
 ) -> Verdict:
     """Release, and ask the ledger what became of the charge where that went wrong."""
     try:
@@ -90,6 +98,8 @@ def _released(
                 ledger=places.ledger,
                 cluster=places.cluster,
                 window=subject.names["window"],
+                as_of=as_of,
+                allow_open=asked.allow_open,
                 publish_timeout=asked.publish_timeout,
                 notice=reporter.notice,
             ),

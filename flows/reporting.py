@@ -46,7 +46,7 @@ class Subject:
         resource = {"prefect.resource.id": identity}
         if self.title:
             resource["prefect.resource.name"] = self.title
-        return resource | {".".join(("suffice", key)): value for key, value in self.names.items()}
+        return resource | dict(self.names)
 
 
 class Reporter:
@@ -72,7 +72,7 @@ class Reporter:
 
     def emit(self, subject: Subject, ending: Ending, payload: Mapping[str, str]) -> None:
         """Emit the event of an ending."""
-        resource = {**subject.resource, "suffice.ending": ending.name}
+        resource = {**subject.resource, "ending": ending.name}
         self._try_once(lambda: emit_event(ending.event, resource=resource, payload=dict(payload)))
 
     def show_text(self, key: str, markdown: str, description: str) -> None:

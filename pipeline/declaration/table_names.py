@@ -8,7 +8,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any
 
-import pyarrow as pa
 from pydantic import PlainValidator
 
 from suffice.pipeline.declaration.fields import Column, SpecModel
@@ -96,12 +95,6 @@ class KeyRanges(SpecModel):
     def needed(self) -> str:
         """What the column has to hold."""
         return "dates or timestamps" if self.is_of_dates else "integers"
-
-    def fits(self, kind: pa.DataType) -> bool:
-        """Tell whether a column of an Arrow type can be compared with the keys."""
-        if self.is_of_dates:
-            return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-        return bool(pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0))
 
     def conditions(self, quote: str = '"') -> tuple[str, ...]:
         """Return one SQL condition for each task; each row fulfils exactly one."""

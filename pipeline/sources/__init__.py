@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from suffice.pipeline.sources import (
     bigquery,
     csv_files,
+    delta,
     duckdb_tables,
     generated,
+    iceberg,
     parquet,
     postgresql,
     snowflake,
@@ -28,10 +30,17 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
-SOURCES: dict[str, Source] = {
-    source.KIND: source
-    for source in (parquet, csv_files, postgresql, duckdb_tables, snowflake.SOURCE, bigquery.SOURCE)
-}
+_KINDS: tuple[Source, ...] = (
+    parquet,
+    csv_files,
+    delta,
+    iceberg,
+    postgresql,
+    duckdb_tables,
+    snowflake.SOURCE,
+    bigquery.SOURCE,
+)
+SOURCES: dict[str, Source] = {source.KIND: source for source in _KINDS}
 """Every kind of source that can be read, by the key that declares it in a spec."""
 
 
@@ -97,6 +106,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
     "generated": ("generated_splits",),
     "schema_check": ("check_schema", "unit_warnings"),
+    "surveying": ("surveys_by",),
     "template": ("skeleton",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -24,10 +24,17 @@ class FileColumns:
         The source's name of a column and the file's, where they differ.
     constants : tuple of (str, pyarrow.Scalar)
         Columns that the file does not hold, and their one value: of a partition, or null.
+    dropped : tuple of str
+        The file's names of columns that are not the source's.
     """
 
     renamed: tuple[tuple[str, str], ...] = ()
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def of(self, stored: pa.Schema) -> FileColumns | None:  # noqa: ARG002 - of a table's files it matters
+        """Return the same, given the file's own columns."""
+        return self
 
     def stored(self, columns: Iterable[str]) -> list[str]:
         """Return what the file calls those of these columns that it holds."""
@@ -37,8 +44,14 @@ class FileColumns:
 
     def schema(self, stored: pa.Schema) -> pa.Schema:
         """Return the source's columns, given the file's."""
+        if not self.renamed and not self.constants:
+            return stored
         names = {file_name: name for name, file_name in self.renamed}
-        fields = [field.with_name(names.get(field.name, field.name)) for field in stored]
+        fields = [
+            field.with_name(names.get(field.name, field.name))
+            for field in stored
+            if field.name not in self.dropped
+        ]
         return pa.schema([*fields, *(pa.field(name, value.type) for name, value in self.constants)])
 
     def batch(self, stored: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.pipeline.sources.file_access import PinnedFile
-    from suffice.pipeline.sources.file_columns import FileColumns
+    from suffice.pipeline.sources.parquet_footers import ColumnsOf
 
 _KEPT_BYTES = 1 << 26
 """Footers of so many bytes in all are kept from pin to reading; others are read again."""
@@ -36,8 +36,6 @@ class PinnedFiles:
     ----------
     files : tuple of PinnedFile
         In the order of their addresses.
-    columns : tuple of FileColumns
-        How their columns become the source's.
     footers : tuple of Footer
         What their footers say.
     root : str or None
@@ -47,7 +45,6 @@ class PinnedFiles:
     """
 
     files: tuple[PinnedFile, ...]
-    columns: tuple[FileColumns, ...]
     footers: tuple[Footer, ...]
     root: str | None
     n_columns: int
@@ -58,7 +55,7 @@ class PinnedFiles:
 
 
 def pin_files(
-    files: Sequence[tuple[PinnedFile, FileColumns]],
+    files: Sequence[tuple[PinnedFile, ColumnsOf]],
     columns: Sequence[str],
     *,
     place: str,
@@ -68,7 +65,7 @@ def pin_files(
 
     Parameters
     ----------
-    files : sequence of (PinnedFile, FileColumns)
+    files : sequence of (PinnedFile, ColumnsOf)
         The files, in a fixed order, and how their columns become the source's.
     columns : sequence of str
         The source's columns that the spec reads.
@@ -86,7 +83,6 @@ def pin_files(
     footers = surveyed(read_footers, [(file, file_columns, wanted) for file, file_columns in files])
     pinned = PinnedFiles(
         files=tuple(file for file, _ in files),
-        columns=tuple(file_columns for _, file_columns in files),
         footers=tuple(_within_memory(footers)),
         root=root,
         n_columns=len(wanted),
@@ -147,12 +143,17 @@ def _within_memory(footers: Iterable[Footer | None]) -> Iterator[Footer]:
         yield (
             footer
             if left >= 0
-            else Footer(schema=footer.schema, row_groups=footer.row_groups, metadata=Kept())
+            else Footer(
+                schema=footer.schema,
+                row_groups=footer.row_groups,
+                columns=footer.columns,
+                metadata=Kept(),
+            )
         )
 
 
 def _row_groups(pinned: PinnedFiles) -> Iterator[RowGroups]:
-    for file, columns, footer in zip(pinned.files, pinned.columns, pinned.footers, strict=True):
+    for file, footer in zip(pinned.files, pinned.footers, strict=True):
         for number, group in enumerate(footer.row_groups):
             yield RowGroups(
                 file=file,
@@ -160,7 +161,7 @@ def _row_groups(pinned: PinnedFiles) -> Iterator[RowGroups]:
                 row_groups=(number,),
                 dictionaries=group.dictionaries,
                 n_rows=group.n_rows,
-                columns=columns,
+                columns=footer.columns,
                 metadata=footer.metadata,
             )
 

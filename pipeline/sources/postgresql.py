@@ -14,7 +14,7 @@ from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
 from suffice.pipeline.sources import postgresql_catalog as catalog
-from suffice.pipeline.sources.adbc import blocks, connected, driver_errors, not_read
+from suffice.pipeline.sources.adbc import blocks, connected, driver_errors, keys_fit, not_read
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.postgresql_columns import batch_of
@@ -239,7 +239,7 @@ def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int) -> _Pinned:
 
 
 def _check_keys(ranges: KeyRanges, columns: Sequence[ServerColumn], table: str) -> None:
-    if not any(column.name == ranges.column and ranges.fits(column.kind) for column in columns):
+    if not any(column.name == ranges.column and keys_fit(ranges, column.kind) for column in columns):
         message = f"{_PLACE}: split_by: {table} has no column {ranges.column!r} of {ranges.needed}"
         raise UsageError(message)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
-from suffice.pipeline.sources.adbc import blocks, connected, driver, driver_errors, not_read
+from suffice.pipeline.sources.adbc import blocks, connected, driver, driver_errors, keys_fit, not_read
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.spec.terms import ALL
@@ -89,7 +90,7 @@ class TimedTables:
         table: str = getattr(spec.source, self.KIND)
         ranges: KeyRanges | None = getattr(spec.source, "split_by", None)
         try:
-            with connected(lambda: self._connection(table)) as cursor:
+            with connected(partial(self._connection, table)) as cursor:
                 cursor.execute(self.clock)
                 time = str(cursor.fetchone()[0])
                 if not _TIME.fullmatch(time):
@@ -143,7 +144,7 @@ class TimedTables:
             where = f" WHERE {piece.condition}" if piece.condition else ""
             query = f"SELECT {listed} FROM {self._at(piece.table, piece.time)}{where}"  # noqa: S608
             try:
-                with connected(lambda table=piece.table: self._connection(table)) as cursor:
+                with connected(partial(self._connection, piece.table)) as cursor:
                     yield from blocks(cursor, query, block_rows)
             except driver_errors():
                 raise self._lost(piece.table) from None
@@ -159,7 +160,7 @@ class TimedTables:
         """Check that the warehouse still shows the table as it was at the pinned time."""
         pinned: _Pinned = pin.private
         try:
-            with connected(lambda: self._connection(pinned.table)) as cursor:
+            with connected(partial(self._connection, pinned.table)) as cursor:
                 cursor.execute(f"SELECT * FROM {self._at(pinned.table, pinned.time)} LIMIT 0")  # noqa: S608
                 columns = cursor.fetch_record_batch().schema
         except driver_errors():
@@ -177,7 +178,7 @@ class TimedTables:
     def _count(self, table: str, time: str) -> int:
         """Count the rows at the pinned time; asked for only where their number is public."""
         try:
-            with connected(lambda: self._connection(table)) as cursor:
+            with connected(partial(self._connection, table)) as cursor:
                 cursor.execute(f"SELECT count(*) FROM {self._at(table, time)}")  # noqa: S608
                 return int(cursor.fetchone()[0])
         except driver_errors():
@@ -185,7 +186,7 @@ class TimedTables:
 
     def _check_keys(self, ranges: KeyRanges, columns: pa.Schema, table: str) -> None:
         kinds = [columns.field(index).type for index in columns.get_all_field_indices(ranges.column)]
-        if len(kinds) != 1 or not ranges.fits(kinds[0]):
+        if len(kinds) != 1 or not keys_fit(ranges, kinds[0]):
             message = (
                 f"source.{self.KIND}: split_by: {table} has no column {ranges.column!r} of {ranges.needed}"
             )

@@ -105,13 +105,15 @@ class ReleaseRun:
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.reduce.survey import surveyed_on  # noqa: PLC0415
         from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
         spool = open_spool(self.spool_path)
         with uncharged():
             self.store.check_create_only()
         with open_cluster(address) as cluster, contextlib.ExitStack() as pinned:
-            pin = sources.pin(self.spec, self.window)
+            with surveyed_on(cluster):
+                pin = sources.pin(self.spec, self.window)
             pinned.callback(sources.close, pin)
             check_schema(self.spec, sources.schema(pin))
             for text in unit_warnings(self.spec, sources.schema(pin)):

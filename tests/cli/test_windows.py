@@ -11,6 +11,7 @@ import pytest
 
 from suffice import backfilling
 from suffice.cli.windows import OVERDUE
+from suffice.releasing import carry_out
 from support.making import Workspace, make_workspace
 from support.running import Runner, spec_file
 
@@ -110,7 +111,6 @@ def test_a_backfill_stops_at_the_budget_with_a_table(spec: str, suffice: Runner)
 def test_an_interrupted_backfill_is_130_and_names_the_state(
     spec: str, suffice: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carry_out = backfilling.carry_out
 
     def interrupted(*arguments: Any, **terms: Any) -> Any:
         outcome = carry_out(*arguments, **terms)

@@ -106,7 +106,7 @@ PARTS = ["year", "quarter", "month", "week", "day", "weekday", "hour"]
 MEMBERS = st.lists(
     st.sampled_from([*KEYS[:-1], "0.5"]), min_size=1, unique_by=lambda key: key.lstrip("0") or "0"
 )
-MAPPED = MEMBERS.flatmap(
+MAPPED: st.SearchStrategy[dict[str, Any]] = MEMBERS.flatmap(
     lambda keys: st.sampled_from(
         [
             {"map": {key: f"to {key}" for key in keys}},
@@ -174,7 +174,7 @@ def hostile_rows(n_rows: int, seed: int, *, dictionaries: bool) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays(arrays, [*COLUMNS])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(entry=ENTRY, seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 30), max_size=3).map(sorted))
 def test_each_row_has_the_answer_of_plain_python(entry: dict[str, Any], seed: int, cuts: list[int]) -> None:
     rows = hostile_rows(30, seed, dictionaries=False)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -119,7 +119,11 @@ def _compared(value: Any, entry: Mapping[str, Any]) -> bool | None:
         time = _local(value, entry.get("time_zone", "UTC"))
         if time is None:
             return None
-        value, read = time.date(), dt.date.fromisoformat
+        value = time.date()
+
+        def read(text: str) -> Any:
+            return dt.date.fromisoformat(text)
+
     elif isinstance(value, np.floating):
         kind = type(value)
         value = float(value)
@@ -129,16 +133,19 @@ def _compared(value: Any, entry: Mapping[str, Any]) -> bool | None:
                 near = float(kind(float(Fraction(text))))
             return near if math.isfinite(near) else float(Fraction(text))
     else:
-        value, read = Fraction(value), Fraction
-    if "between" in entry:
-        return bool(read(entry["between"][0]) <= value <= read(entry["between"][1]))
-    if "above" in entry:
-        return bool(value > read(entry["above"]))
-    if "at_least" in entry:
-        return bool(value >= read(entry["at_least"]))
-    if "below" in entry:
-        return bool(value < read(entry["below"]))
-    return bool(value <= read(entry["at_most"]))
+        value = Fraction(value)
+
+        def read(text: str) -> Any:
+            return Fraction(text)
+
+    tests: dict[str, Callable[[Any], bool]] = {
+        "above": lambda end: value > read(end),
+        "at_least": lambda end: value >= read(end),
+        "below": lambda end: value < read(end),
+        "at_most": lambda end: value <= read(end),
+        "between": lambda ends: read(ends[0]) <= value <= read(ends[1]),
+    }
+    return next(bool(test(entry[key])) for key, test in tests.items() if key in entry)
 
 
 def _computed(entry: Mapping[str, Any], row: Mapping[str, pa.Scalar]) -> float | None:

@@ -17,6 +17,16 @@ from obstore import list as list_objects
 from suffice.buckets import connect
 from support.buckets import BUCKET, SECRET, variables
 from support.postgres_tables import change_postgresql, lose_postgresql, write_postgresql
+from support.table_makers import (
+    CATALOG,
+    TABLE,
+    URI,
+    change_file,
+    delta_files,
+    iceberg_files,
+    write_delta,
+    write_iceberg,
+)
 from support.timed_tables import NAMES, PASSWORD_URI, change_timed, lose_timed, start_service, write_timed
 
 if TYPE_CHECKING:
@@ -157,6 +167,23 @@ MAKERS: dict[str, SourceMaker] = {
         absent=lambda directory: {"duckdb": str(directory / "nothing.duckdb"), "table": "main.flights"},
         files=lambda directory: [directory / "rows.duckdb"],
         environment={},
+    ),
+    "delta": SourceMaker(
+        write=write_delta,
+        change=lambda directory: change_file(delta_files(directory)[0]),
+        lose=lambda directory: delta_files(directory)[0].unlink(),
+        absent=lambda directory: {"delta": str(directory / "nothing")},
+        files=delta_files,
+        environment={},
+    ),
+    "iceberg": SourceMaker(
+        write=write_iceberg,
+        change=lambda directory: change_file(iceberg_files(directory)[0]),
+        lose=lambda directory: iceberg_files(directory)[0].unlink(),
+        absent=lambda _: {"iceberg": f"{TABLE}s", "catalog": CATALOG},
+        files=iceberg_files,
+        environment={},
+        prepare=lambda request: {URI: f"sqlite:///{request.getfixturevalue('tmp_path')}/catalog.db"},
     ),
     "postgresql": SourceMaker(
         write=lambda _, table: write_postgresql(table),

@@ -417,7 +417,7 @@ def test_it_is_released_and_its_snapshot_let_go(tmp_path: Path, is_public: bool)
         "unit": "row",
     }
     workspace = make_workspace(tmp_path, neighboring=privacy["neighboring"])
-    changes = {"source": write_postgresql(flights()), "privacy": privacy, "groups": None}
+    changes: dict[str, Any] = {"source": write_postgresql(flights()), "privacy": privacy, "groups": None}
     outcome = workspace.run(**changes)
     assert outcome.status == "published"
     assert outcome.release.public_n == (flights().num_rows if is_public else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from timed_service import Connection, refused
+from timed_service import Connection, refused  # type: ignore[import-not-found]
 
 CLOCK = "SELECT FORMAT_TIMESTAMP('%FT%H:%M:%E6SZ', CURRENT_TIMESTAMP(), 'UTC')"
 QUERY = (

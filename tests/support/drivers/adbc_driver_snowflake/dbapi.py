@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from timed_service import Connection, refused
+from timed_service import Connection, refused  # type: ignore[import-not-found]
 
 CLOCK = "SELECT TO_VARCHAR(CURRENT_TIMESTAMP(), 'YYYY-MM-DD\"T\"HH24:MI:SS.FF9TZHTZM')"
 QUERY = (
