@@ -207,7 +207,8 @@ def rehearsal_manifest(manifest: bytes, signer: Signer | None) -> bytes:
 
     The mark is signed with the rest, so that what is signed is no release either.
     """
-    content = {**canonical_json.decode(manifest), "rehearsal": True}
+    decoded: Any = canonical_json.decode(manifest)
+    content: dict[str, Any] = {**decoded, "rehearsal": True}
     content["checksum"] = checksum(content)
     if signer is not None:
         content["signature"] = signer.sign(content)
