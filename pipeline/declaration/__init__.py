@@ -26,7 +26,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "period_start",
         "too_many_cells",
     ),
-    "durations": ("Duration", "DurationField"),
+    "durations": ("Duration", "DurationField", "read_duration"),
     "exact_numbers": (
         "LARGEST_SCALE",
         "MICRO",

@@ -68,6 +68,7 @@ class ReleaseRun:
         spec: Spec,
         plan: Plan,
         window: str,
+        amendment: int,
         ledger: Ledger,
         store: ReleaseStore,
         spool_path: Path | None,
@@ -93,6 +94,7 @@ class ReleaseRun:
             dataset=spec.dataset,
             name=spec.name,
             window=window,
+            amendment=amendment,
             epsilon=plan.epsilon,
             neighboring=str(plan.neighboring),
             unit=plan.unit,
@@ -106,7 +108,9 @@ class ReleaseRun:
 
     def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Settle what an earlier run of the same key left; make the release where none came of that."""
-        charge, status = self._settle(self.ledger.find(self.spec.dataset, self.spec.name, self.window))
+        charge, status = self._settle(
+            self.ledger.find(self.spec.dataset, self.spec.name, self.window, amendment=self.request.amendment)
+        )
         if charge is not None:
             return charge, status
         self.ledger.check(self.request)
@@ -277,6 +281,8 @@ class ReleaseRun:
         return compose_manifest(
             self.plan,
             window=charge.window,
+            amendment=charge.amendment,
+            amends=charge.amends,
             release_id=charge.release_id,
             public_n=public_n,
             input_verified=self.input_verified,

@@ -120,7 +120,7 @@ def test_an_interrupted_backfill_is_130_and_names_the_state(
     monkeypatch.setattr(backfilling, "carry_out", interrupted)
     error = suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-02", status=130)["error"]
     assert error["message"] == (
-        "interrupted: 2013-01 is published; 1 of 2 windows are published; run it again to go on"
+        "interrupted: 2013-01 is published; 1 of 2 releases are published; run it again to go on"
     )
 
 
