@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.spec.editions import edition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +57,17 @@ class Release:
     public_n: int | None
     statistics: Mapping[str, NoisyStatistic] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def amendment(self) -> int:
+        """The number of the amendment that it is; 0 for its window's first release."""
+        amends = self.manifest["amends"]
+        return 0 if amends is None else int(amends["number"])
+
+    @property
+    def label(self) -> str:
+        """Name and edition, as ``flights@2013-01``, or ``flights@2013-01.2`` for the second amendment."""
+        return f"{self.name}@{edition(self.window, self.amendment)}"
 
     @property
     def files(self) -> list[dict[str, Any]]:

@@ -68,6 +68,7 @@ class ReleaseRun:
         spec: Spec,
         plan: Plan,
         window: str,
+        amendment: int,
         ledger: Ledger,
         store: ReleaseStore,
         spool_path: Path | None,
@@ -89,11 +90,15 @@ class ReleaseRun:
         self.signer = signer
         self.input_verified = False
         self.witness = witness
-        self.request = charge_request(spec, plan, window, store_id=store.store_id, store_uri=store.uri)
+        self.request = charge_request(
+            spec, plan, window, amendment=amendment, store_id=store.store_id, store_uri=store.uri
+        )
 
     def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Settle what an earlier run of the same key left; make the release where none came of that."""
-        charge, status = self._settle(self.ledger.find(self.spec.dataset, self.spec.name, self.window))
+        charge, status = self._settle(
+            self.ledger.find(self.spec.dataset, self.spec.name, self.window, amendment=self.request.amendment)
+        )
         if charge is not None:
             return charge, status
         self.ledger.check(self.request)
@@ -266,6 +271,8 @@ class ReleaseRun:
         return compose_manifest(
             self.plan,
             window=charge.window,
+            amendment=charge.amendment,
+            amends=charge.amends,
             release_id=charge.release_id,
             public_n=public_n,
             input_verified=self.input_verified,
@@ -281,12 +288,15 @@ class ReleaseRun:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
 
 
-def charge_request(spec: Spec, plan: Plan, window: str, *, store_id: str, store_uri: str) -> ChargeRequest:
-    """Return what a release of a window asks of its account."""
+def charge_request(
+    spec: Spec, plan: Plan, window: str, *, store_id: str, store_uri: str, amendment: int = 0
+) -> ChargeRequest:
+    """Return what a release of a window, or an amendment of it, asks of its account."""
     return ChargeRequest(
         dataset=spec.dataset,
         name=spec.name,
         window=window,
+        amendment=amendment,
         epsilon=plan.epsilon,
         neighboring=str(plan.neighboring),
         unit=plan.unit,

@@ -133,7 +133,7 @@ def posterior(
     if as_json:
         output.print_json(
             {
-                "release": f"{opened.name}@{opened.window}",
+                "release": opened.label,
                 "statistic": statistic,
                 "family": drawn_from.family,
                 "rows_of": drawn_from.rows_of,
@@ -157,7 +157,7 @@ def posterior(
     _print_posterior(drawn_from, rows, answers)
     output.print_saturation(opened.statistic(statistic))
     _print_judgements(drawn_from)
-    say(f"\nrelease: {opened.name}@{opened.window}")
+    say(f"\nrelease: {opened.label}")
     _print_terms(drawn_from)
     say(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)
