@@ -6,6 +6,7 @@ to be written. DuckDB's own lock keeps writers out while somebody reads.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import MissingExtraError, StageFailedError, UsageError
@@ -19,14 +20,23 @@ from suffice.pipeline.sources.file_access import PinnedFile, status
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from suffice.pipeline.spec.spec import Spec
 
+    Query = Callable[[str, Mapping[str, float], Mapping[str, pa.Table]], dict[str, NDArray[np.int64]]]
+    """Takes SQL, its parameters and tables of keys by name; gives columns of integers by name."""
+
 KIND = DuckdbSpec.kind
 
+ROWS = '"rows;"'
+"""What queries call the rows: no table of a spec has a semicolon in its name."""
+
+_QUIET = ("SET enable_progress_bar = false", "SET enable_profiling = 'no_output'", "RESET enable_profiling")
 _PLACE = f"source.{KIND}"
 _GROUP_ROWS = 122_880
 """Rows that DuckDB stores together: a task begins at a multiple of it, so that none is decoded twice."""
@@ -99,13 +109,20 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
                 .read_all()
                 .schema
             )
-            ranges = _ranges(connection, file, table, len(spec_columns(spec)))
+            is_table = _is_table(connection, table)
+            ranges = _ranges(connection, file, table, len(spec_columns(spec)), is_table=is_table)
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
             "or it holds no such table, or no such view of its own rows"
         )
         raise UsageError(message) from None
+    if source.push_down and not is_table:
+        message = (
+            f"source.push_down: {table} is a view, which may have other rows for each statistic: name a "
+            "table, or leave push_down out"
+        )
+        raise UsageError(message)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": spec.source_address},
@@ -183,16 +200,64 @@ def check(pin: Pin) -> None:
     _check_pinned(pinned.file)
 
 
-def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tuple[RowRange, ...]:
-    """Count rows in ranges of ids that are tasks; a view is one."""
-    name = quoted_name(table)
-    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
+@contextmanager
+def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
+    """Open the pinned file for queries that sum its table, in this process and in memory.
+
+    Parameters
+    ----------
+    pin : Pin
+        Of a table.
+    n_threads : int
+        Threads that sum.
+
+    Raises
+    ------
+    StageFailedError
+        Where the file cannot be read, or is not the pinned one; the text is fixed.
+    """
+    pinned: _Pinned = pin.private
+    _check_pinned(pinned.file)
+    rows = f"WITH {ROWS} AS NOT MATERIALIZED (SELECT * FROM {quoted_name(pinned.table)}) "  # noqa: S608
+    try:
+        with opened(pinned.file.address) as connection:
+            for setting in (*_QUIET, f"SET threads = {int(n_threads)}"):
+                connection.execute(setting).fetchall()
+
+            def run(
+                sql: str, parameters: Mapping[str, float], keys: Mapping[str, pa.Table]
+            ) -> dict[str, NDArray[np.int64]]:
+                for name, table in keys.items():
+                    connection.register(name, table)
+                found: dict[str, NDArray[np.int64]] = connection.execute(
+                    rows + sql, dict(parameters)
+                ).fetchnumpy()
+                for name in keys:
+                    connection.unregister(name)
+                return found
+
+            yield run
+    except read_errors():
+        raise _failure(pinned.file, "cannot be read: it is damaged, or memory is short") from None
+    _check_pinned(pinned.file)
+
+
+def _is_table(connection: Any, table: str) -> bool:
     schema_name, table_name = table.split(".")
-    ((is_table,),) = connection.execute(
+    ((n_tables,),) = connection.execute(
         "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?"
         " AND database_name = current_database()",
         [schema_name, table_name],
     ).fetchall()
+    return bool(n_tables)
+
+
+def _ranges(
+    connection: Any, file: PinnedFile, table: str, n_columns: int, *, is_table: bool
+) -> tuple[RowRange, ...]:
+    """Count rows in ranges of ids that are tasks; a view is one."""
+    name = quoted_name(table)
+    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
     if not is_table:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
     step = -(-task_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
