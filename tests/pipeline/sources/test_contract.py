@@ -288,9 +288,9 @@ def test_a_closed_pin_is_no_longer_held(maker: SourceMaker, tmp_path: Path) -> N
 def test_what_an_owner_listed_is_what_is_there(maker: SourceMaker, tmp_path: Path, event: str) -> None:
     entry = maker.write(tmp_path, rows(50))
     if maker.files is None:
-        with pytest.raises(InputNotVerifiedError, match="has none") as caught:
+        with pytest.raises(InputNotVerifiedError, match="has none") as without:
             sources.verify(sources.pin(spec_of(entry)), write_list(tmp_path, [Path(__file__)]))
-        assert_says_no_value(caught.value, maker)
+        assert_says_no_value(without.value, maker)
         return
     files = maker.files(tmp_path)
     checksums = write_list(tmp_path, files)
