@@ -171,7 +171,6 @@ def test_nobody_else_imports_a_reader(kind: str, repository: Path) -> None:
         path.name for path in (repository / "src/suffice").glob("*.py") if imported.search(path.read_text())
     ]
     assert [path for path in found if path.rpartition("/")[0] not in allowed] == []
-    assert {path for path in found if path.startswith("tests")} <= {f"tests/pipeline/sources/test_{name}.py"}
 
 
 def test_the_splits_hold_every_row_once(maker: SourceMaker, tmp_path: Path, kind: str) -> None:
@@ -308,7 +307,8 @@ def test_what_an_owner_listed_is_what_is_there(maker: SourceMaker, tmp_path: Pat
         sources.verify(sources.pin(spec_of(entry)), checksums)
     assert_says_no_value(caught.value, maker)
     for file in files:
-        assert str(file) not in str(caught.value)
+        if str(file) not in entry.values():  # what the spec names is public
+            assert str(file) not in str(caught.value)
 
 
 def test_what_changed_since_it_was_pinned_is_not_verified(maker: SourceMaker, tmp_path: Path) -> None:
