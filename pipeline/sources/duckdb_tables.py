@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from suffice.errors import MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
@@ -21,13 +23,12 @@ from suffice.pipeline.spec.terms import ALL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
-
     from suffice.pipeline.spec.spec import Spec
 
 KIND = DuckdbSpec.kind
 
 _PLACE = f"source.{KIND}"
+_UNREAD = pa.time64("us")
 _GROUP_ROWS = 122_880
 """Rows that DuckDB stores together: a task begins at a multiple of it, so that none is decoded twice."""
 
@@ -43,7 +44,7 @@ class RowRange:
     table : str
         Schema and table.
     ids : (int, int) or None
-        The first id, and the one after the last; None for all rows of a view, which has no ids.
+        The first id, and the one after the last; None for all rows, where ids are not to be had.
     n_rows : int
         Rows in it.
     """
@@ -93,12 +94,7 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         raise UsageError(message)
     try:
         with opened(path) as connection:
-            columns = (
-                connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0")  # noqa: S608
-                .to_arrow_reader()
-                .read_all()
-                .schema
-            )
+            columns = _columns(connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0"))  # noqa: S608
             ranges = _ranges(connection, file, table, len(spec_columns(spec)))
     except read_errors():
         message = (
@@ -183,17 +179,33 @@ def check(pin: Pin) -> None:
     _check_pinned(pinned.file)
 
 
+def _columns(relation: Any) -> pa.Schema:
+    """Return the columns as Arrow has them.
+
+    Of ``UHUGEINT`` DuckDB hands over other numbers in silence, negative ones, where Arrow has none so large:
+    it is given out as a type that no statistic reads.
+    """
+    kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+    found = relation.to_arrow_reader().read_all().schema
+    return pa.schema([field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in found])
+
+
 def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tuple[RowRange, ...]:
-    """Count rows in ranges of ids that are tasks; a view is one."""
+    """Count rows in ranges of ids that are tasks.
+
+    A view is one task: it has no ids. So is a table with a column of that name, which hides them.
+    """
     name = quoted_name(table)
     ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
     schema_name, table_name = table.split(".")
-    ((is_table,),) = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?"
-        " AND database_name = current_database()",
+    ((has_ids,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() t WHERE schema_name = $1 AND table_name = $2"
+        " AND database_name = current_database()"
+        " AND NOT EXISTS (FROM duckdb_columns() c WHERE c.table_oid = t.table_oid"
+        " AND c.database_oid = t.database_oid AND lower(c.column_name) = 'rowid')",
         [schema_name, table_name],
     ).fetchall()
-    if not is_table:
+    if not has_ids:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
     step = -(-task_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
