@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from suffice.errors import MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.spec import Spec
@@ -38,6 +39,7 @@ ROWS = '"rows;"'
 
 _QUIET = ("SET enable_progress_bar = false", "SET enable_profiling = 'no_output'", "RESET enable_profiling")
 _PLACE = f"source.{KIND}"
+_UNREAD = pa.time64("us")
 _GROUP_ROWS = 122_880
 """Rows that DuckDB stores together: a task begins at a multiple of it, so that none is decoded twice."""
 
@@ -53,7 +55,7 @@ class RowRange:
     table : str
         Schema and table.
     ids : (int, int) or None
-        The first id, and the one after the last; None for all rows of a view, which has no ids.
+        The first id, and the one after the last; None for all rows, where ids are not to be had.
     n_rows : int
         Rows in it.
     """
@@ -103,14 +105,9 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         raise UsageError(message)
     try:
         with opened(path) as connection:
-            columns = (
-                connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0")  # noqa: S608
-                .to_arrow_reader()
-                .read_all()
-                .schema
-            )
+            columns = _columns(connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0"))  # noqa: S608
             is_table = _is_table(connection, table)
-            ranges = _ranges(connection, file, table, len(spec_columns(spec)), is_table=is_table)
+            ranges = _ranges(connection, file, table, len(spec_columns(spec)))
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
@@ -252,13 +249,35 @@ def _is_table(connection: Any, table: str) -> bool:
     return bool(n_tables)
 
 
-def _ranges(
-    connection: Any, file: PinnedFile, table: str, n_columns: int, *, is_table: bool
-) -> tuple[RowRange, ...]:
-    """Count rows in ranges of ids that are tasks; a view is one."""
+def _columns(relation: Any) -> pa.Schema:
+    """Return the columns as Arrow has them.
+
+    Of ``UHUGEINT`` DuckDB hands over other numbers in silence, negative ones, where Arrow has none so large:
+    it is given out as a type that no statistic reads.
+    """
+    kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+    found = relation.to_arrow_reader().read_all().schema
+    return pa.schema(
+        [field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in found]
+    )
+
+
+def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tuple[RowRange, ...]:
+    """Count rows in ranges of ids that are tasks.
+
+    A view is one task: it has no ids. So is a table with a column of that name, which hides them.
+    """
     name = quoted_name(table)
     ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
-    if not is_table:
+    schema_name, table_name = table.split(".")
+    ((has_ids,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() t WHERE schema_name = $1 AND table_name = $2"
+        " AND database_name = current_database()"
+        " AND NOT EXISTS (FROM duckdb_columns() c WHERE c.table_oid = t.table_oid"
+        " AND c.database_oid = t.database_oid AND lower(c.column_name) = 'rowid')",
+        [schema_name, table_name],
+    ).fetchall()
+    if not has_ids:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
     step = -(-task_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
