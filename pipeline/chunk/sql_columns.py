@@ -16,14 +16,16 @@ from suffice.errors import SchemaError
 from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Bounded, Dense, Listed, Sparse, lookup
 from suffice.pipeline.declaration.table_names import quoted
 from suffice.pipeline.sources.duckdb_tables import ROWS
+from suffice.pipeline.statistics.lattice import Quantiser
 from suffice.pipeline.statistics.measure import CodeColumn
 from suffice.pipeline.statistics.transforms import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.measure import LatticeColumn, ReadColumn
     from suffice.pipeline.statistics.transforms import Transform
@@ -37,52 +39,73 @@ _LARGEST_COMMON = 1 << 53
 
 
 class SqlColumns:
-    """Writes the expressions of one query, and gathers its parameters and tables of keys.
+    """Writes the rows of one query, and gathers its parameters and tables of keys.
 
     Parameters
     ----------
+    job : ChunkJob
+        What is summed; its cells are those of the rows.
     columns : pyarrow.Schema
         The columns of the table, as Arrow reads them.
     """
 
-    def __init__(self, columns: pa.Schema) -> None:
+    def __init__(self, job: ChunkJob, columns: pa.Schema) -> None:
         self._columns = columns
         self.parameters: dict[str, float] = {}
         self.keys: dict[str, pa.Table] = {}
         self._joins: list[str] = []
+        self._first: list[str] = []
+        self._values: dict[ReadColumn, tuple[str, str]] = {}
+        window = [] if job.window is None else [self._code(*job.window, is_needed=True)]
+        self._chosen = " AND ".join(f"{code} IS NOT NULL" for code in window) or "TRUE"
+        self._cell = "0"
+        for column, domain in job.groups.items():
+            code = self._code(column, domain, is_needed=True)
+            self._cell = f"({self._cell} * {len(domain)} + {code})"
+
+    def value(self, of: ReadColumn) -> str:
+        """Return the name of a column's code or lattice value in `rows`; NULL where a row does not enter."""
+        if of not in self._values:
+            value = self._coded(of) if isinstance(of, CodeColumn) else self._lattice(of)
+            self._values[of] = f"v{len(self._values)}", value
+        return self._values[of][0]
 
     @property
     def rows(self) -> str:
-        """What stands behind FROM: the rows, each beside the codes of its keys."""
-        return " ".join([f"{ROWS} AS t", *self._joins])
+        """The rows that belong to a cell, with their ``cell`` and every value asked for, as a subquery."""
+        first = ", ".join([f"CAST({self._cell} AS BIGINT) AS cell", *self._first])
+        found = f"SELECT {first} FROM {' '.join([f'{ROWS} AS t', *self._joins])} WHERE {self._chosen}"  # noqa: S608
+        values = ", ".join(["cell", *(f"{value} AS {name}" for name, value in self._values.values())])
+        return f"(SELECT {values} FROM ({found}) WHERE cell IS NOT NULL)"  # noqa: S608
 
-    def cell(self, keys: Iterable[tuple[str, Domain]]) -> str:
-        """Return a row's cell, as `CellReader` does; NULL where it belongs to none."""
-        cell = "0"
-        for column, domain in keys:
-            cell = f"({cell} * {len(domain)} + {self._code(column, domain)})"
-        return f"CAST({cell} AS BIGINT)"
-
-    def value(self, of: ReadColumn) -> str:
-        """Return the code or the lattice value of a column; NULL where a row does not enter."""
-        if isinstance(of, CodeColumn):
-            code = self._code(of.column, of.domain)
-            return code if of.fallback is None else f"coalesce({code}, {of.fallback})"
-        return self._lattice(of)
+    def _coded(self, of: CodeColumn) -> str:
+        code = self._once(self._code(of.column, of.domain))
+        return code if of.fallback is None else f"coalesce({code}, {of.fallback})"
 
     def _lattice(self, of: LatticeColumn) -> str:
-        number, quantiser = self._number(of.column), of.quantiser
-        scaled = number if of.transform is None else self._transformed(number, of.transform)
+        quantiser, kind = of.quantiser, self._kind(of.column)
+        lowest, highest = quantiser.lowest, quantiser.highest
+        if pa.types.is_integer(kind) and of.transform is None and quantiser == Quantiser.counting(highest):
+            # Float64 holds the bounds, and rounding to it keeps the order: clipping integers is the same.
+            value = self._once(_integer(_name(of.column), kind))
+            value = f"CAST({_clipped(value, str(lowest), str(highest))} AS BIGINT)"
+            return value if of.fallback is None else f"coalesce({value}, {of.fallback})"
+        number = self._number(of.column)
+        shape = number if of.transform is None else self._transformed(number, of.transform)
         centre, half_range, steps = map(
             self._parameter, (quantiser.centre, quantiser.half_range, quantiser.steps)
         )
-        scaled = f"((({scaled}) - {centre}) / {half_range}) * {steps}"
+        scaled = self._once(f"((({shape}) - {centre}) / {half_range}) * {steps}")
         # Bounds are integers: clipped before rounding is clipped after it, and nothing leaves 2**51.
-        clipped = f"least(greatest({scaled}, {float(quantiser.lowest)}), {float(quantiser.highest)})"
-        fallback = "NULL" if of.fallback is None else str(of.fallback)
-        return (
-            f"CASE WHEN {number} IS NULL OR isnan({number}) THEN {fallback} ELSE {self._rounded(clipped)} END"
-        )
+        value = self._rounded(_clipped(scaled, self._parameter(lowest), self._parameter(highest)))
+        if pa.types.is_floating(kind):
+            value = f"CASE WHEN isnan({scaled}) THEN NULL ELSE {value} END"
+        return value if of.fallback is None else f"coalesce({value}, {of.fallback})"
+
+    def _once(self, expression: str) -> str:
+        """Return the name of an expression that is computed once a row."""
+        self._first.append(f"{expression} AS e{len(self._first)}")
+        return f"e{len(self._first) - 1}"
 
     def _rounded(self, number: str) -> str:
         """Return a number of at most 2**51 in magnitude as the nearest integer, ties to even."""
@@ -107,33 +130,42 @@ class SqlColumns:
         unscaled = self._rounded(f"{number} * {self._parameter(float(10**kind.scale))}")
         return f"(CAST({unscaled} AS DOUBLE) * {self._parameter(float(f'1e-{kind.scale}'))})"
 
-    def _code(self, column: str, domain: Domain) -> str:
-        """Return the code of a column's value, as `Encoder` does; NULL where it is not declared."""
+    def _code(self, column: str, domain: Domain, *, is_needed: bool = False) -> str:
+        """Return the code of a column's value, as `Encoder` does; NULL where it is not declared.
+
+        Rows whose code is needed may be left out where they have none.
+        """
         kind, name = self._kind(column), _name(column)
         found = lookup(domain, kind)
+        join = "JOIN" if is_needed else "LEFT JOIN"
         if isinstance(found, Listed):
-            if pa.types.is_decimal(kind):
-                return self._joined(name, found.keys, found.codes)
-            # As bytes: a collation may take other texts for the same.
-            return self._joined(f"encode(CAST({name} AS VARCHAR))", found.keys.cast(pa.binary()), found.codes)
+            # Texts by their bytes: the column's collation may take others for the same.
+            is_text = not pa.types.is_decimal(kind)
+            value = f"CAST({name} AS VARCHAR) COLLATE C" if is_text else name
+            return self._joined(value, found.keys, found.codes, join)
         if isinstance(found, Bounded):
             return _between(_integer(name, kind), [n * found.divisor for n in found.boundaries.tolist()])
         keys, codes = _integer_keys(found)
         if pa.types.is_floating(kind):
-            return self._code_of_float(f"CAST({name} AS DOUBLE)", found, keys, codes)
+            return self._code_of_float(f"CAST({name} AS DOUBLE)", found, keys, codes, join)
         if kind == pa.uint64():
             keys = keys.view(np.uint64) ^ np.uint64(UNSIGNED_SHIFT)
-        return self._code_of_integer(_integer(name, kind), keys, codes, found.divisor)
+        return self._code_of_integer(_integer(name, kind), keys, codes, found.divisor, join)
 
     def _code_of_integer(
-        self, value: str, keys: NDArray[np.int64] | NDArray[np.uint64], codes: NDArray[np.int32], divisor: int
+        self,
+        value: str,
+        keys: NDArray[np.int64] | NDArray[np.uint64],
+        codes: NDArray[np.int32],
+        divisor: int,
+        join: str,
     ) -> str:
         if not len(keys):
             return "NULL"
         first, last = int(keys[0]), int(keys[-1])
         if last - first == len(keys) - 1:
             if divisor == 1 and _is_counting(codes):
-                within = f"least(greatest({value}, {first}), {last})"
+                within = _clipped(value, str(first), str(last))
                 return (
                     f"CASE WHEN {value} BETWEEN {first} AND {last} "
                     f"THEN CAST({within} - {first} AS BIGINT) + {codes[0]} END"
@@ -143,13 +175,18 @@ class SqlColumns:
                 return f"CASE WHEN {value} >= {lower} AND {value} < {end} THEN {codes[0]} END"
         if divisor > 1:
             value = f"({value} // {divisor} - CAST({value} % {divisor} < 0 AS BIGINT))"
-        return self._joined(value, pa.array(keys), codes)
+        return self._joined(value, pa.array(keys), codes, join)
 
     def _code_of_float(
-        self, value: str, found: Dense | Sparse, keys: NDArray[np.int64], codes: NDArray[np.int32]
+        self,
+        value: str,
+        found: Dense | Sparse,
+        keys: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        join: str,
     ) -> str:
         if isinstance(found, Sparse) and found.of_bits:
-            return self._joined(f"({value} + 0.0)", pa.array(keys.view(np.float64)), codes)
+            return self._joined(f"({value} + 0.0)", pa.array(keys.view(np.float64)), codes, join)
         held = np.array([int(float(key)) == key for key in keys.tolist()], np.bool_)
         keys, codes = keys[held], codes[held]
         if not len(keys):
@@ -157,20 +194,20 @@ class SqlColumns:
         first, last = int(keys[0]), int(keys[-1])
         is_dense = last - first == len(keys) - 1 and max(-first, last) <= _LARGEST_COMMON
         if is_dense and _is_counting(codes):
-            within = f"least(greatest({value}, {float(first)}), {float(last)})"
+            within = _clipped(value, str(float(first)), str(float(last)))
             return (
                 f"CASE WHEN {value} BETWEEN {float(first)} AND {float(last)} AND {value} = floor({value}) "
                 f"THEN CAST({within} AS BIGINT) - {first} + {codes[0]} END"
             )
-        return self._joined(f"({value} + 0.0)", pa.array(keys.astype(np.float64)), codes)
+        return self._joined(f"({value} + 0.0)", pa.array(keys.astype(np.float64)), codes, join)
 
-    def _joined(self, value: str, keys: pa.Array, codes: NDArray[np.int32]) -> str:
+    def _joined(self, value: str, keys: pa.Array, codes: NDArray[np.int32], join: str) -> str:
         """Return the code of a value by a table of distinct keys: a row meets one of them at most."""
         if not len(keys):
             return "NULL"
         name = f"keys;{len(self.keys)}"
         self.keys[name] = pa.table({"key": keys, "code": pa.array(codes.astype(np.int64))})
-        self._joins.append(f"LEFT JOIN {quoted(name)} ON {value} = {quoted(name)}.key")
+        self._joins.append(f"{join} {quoted(name)} ON {value} = {quoted(name)}.key")
         return f"{quoted(name)}.code"
 
     def _parameter(self, number: float) -> str:
@@ -206,6 +243,13 @@ def _is_summed(kind: pa.DataType) -> bool:
         return bool(kind.unit == "us")
     tests = (types.is_integer, types.is_float32, types.is_float64, types.is_boolean, types.is_string)
     return types.is_date32(kind) or any(test(kind) for test in tests)
+
+
+def _clipped(value: str, lowest: str, highest: str) -> str:
+    """Return a value between two bounds; NULL stays NULL."""
+    return (
+        f"CASE WHEN {value} < {lowest} THEN {lowest} WHEN {value} > {highest} THEN {highest} ELSE {value} END"
+    )
 
 
 def _name(column: str) -> str:

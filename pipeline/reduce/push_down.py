@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.chunk.exact_sums import wipe_sums, zeros
+from suffice.pipeline.chunk.exact_sums import wipe, wipe_sums, zeros
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.reduce.cluster import THREADS
 from suffice.pipeline.reduce.tree import READING_FAILED, Failure, guarded
@@ -81,7 +81,10 @@ def _answers(
     try:
         with querying(pin, n_threads) as run:
             for number, query in enumerate(queries, 1):
-                query.write(run(query.sql, query.parameters, query.keys), sums[query.statistic])
+                found = run(query.sql, query.parameters, query.keys)
+                query.write(found, sums)
+                for column in found.values():
+                    wipe(column)
                 if progress is not None:
                     progress(number, len(queries))
     except BaseException:
