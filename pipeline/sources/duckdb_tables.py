@@ -15,7 +15,7 @@ from suffice.errors import MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
 from suffice.pipeline.sources.checksums import fits, mismatch
-from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
 from suffice.pipeline.sources.duckdb_file import driver, has_unwritten_changes, opened, read_errors
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_access import PinnedFile, status
@@ -278,7 +278,7 @@ def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tu
     ).fetchall()
     if not has_ids:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
-    step = -(-task_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
+    step = -(-split_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
     return tuple(
         RowRange(file=file, table=table, ids=(number * step, (number + 1) * step), n_rows=found)

@@ -178,8 +178,8 @@ def test_nobody_else_imports_a_reader(kind: str, repository: Path) -> None:
 def test_the_splits_hold_every_row_once(maker: SourceMaker, tmp_path: Path, kind: str) -> None:
     table = rows()
     spec = spec_of(maker.write(tmp_path, table))
-    for task_values in (1, 100, 10**9):
-        splits = splits_of(spec, task_values)
+    for split_values in (1, 100, 10**9):
+        splits = splits_of(spec, split_values)
         assert all(split.kind == kind and split.n_rows > 0 for split in splits)
         assert sources.row_count(HELD[-1], splits) == table.num_rows
         for block in (1, 16, 1 << 17):
