@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import BudgetExceededError, ReleaseInterruptedError
+from suffice.errors import BudgetExceededError, ReleaseInterruptedError, StorageError, SufficeError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import (
@@ -32,11 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.spec.plan import Plan
+    from suffice.releasing import Outcome
+    from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
+    Work = Callable[[], Outcome]
 
+FAILED = "failed"
 LEFT = "left"
 
 
@@ -50,9 +55,10 @@ class BackfilledWindow:
     amendment : int
         0 for the first release.
     status : str
-        ``published`` now, ``already_published`` before, or ``left``: the budget did not reach it.
+        ``published`` now, ``already_published`` before, ``failed``: its run ended without a release, or
+        ``left``: the backfill did not come to it.
     uri : str or None
-        Where its release stands, of one that was published now.
+        Where its release stands, of one whose run came to its end now.
     """
 
     window: str
@@ -79,13 +85,16 @@ class Backfill:
     refusal : str or None
         Why the account refused the first window that is left; None where none is.
     needed : Fraction or None, nats
-        The total that a grant has to state for all windows that are left; None where none is.
+        The total that a grant has to state for all windows that are left; None where none was refused.
+    failure : SufficeError or None
+        What else ended it, an interrupt too, at the window before those that are left.
     """
 
     windows: tuple[BackfilledWindow, ...]
     epsilon: Fraction
     refusal: str | None
     needed: Fraction | None
+    failure: SufficeError | None
 
     def named(self, status: str) -> tuple[str, ...]:
         """Return the editions with a status."""
@@ -101,6 +110,7 @@ class Backfill:
             "epsilon": format_epsilon(self.epsilon),
             "refusal": self.refusal,
             "needed_grant": None if self.needed is None else format_epsilon(self.needed),
+            "error": None if self.failure is None else _error_fields(self.failure),
         }
 
 
@@ -153,14 +163,54 @@ def backfill(
     SufficeError
         As :func:`suffice.release`; what was published before stays so.
     """
-    require_spec(spec)
-    chosen = settings(
+    done = carry_out_backfill(
+        spec,
+        first,
+        last,
         store=None if store is None else os.fspath(store),
         ledger=ledger,
         cluster=cluster,
+        as_of=as_of,
+        allow_open=allow_open,
+        publish_timeout=publish_timeout,
+        wait=wait,
         witness=witness,
-        spec_path=spec.directory,
+        progress=progress,
+        notice=notice,
     )
+    if done.failure is not None:
+        raise done.failure
+    return done
+
+
+def carry_out_backfill(
+    spec: Spec,
+    first: str,
+    last: str,
+    *,
+    store: str | None = None,
+    ledger: str | None = None,
+    cluster: str | None = None,
+    as_of: str | datetime | None = None,
+    allow_open: bool = False,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    wait: bool = False,
+    witness: str | None = None,
+    progress: Progress | None = None,
+    notice: Notice | None = None,
+    attempt: Callable[[Work], Outcome] | None = None,
+) -> Backfill:
+    """Do what :func:`backfill` does, and say what was done also where a window's run failed.
+
+    Parameters
+    ----------
+    attempt : callable, optional
+        Called with the run of a window; calls it, more than once where it wants to.
+
+    The others are those of :func:`backfill`.
+    """
+    require_spec(spec)
+    chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     instant = moment(as_of, datetime.now(UTC))
     labels = windows_between(spec, first, last, as_of=instant, allow_open=allow_open)
     plan = compile_plan(spec)
@@ -168,33 +218,38 @@ def backfill(
     with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
         releases = _expected(opened, spec, plan, labels, instant)
         per_window = opened.account(spec.dataset).per_window is not None
-    refusal = None
+    refusal: str | None = None
+    failure: SufficeError | None = None
     for position, one in enumerate(releases):
         if one.status == ALREADY_PUBLISHED:
             continue
-        outcome, interruption = None, None
+        work = partial(
+            carry_out,
+            spec,
+            store=chosen.store,
+            ledger=chosen.ledger,
+            cluster=chosen.cluster,
+            window=one.window,
+            amendment=one.amendment,
+            as_of=instant,
+            allow_open=allow_open,
+            publish_timeout=publish_timeout,
+            wait=wait,
+            witness=chosen.witness,
+            progress=progress,
+            notice=notice,
+        )
+        ended: BaseException | None = None
+        outcome: Outcome | None = None
         try:
-            outcome = carry_out(
-                spec,
-                store=chosen.store,
-                ledger=chosen.ledger,
-                cluster=chosen.cluster,
-                window=one.window,
-                amendment=one.amendment,
-                as_of=instant,
-                allow_open=allow_open,
-                publish_timeout=publish_timeout,
-                wait=wait,
-                witness=chosen.witness,
-                progress=progress,
-                notice=notice,
-            )
+            outcome = work() if attempt is None else attempt(work)
         except BudgetExceededError as error:
             refusal = refusal or str(error)
-        except (KeyboardInterrupt, ReleaseInterruptedError):
-            interruption = _interruption(chosen.ledger, spec, one, releases)
-        if interruption is not None:
-            raise ReleaseInterruptedError(interruption)
+        except (SufficeError, KeyboardInterrupt) as error:
+            ended = error
+        if ended is not None:
+            releases[position], failure = _ended(ended, chosen.ledger, plan, one, releases)
+            break
         if outcome is not None:
             releases[position] = replace(one, status=outcome.status, uri=outcome.release.uri)
             say(f"{one.edition}: {outcome.status.replace('_', ' ')} ({_count(releases)})")
@@ -202,10 +257,12 @@ def backfill(
             break
     left = [one for one in releases if one.status == LEFT]
     needed = None
-    if left:
+    if refusal is not None and left:
         with open_ledger(chosen.ledger, reading_only=True) as opened:
             needed = _needed(opened, plan, left)
-    return Backfill(windows=tuple(releases), epsilon=plan.epsilon, refusal=refusal, needed=needed)
+    return Backfill(
+        windows=tuple(releases), epsilon=plan.epsilon, refusal=refusal, needed=needed, failure=failure
+    )
 
 
 def _expected(
@@ -250,20 +307,43 @@ def _needed(ledger: Ledger, plan: Plan, left: Sequence[BackfilledWindow]) -> Fra
 
 
 def _count(releases: Sequence[BackfilledWindow]) -> str:
-    done = sum(one.status != LEFT for one in releases)
+    done = sum(one.status in {PUBLISHED, ALREADY_PUBLISHED} for one in releases)
     return f"{done} of {counted(len(releases), 'release')}"
 
 
-def _interruption(url: str, spec: Spec, one: BackfilledWindow, releases: Sequence[BackfilledWindow]) -> str:
-    """Say what is published, and what became of the charge of the release at hand."""
-    with open_ledger(url, reading_only=True) as ledger:
-        charge = ledger.find(spec.dataset, spec.name, one.window, amendment=one.amendment)
+def _ended(
+    error: BaseException, url: str, plan: Plan, one: BackfilledWindow, releases: Sequence[BackfilledWindow]
+) -> tuple[BackfilledWindow, SufficeError]:
+    """Say what became of the release at hand whose run ended in an error, and what to tell of the error.
+
+    A run may end in one after it published, as by an interrupt: so the ledger is asked.
+    """
+    charge: Charge | None = None
+    try:
+        with open_ledger(url, reading_only=True) as ledger:
+            charge = ledger.find(plan.dataset, plan.name, one.window, amendment=one.amendment)
+        state = _state(charge)
+    except StorageError:
+        state = "may have a charge: the ledger does not answer"
+    published = (
+        charge is not None and charge.state is ChargeState.PUBLISHED and charge.plan_hash == plan.plan_hash
+    )
+    now = replace(one, status=PUBLISHED if published else FAILED)
+    if isinstance(error, SufficeError) and not isinstance(error, ReleaseInterruptedError):
+        return now, error
+    count = _count([now if each == one else each for each in releases])
+    text = f"interrupted: {one.edition} {state}; {count} are published; run it again to go on"
+    return now, ReleaseInterruptedError(text)
+
+
+def _state(charge: Charge | None) -> str:
+    """Return what became of the charge of a window."""
     if charge is None:
-        state = "was not charged"
-    elif charge.state is ChargeState.ABANDONED:
-        state = "is spent, not published" if charge.drew else "was charged nothing"
-    else:
-        state = f"is {charge.state}"
-        if charge.state is ChargeState.PUBLISHED:
-            releases = [replace(each, status=PUBLISHED) if each == one else each for each in releases]
-    return f"interrupted: {one.edition} {state}; {_count(releases)} are published; run it again to go on"
+        return "was not charged"
+    if charge.state is ChargeState.ABANDONED:
+        return "is spent, not published" if charge.drew else "was charged nothing"
+    return f"is {charge.state}"
+
+
+def _error_fields(error: SufficeError) -> dict[str, Any]:
+    return {"type": type(error).__name__, "message": str(error), "exit_status": error.exit_status}

@@ -11,6 +11,7 @@ import pytest
 
 from suffice import backfilling
 from suffice.cli.windows import OVERDUE
+from suffice.pipeline.reduce import tree
 from suffice.releasing import carry_out
 from support.making import Workspace, make_workspace
 from support.running import Runner, spec_file
@@ -91,7 +92,7 @@ def test_a_window_that_is_none_is_refused(
 def test_a_backfill_stops_at_the_budget_with_a_table(spec: str, suffice: Runner) -> None:
     suffice.json("release", spec, "--window", "2013-02")
     text = suffice.text("backfill", spec, "--from", "2013-01", *AS_OF, status=3)
-    assert "published 1, already published 1, left 1; epsilon 1 each" in text
+    assert "published 1, already published 1, failed 0, left 1; epsilon 1 each" in text
     assert "the release asks for 1" in text
     assert "to go on: a grant of epsilon 3 in all" in text
     document = suffice.json("backfill", spec, "--from", "2013-01", *AS_OF, status=3)
@@ -118,10 +119,36 @@ def test_an_interrupted_backfill_is_130_and_names_the_state(
         return outcome
 
     monkeypatch.setattr(backfilling, "carry_out", interrupted)
-    error = suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-02", status=130)["error"]
-    assert error["message"] == (
-        "interrupted: 2013-01 is published; 1 of 2 releases are published; run it again to go on"
-    )
+    document = suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-02", status=130)
+    assert states(document) == {"2013-01": "published", "2013-02": "left"}
+    assert document["error"] == {
+        "type": "ReleaseInterruptedError",
+        "message": "interrupted: 2013-01 is published; 1 of 2 releases are published; run it again to go on",
+        "exit_status": 130,
+    }
+
+
+def test_a_backfill_whose_window_fails_prints_its_table_and_the_errors_status(
+    spec: str, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("backfill", spec, "--from", "2013-01", *AS_OF)
+    work = tree.exact_sums
+    calls: list[int] = []
+
+    def fail_from_the_second_on(*arguments: Any, **terms: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 1:
+            raise RuntimeError
+        return work(*arguments, **terms)
+
+    monkeypatch.setattr(tree, "exact_sums", fail_from_the_second_on)
+    text = suffice.text(*words, status=1)
+    assert "published 1, already published 0, failed 1, left 1; epsilon 1 each" in text
+    assert "suffice: the data could not be read; nothing was drawn, and its epsilon was returned" in text
+    document = suffice.json(*words, status=1)
+    assert states(document) == {"2013-01": "already_published", "2013-02": "failed", "2013-03": "left"}
+    assert document["error"]["type"] == "StageFailedError"
+    assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "1"
 
 
 def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,10 +56,10 @@ def backfill(
 ) -> None:
     """Release every window from one to another, and amendments that are due, as far as the budget goes."""
     settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-    from suffice.backfilling import backfill as fill  # noqa: PLC0415 - each command imports what it needs
+    from suffice.backfilling import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
 
-    done = fill(
+    done = carry_out_backfill(
         load_spec(spec),
         first,
         last,
@@ -77,6 +78,10 @@ def backfill(
         output.print_json(done.to_dict())
     else:
         _print_backfill(done)
+    if done.failure is not None:
+        if not as_json:
+            messages.show_error(type(done.failure).__name__, str(done.failure), done.failure.exit_status)
+        sys.exit(done.failure.exit_status)  # Typer's own exit with 130 would count as another interrupt
     if done.refusal is not None:
         raise typer.Exit(BudgetExceededError.exit_status)
 
@@ -165,5 +170,5 @@ def _print_status(report: GapReport) -> None:
     )
 
 
-_STATUSES = ("published", "already_published", "left")
+_STATUSES = ("published", "already_published", "failed", "left")
 _STATES = ("published", "missing", "overdue", "not_in_store")
