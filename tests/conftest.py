@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
 ENGINES = ("sqlite", "postgresql")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run files one by one, as ``loadfile`` does, but those of the flows as if they were one file.
+
+    They share a Prefect server, a worker and one process with all the runs: tens of seconds to start.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            scope: str = super()._split_scope(nodeid)
+            return "tests/flows" if "tests/flows/" in scope else scope
+
+    return Files(config, log)
 
 
 @pytest.fixture(scope="session")

