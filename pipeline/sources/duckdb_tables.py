@@ -52,7 +52,7 @@ class RowRange:
     table : str
         Schema and table.
     ids : (int, int) or None
-        The first id, and the one after the last; None for all rows of a view, which has no ids.
+        The first id, and the one after the last; None for all rows.
     n_rows : int
         Rows in it.
     """
@@ -109,7 +109,8 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
                 .schema
             )
             is_table = _is_table(connection, table)
-            ranges = _ranges(connection, file, table, len(spec_columns(spec)), is_table=is_table)
+            n_columns = len(spec_columns(spec))
+            ranges = _ranges(connection, file, table, n_columns, is_divided=is_table and not source.push_down)
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
@@ -236,7 +237,7 @@ def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
                 return found
 
             yield run
-    except read_errors():
+    except driver().Error:
         raise _failure(pinned.file, "cannot be read: it is damaged, or memory is short") from None
     _check_pinned(pinned.file)
 
@@ -252,12 +253,12 @@ def _is_table(connection: Any, table: str) -> bool:
 
 
 def _ranges(
-    connection: Any, file: PinnedFile, table: str, n_columns: int, *, is_table: bool
+    connection: Any, file: PinnedFile, table: str, n_columns: int, *, is_divided: bool
 ) -> tuple[RowRange, ...]:
-    """Count rows in ranges of ids that are tasks; a view is one."""
+    """Count rows in ranges of ids that are tasks; a view is one, and so is what DuckDB sums itself."""
     name = quoted_name(table)
     ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
-    if not is_table:
+    if not is_divided:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
     step = -(-task_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
