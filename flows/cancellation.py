@@ -1,6 +1,6 @@
 """Say again what a cancelled run came to, after Prefect has written over it.
 
-Prefect's runner ends every cancelled run in a plain ``Cancelled``, whatever state the run itself ended in:
+Prefect's runner may end a cancelled run in a plain ``Cancelled``, whatever state the run itself ended in:
 then nobody would see that a release was published all the same, or that epsilon is spent.
 """
 

@@ -21,8 +21,8 @@ _CREDENTIALS = r"://[^/?#@]*:[^/?#]*@|[?&;]\s*(password|pwd|secret|token)\s*="
 _PUBLIC_URL = {"anyOf": [{"type": "string", "pattern": f"^(?!.*({_CREDENTIALS}))"}, {"type": "null"}]}
 _CLUSTER = {
     "anyOf": [
-        {"type": "string", "enum": ["threads", "local"]},
-        {"type": "string", "pattern": "^(tcp|tls)://[^@]+$"},
+        {"title": "on this host", "type": "string", "enum": ["threads", "local"]},
+        {"title": "address", "type": "string", "pattern": "^(tcp|tls)://[^@]+$"},
         {"type": "null"},
     ]
 }
@@ -45,6 +45,7 @@ class Parameters(BaseModel):
     ledger: PublicUrl = Field(
         default=None,
         title="Ledger",
+        json_schema_extra={"position": 5},
         description=(
             "URL of the privacy ledger, without a password. Left out: SUFFICE_LEDGER and the deployment "
             "profile, read where the flow runs. One outside of that profile is refused."
@@ -74,6 +75,7 @@ class WithStore(Parameters):
     store: PublicUrl = Field(
         default=None,
         title="Store",
+        json_schema_extra={"position": 4},
         description=(
             "Path or URI of the release store. Left out: SUFFICE_STORE and the deployment profile, read "
             "where the flow runs. One outside of that profile is refused."
@@ -86,12 +88,14 @@ class Releasing(WithStore):
 
     spec: SpecPath = Field(
         title="Spec",
+        json_schema_extra={"position": 0},
         description="Path of the spec, where the flow runs.",
         examples=["/srv/specs/flights-by-origin.yaml"],
     )
     cluster: ClusterAddress = Field(
         default=None,
         title="Cluster",
+        json_schema_extra={"position": 6},
         description=(
             "threads, local, or the address of a Dask scheduler inside the trust boundary. Left out: "
             "SUFFICE_CLUSTER, the deployment profile, and last threads."
@@ -102,6 +106,7 @@ class Releasing(WithStore):
         ge=1,
         le=10,
         title="Reading attempts",
+        json_schema_extra={"position": 7},
         description=(
             "How often the data are read before the run gives up, where reading them fails. Nothing is drawn "
             "meanwhile, and the epsilon is returned in between. Noise is never drawn again."
@@ -112,11 +117,13 @@ class Releasing(WithStore):
         ge=0.0,
         le=3600.0,
         title="Pause between reading attempts",
+        json_schema_extra={"position": 8},
         description="Seconds before the second attempt; each later pause is twice as long.",
     )
     allow_open: bool = Field(
         default=False,
         title="Allow open windows",
+        json_schema_extra={"position": 3},
         description=(
             "Release a window that has not ended when the run was scheduled, for good, without the rows that "
             "are still to come."
@@ -127,6 +134,7 @@ class Releasing(WithStore):
         ge=0.0,
         le=DAY_S,
         title="Publish timeout",
+        json_schema_extra={"position": 9},
         description=(
             "Seconds for which a store that fails after the draw is tried again. Later, any run of the same "
             "spec on this host publishes what was drawn."
@@ -141,6 +149,7 @@ class ReleaseParameters(Releasing):
         default="all",
         pattern=f"^(all|{LATEST_COMPLETE}|{_PERIOD})$",
         title="Window",
+        json_schema_extra={"position": 1},
         description=(
             "all, for a spec without windows; a period, as 2013, 2013-01, 2013-W05 or 2013-01-31; or "
             "latest-complete: the newest window that had ended, with the spec's lag, when this run was "
@@ -156,6 +165,7 @@ class BackfillParameters(Releasing):
     first: str = Field(
         pattern=f"^{_PERIOD}$",
         title="First window",
+        json_schema_extra={"position": 1},
         description="The oldest window, as 2013, 2013-01, 2013-W05 or 2013-01-31.",
         examples=["2013-01"],
     )
@@ -163,6 +173,7 @@ class BackfillParameters(Releasing):
         default=LATEST_COMPLETE,
         pattern=f"^({LATEST_COMPLETE}|{_PERIOD})$",
         title="Last window",
+        json_schema_extra={"position": 2},
         description=(
             "The newest window, which is released too; or latest-complete: the newest that had ended, with "
             "the spec's lag, when this run was scheduled."
@@ -181,5 +192,6 @@ class AuditParameters(WithStore):
     full: bool = Field(
         default=False,
         title="Full",
+        json_schema_extra={"position": 10},
         description="Recompute everything, not only what follows the ledger's last checkpoint.",
     )

@@ -107,7 +107,7 @@ def test_a_backfill_releases_each_window_once_and_skips_what_is_published(
         ("2013-03", "published"),
     ]
     assert (done.refusal, done.needed) == (None, None)
-    assert said == ["2013-01: published (2 of 3 windows)", "2013-03: published (3 of 3 windows)"]
+    assert said == ["2013-01: published (2 of 3 releases)", "2013-03: published (3 of 3 releases)"]
     assert workspace.account().spent == 3
     unopened(monkeypatch)
     again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
@@ -156,7 +156,7 @@ def test_an_interrupted_backfill_says_the_state_and_goes_on(
     with pytest.raises(ReleaseInterruptedError) as caught:
         suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
     state = "is published; 2 of 3" if drawn else "was not charged; 1 of 3"
-    assert f"2013-02 {state} windows are published" in str(caught.value)
+    assert f"2013-02 {state} releases are published" in str(caught.value)
     assert caught.value.__context__ is None
     monkeypatch.setattr(backfilling, "carry_out", carry_out)
     again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))

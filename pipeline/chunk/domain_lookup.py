@@ -58,13 +58,11 @@ class Sparse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
-    """Boundaries of consecutive intervals, which never fall; values are first divided.
+class Interval:
+    """The one key of a window of instants: from `begins` on, and before `ends`; values are first divided."""
 
-    The code of an interval is its position; it holds its lower boundary, and not its upper one.
-    """
-
-    boundaries: NDArray[np.int64]
+    begins: int
+    ends: int
     divisor: int = 1
 
 
@@ -78,7 +76,7 @@ class Listed:
 
 
 @lru_cache(maxsize=32)
-def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Bounded | Listed:
+def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Interval | Listed:
     """Return how values of an Arrow type are found in a domain.
 
     Keys that the type cannot hold are left out: what an integer or decimal column cannot hold exactly,
@@ -242,14 +240,15 @@ def _floats(codes: dict[float, int]) -> Dense | Sparse:
     return Sparse(keys=keys, codes=np.array([by_bits[key] for key in keys.tolist()], np.int32), of_bits=True)
 
 
-def _periods(domain: Domain, kind: pa.DataType) -> Dense | Bounded:
+def _periods(domain: Domain, kind: pa.DataType) -> Dense | Interval:
     every = domain.every
     if every is None:
         message = "a period domain states its period"
         raise ValueError(message)
     if domain.time_zone != UTC and pa.types.is_timestamp(kind) and kind.tz is not None:
-        boundaries = period_boundaries(map(str, domain), every, domain.time_zone)
-        return Bounded(boundaries=np.array(boundaries, np.int64), divisor=_PER_SECOND[kind.unit])
+        (label,) = domain
+        begins, ends = period_boundaries([str(label)], every, domain.time_zone)
+        return Interval(begins=begins, ends=ends, divisor=_PER_SECOND[kind.unit])
     starts = [period_start(str(label), every) for label in domain]
     days = [*(start.toordinal() for start in starts), period_end(starts[-1], every)]
     codes = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(days))

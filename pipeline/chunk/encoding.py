@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from suffice.arrays import number_array
 from suffice.pipeline.chunk import kernels
-from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Bounded, Dense, Listed, Sparse, lookup
+from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Interval, Listed, Sparse, lookup
 from suffice.pipeline.sources.arrow_arrays import comparable, fixed_width, validity
 
 if TYPE_CHECKING:
@@ -105,10 +105,9 @@ class Encoder:
             codes: Codes = np.append(found.codes, np.int32(self._missing))[fixed_width(positions)]
             return codes
         values, is_integer = _int64(column, found)
-        if isinstance(found, Bounded):
-            codes = np.searchsorted(found.boundaries, values, side="right").astype(np.int32) - np.int32(1)
-            codes[(codes < 0) | (codes == len(found.boundaries) - 1)] = self._missing
-            return codes
+        if isinstance(found, Interval):
+            is_inside = (values >= found.begins) & (values < found.ends)
+            return np.where(is_inside, np.int32(0), np.int32(self._missing))
         codes = np.empty(len(column), np.int32)
         if isinstance(found, Dense):
             kernels.look_up(values, found.first, found.codes, self._missing, codes)
@@ -136,7 +135,7 @@ def _content(dictionary: pa.Array) -> tuple[pa.DataType, bytes, bytes] | None:
 
 
 def _int64(
-    column: pa.Array, found: Dense | Sparse | Bounded
+    column: pa.Array, found: Dense | Sparse | Interval
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """Return values as the int64 numbers that a lookup compares, and which of them are comparable."""
     if pa.types.is_boolean(column.type):

@@ -14,6 +14,7 @@ from suffice.pipeline.sources import (
     csv_files,
     delta,
     duckdb_tables,
+    generated,
     iceberg,
     parquet,
     postgresql,
@@ -78,7 +79,8 @@ def splits(pin: Pin) -> tuple[Split, ...]:
 
 def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
     """Read columns of a split in blocks; see `contract.Source.read`."""
-    return SOURCES[split.kind].read(split, columns, block_rows)
+    kind = generated if split.kind == generated.KIND else SOURCES[split.kind]
+    return kind.read(split, columns, block_rows)
 
 
 def verify(pin: Pin, checksums: str) -> None:
@@ -103,6 +105,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "contract": ("Pin", "Split", "join"),
     "duckdb_tables": ("ROWS", "querying"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
+    "generated": ("generated_splits",),
     "schema_check": ("check_schema", "unit_warnings"),
     "surveying": ("surveys_by",),
     "template": ("skeleton",),

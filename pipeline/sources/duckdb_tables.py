@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from suffice.errors import MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.spec import Spec
@@ -37,6 +38,7 @@ ROWS = '"rows;"'
 """What queries call the rows: no table of a spec has a semicolon in its name."""
 
 _PLACE = f"source.{KIND}"
+_UNREAD = pa.time64("us")
 _GROUP_ROWS = 122_880
 """Rows that DuckDB stores together: a task begins at a multiple of it, so that none is decoded twice."""
 
@@ -52,7 +54,7 @@ class RowRange:
     table : str
         Schema and table.
     ids : (int, int) or None
-        The first id, and the one after the last; None for all rows.
+        The first id, and the one after the last; None for all rows, where ids are not to be had.
     n_rows : int
         Rows in it.
     """
@@ -102,15 +104,11 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         raise UsageError(message)
     try:
         with opened(path) as connection:
-            columns = (
-                connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0")  # noqa: S608
-                .to_arrow_reader()
-                .read_all()
-                .schema
-            )
+            columns = _columns(connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0"))  # noqa: S608
             is_table = _is_table(connection, table)
-            n_columns = len(spec_columns(spec))
-            ranges = _ranges(connection, file, table, n_columns, is_divided=is_table and not source.push_down)
+            ranges = _ranges(
+                connection, file, table, len(spec_columns(spec)), is_divided=not source.push_down
+            )
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
@@ -252,13 +250,38 @@ def _is_table(connection: Any, table: str) -> bool:
     return bool(n_tables)
 
 
+def _columns(relation: Any) -> pa.Schema:
+    """Return the columns as Arrow has them.
+
+    Of ``UHUGEINT`` DuckDB hands over other numbers in silence, negative ones, where Arrow has none so large:
+    it is given out as a type that no statistic reads.
+    """
+    kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+    found = relation.to_arrow_reader().read_all().schema
+    return pa.schema(
+        [field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in found]
+    )
+
+
 def _ranges(
     connection: Any, file: PinnedFile, table: str, n_columns: int, *, is_divided: bool
 ) -> tuple[RowRange, ...]:
-    """Count rows in ranges of ids that are tasks; a view is one, and so is what DuckDB sums itself."""
+    """Count rows in ranges of ids that are tasks.
+
+    A view is one task: it has no ids. So is a table with a column of that name, which hides them, and one
+    that is not read but summed.
+    """
     name = quoted_name(table)
     ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
-    if not is_divided:
+    schema_name, table_name = table.split(".")
+    ((has_ids,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() t WHERE schema_name = $1 AND table_name = $2"
+        " AND database_name = current_database()"
+        " AND NOT EXISTS (FROM duckdb_columns() c WHERE c.table_oid = t.table_oid"
+        " AND c.database_oid = t.database_oid AND lower(c.column_name) = 'rowid')",
+        [schema_name, table_name],
+    ).fetchall()
+    if not has_ids or not is_divided:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
     step = -(-task_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 KIND = PostgresqlSpec.kind
 
 _PLACE = f"source.{KIND}"
+_COST = 8
+"""Processor time of a row, server and driver together, as a multiple of one in a Parquet file."""
 
 
 @exact_data(travels=True)
@@ -132,7 +134,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
         pieces = (_rows(pinned, whole, condition, 1) for condition in conditions)
         return tuple(Split.of(KIND, [piece]) for piece in pieces)
     n_rows = int(sum(leaf.n_pages * leaf.rows_per_page for leaf in pinned.leaves))
-    enough = task_rows(n_rows, pinned.n_columns)
+    enough = max(1, task_rows(n_rows, pinned.n_columns) // _COST)
     found: list[Split] = []
     batch: list[Rows] = []
     for leaf in pinned.leaves:

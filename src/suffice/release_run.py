@@ -70,6 +70,7 @@ class ReleaseRun:
         spec: Spec,
         plan: Plan,
         window: str,
+        amendment: int,
         ledger: Ledger,
         store: ReleaseStore,
         spool_path: Path | None,
@@ -91,24 +92,15 @@ class ReleaseRun:
         self.signer = signer
         self.input_verified = False
         self.witness = witness
-        self.request = ChargeRequest(
-            dataset=spec.dataset,
-            name=spec.name,
-            window=window,
-            epsilon=plan.epsilon,
-            neighboring=str(plan.neighboring),
-            unit=plan.unit,
-            grid=plan.grid,
-            source=spec.source_address,
-            plan_json=plan.canonical,
-            plan_hash=plan.plan_hash,
-            store_id=store.store_id,
-            store_uri=store.uri,
+        self.request = charge_request(
+            spec, plan, window, amendment=amendment, store_id=store.store_id, store_uri=store.uri
         )
 
     def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Settle what an earlier run of the same key left; make the release where none came of that."""
-        charge, status = self._settle(self.ledger.find(self.spec.dataset, self.spec.name, self.window))
+        charge, status = self._settle(
+            self.ledger.find(self.spec.dataset, self.spec.name, self.window, amendment=self.request.amendment)
+        )
         if charge is not None:
             return charge, status
         self.ledger.check(self.request)
@@ -116,7 +108,7 @@ class ReleaseRun:
 
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
-        _require_engine()
+        require_engine()
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
@@ -307,6 +299,8 @@ class ReleaseRun:
         return compose_manifest(
             self.plan,
             window=charge.window,
+            amendment=charge.amendment,
+            amends=charge.amends,
             release_id=charge.release_id,
             public_n=public_n,
             input_verified=self.input_verified,
@@ -322,7 +316,28 @@ class ReleaseRun:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
 
 
-def _require_engine() -> None:
+def charge_request(
+    spec: Spec, plan: Plan, window: str, *, store_id: str, store_uri: str, amendment: int = 0
+) -> ChargeRequest:
+    """Return what a release of a window, or an amendment of it, asks of its account."""
+    return ChargeRequest(
+        dataset=spec.dataset,
+        name=spec.name,
+        window=window,
+        amendment=amendment,
+        epsilon=plan.epsilon,
+        neighboring=str(plan.neighboring),
+        unit=plan.unit,
+        grid=plan.grid,
+        source=spec.source_address,
+        plan_json=plan.canonical,
+        plan_hash=plan.plan_hash,
+        store_id=store_id,
+        store_uri=store_uri,
+    )
+
+
+def require_engine() -> None:
     """Import all that a release needs before anything is charged.
 
     Raises

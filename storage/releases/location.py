@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError
-from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.release_decoder import decode_statistic
 
@@ -32,7 +32,7 @@ class Location:
         The release's own directory.
     uri : str
     key : tuple of str or None
-        Name, window and release id by its place in a store; None for a copy outside of one.
+        Name, edition and release id by its place in a store; None for a copy outside of one.
     store : ReleaseStore or None
         The store that it stands in.
     """
@@ -56,8 +56,11 @@ class Location:
         if is_tombstone(data):
             message = f"there is no release at {self.uri}: its charge was abandoned before publication"
             raise ReleaseMissingError(message)
+        if is_rehearsal(data):
+            message = f"there is no release at {self.uri}: it is a rehearsal's, of generated rows"
+            raise ReleaseMissingError(message)
         manifest = parse_manifest(data)
-        stated = (manifest.name, manifest.window, manifest.release_id)
+        stated = (manifest.name, manifest.edition, manifest.release_id)
         if self.key is not None and self.key != stated:
             message = f"the manifest at {self.uri} belongs to another release: {'/'.join(stated)}"
             raise ReleaseCorruptError(message)

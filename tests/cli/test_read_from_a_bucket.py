@@ -12,15 +12,25 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from obstore import put
 
 from suffice.buckets import connect
+from suffice.cli.ledger import source_prefix
+from suffice.errors import SpecError, UsageError
+from suffice.pipeline.spec.spec import load_spec
 from support.buckets import BUCKET, SECRET, variables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+
+SPEC = {
+    "name": "test",
+    "dataset": "test",
+    "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+    "statistics": {"flag": {"family": "bernoulli", "column": "flag"}},
+}
 
 
 def test_the_how_to_works_as_written(
@@ -49,6 +59,25 @@ def test_the_how_to_works_as_written(
     assert empty["status"] == "published", "a month without a folder is one without rows"
     for output in said:
         assert SECRET not in output
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix"),
+    [("s3a://bucket/flights/", "s3://bucket/flights"), ("az://box@shop/a", "az://box@shop/a"), ("/", "/")],
+)
+def test_an_owner_grants_urls_as_specs_state_them(text: str, prefix: str) -> None:
+    assert source_prefix(text) == prefix
+
+
+@pytest.mark.parametrize("text", [f"s3://me:{SECRET}@bucket/a", f"s3://bucket/a?key={SECRET}", "gs://"])
+def test_urls_that_may_hold_credentials_are_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(UsageError) as granted:
+        source_prefix(text)
+    spec = {**SPEC, "source": {"parquet": text}}
+    with pytest.raises(SpecError, match=r"source\.parquet") as stated:
+        load_spec(spec)
+    for error in (granted.value, stated.value):
+        assert SECRET not in str(error)
 
 
 def run(command: str, directory: Path) -> str:

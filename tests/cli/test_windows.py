@@ -120,7 +120,7 @@ def test_an_interrupted_backfill_is_130_and_names_the_state(
     monkeypatch.setattr(backfilling, "carry_out", interrupted)
     error = suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-02", status=130)["error"]
     assert error["message"] == (
-        "interrupted: 2013-01 is published; 1 of 2 windows are published; run it again to go on"
+        "interrupted: 2013-01 is published; 1 of 2 releases are published; run it again to go on"
     )
 
 
@@ -140,6 +140,7 @@ def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
             "ends": "2013-02-28T23:00:00Z",
             "complete": "2013-03-03T23:00:00Z",
             "charge": None,
+            "amendment": 0,
         },
         {
             "window": "2013-03",
@@ -147,6 +148,7 @@ def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
             "ends": "2013-03-31T22:00:00Z",
             "complete": "2013-04-03T22:00:00Z",
             "charge": None,
+            "amendment": 0,
         },
     ]
     assert (late["covered"], late["further"]) == (2, 0)
@@ -176,3 +178,42 @@ def test_a_grant_per_window_states_its_time_zone_and_names_its_sources(
 def test_the_page_on_exit_statuses_has_the_monitors() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "exit-statuses.md"
     assert f"| {OVERDUE} | `suffice status`" in page.read_text(encoding="utf-8")
+
+
+def test_an_amendment_is_asked_for_by_its_number_and_shown(workspace: Workspace, suffice: Runner) -> None:
+    spec = spec_file(
+        workspace, statistics=STATISTICS, groups=None, window={**WINDOW, "amend": ["7 days", "4 weeks"]}
+    )
+    planned = suffice.json("plan", spec)
+    assert (planned["amend"], planned["epsilon_per_window"]) == (["7 days", "28 days"], "3")
+    assert "amended 7 days and 28 days after a window is complete" in suffice.text("plan", spec)
+    words = ("release", spec, "--window", "2013-01")
+    refused = suffice.json(*words, "--amendment", "1", status=2)["error"]
+    assert "would amend nothing" in refused["message"]
+    first = suffice.json(*words)
+    assert (first["amendment"], first["amends"], first["amended_by"]) == (0, None, None)
+    early = suffice.json(*words, "--amendment", "1", "--as-of", "2013-02-10T00:00Z", status=2)["error"]
+    assert "falls due at 2013-02-11T00:00+01:00 (Europe/Berlin)" in early["message"]
+    second = suffice.json(*words, "--amendment", "1")
+    assert (second["amendment"], second["amends"]) == (1, first["release_id"])
+    assert suffice.json("show", "flights@2013-01")["release_id"] == second["release_id"]
+    old = suffice.json("show", "flights@2013-01.0")
+    assert (old["release_id"], old["amended_by"]) == (first["release_id"], second["release_id"])
+    assert f"amended by         release {second['release_id']}, which replaces it" in suffice.text(
+        "show", "flights@2013-01.0"
+    )
+    assert f"amends             release {first['release_id']}, as amendment 1" in suffice.text(
+        "show", "flights"
+    )
+    pooled = ("pool", "cancelled", "--same-data", "flights@2013-01.0", "--same-data", "flights@2013-01")
+    for more in ((), ("--vouched",)):
+        error = suffice.json(*pooled, *more, status=2)["error"]
+        assert "flights@2013-01 (" in error["message"]
+        assert "are editions of one release" in error["message"]
+    (account,) = suffice.json("ledger", "show")["accounts"]
+    assert [(one["window"], one["amendment"]) for one in account["charges"]] == [
+        ("2013-01", 0),
+        ("2013-01", 1),
+    ]
+    verified = suffice.json("verify", "flights@2013-01.1", "--ledger", workspace.ledger)
+    assert verified["ok"]

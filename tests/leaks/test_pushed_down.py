@@ -195,4 +195,4 @@ def test_a_write_to_a_file_would_be_seen(place: Workspace) -> None:
     text = WITHOUT_FILES.format(path=sys.path, change=change, spec=content)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "a task failed while it read the data" in done.stderr
+    assert "StageFailedError: a task failed while it read the data" in done.stderr

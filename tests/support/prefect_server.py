@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,11 +30,15 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
-PATIENCE_S = 240.0
+PATIENCE_S = 120.0
+BUSY = 503
+"""What the server answers while another of its writers holds its SQLite file."""
 
 _SOONER = {
     "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2",
     "PREFECT_SERVER_SERVICES_SCHEDULER_RECENT_DEPLOYMENTS_LOOP_SECONDS": "1",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_RUNS": "2",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_MAX_RUNS": "3",
 }
 """So that a test need not wait a minute for what a server does by itself."""
 
@@ -99,9 +104,16 @@ class PrefectServer:
     def _answer(self, path: str, body: bytes | None) -> Any:
         headers = {"content-type": "application/json"}
         asked = urllib.request.Request(f"{self.url}{path}", data=body, headers=headers)  # noqa: S310 - our own server
-        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
-            content = answer.read()
-        return json.loads(content) if content else None
+        for pause in (1, 2, 4, 8, 0):
+            try:
+                with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
+                    content = answer.read()
+                return json.loads(content) if content else None
+            except urllib.error.HTTPError as error:
+                if error.code != BUSY or not pause:
+                    raise
+            time.sleep(pause)
+        raise AssertionError
 
 
 def waited_for(look: Callable[[], Found | None], what: str) -> Found:

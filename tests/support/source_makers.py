@@ -105,7 +105,9 @@ def _field(value: object) -> str:
 
 
 def _csv_type(kind: pa.DataType) -> str:
-    names = {pa.float64(): "number", pa.bool_(): "boolean", pa.date32(): "date", pa.int64(): "integer"}
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    names = {pa.bool_(): "boolean", pa.date32(): "date", pa.int64(): "integer"}
     names |= {pa.timestamp("us"): "timestamp", pa.timestamp("us", "UTC"): "timestamp_with_offset"}
     return names.get(kind, "text")
 

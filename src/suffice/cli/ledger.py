@@ -205,6 +205,7 @@ def abandon_command(
         "dataset": ended.dataset,
         "name": ended.name,
         "window": ended.window,
+        "amendment": ended.amendment,
         "before": str(found.state),
         "after": str(ended.state),
         "spent": format_epsilon(ended.epsilon),
@@ -228,9 +229,12 @@ def _spool(ledger: str) -> Spool | None:
 
 def _find_charge(ledger: Ledger, text: str) -> Charge:
     """Find a charge by its id, or the newest of a key."""
+    from suffice.pipeline.spec.editions import read_edition  # noqa: PLC0415
+
     dataset, slash, key = text.partition("/")
-    name, _, window = key.partition("@")
-    found = ledger.find(dataset, name, window or "all") if slash else ledger.charge(text)
+    name, _, wanted = key.partition("@")
+    window, amendment = read_edition(wanted or "all") or (wanted, None)
+    found = ledger.find(dataset, name, window, amendment=amendment or 0) if slash else ledger.charge(text)
     if found is None:
         message = "the ledger has no such charge: `suffice ledger show --json` lists them"
         raise UsageError(message)
@@ -240,10 +244,18 @@ def _find_charge(ledger: Ledger, text: str) -> Charge:
 def source_prefix(text: str) -> str:
     """Return a source prefix as charges state their sources.
 
-    What begins with a kind or a scheme, as ``postgresql:public.flights``, stands for itself; all else is a
+    A URL, and what begins with a kind, as ``postgresql:public.flights``, stand for themselves; all else is a
     path: absolute, links resolved.
     """
-    return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
+    from suffice.pipeline.declaration.source_spec import is_url, source_path  # noqa: PLC0415
+
+    if not is_url(text):
+        return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
+    try:
+        return source_path(text)
+    except ValueError as error:
+        message = f"--source: {error}"
+        raise UsageError(message) from None
 
 
 def _checksums(path: Path | None, *, none: bool) -> str | None:

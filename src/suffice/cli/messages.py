@@ -24,6 +24,11 @@ def progress(doing: str = "reading", unit: str = "tasks") -> Callable[[int, int]
     return Progress(doing, unit) if log_format() == "text" else None
 
 
+def cell_progress(doing: str) -> Callable[[int, int], None] | None:
+    """Return what shows how many cells are done, where they take several blocks."""
+    return Progress(doing, "cells", only_parts=True) if log_format() == "text" else None
+
+
 def notice(text: str) -> None:
     """Say what a command waits for: on a terminal, or as a line of JSON."""
     if _is_json():

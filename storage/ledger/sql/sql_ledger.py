@@ -35,6 +35,7 @@ from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, shift, write_grant
 from suffice.storage.ledger.sql.checkpoints import write_checkpoint
+from suffice.storage.ledger.sql.editions import find_amended, read_editions
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
 from suffice.storage.ledger.sql.examining import Examiner
 from suffice.storage.ledger.sql.reservation import (
@@ -94,6 +95,14 @@ Result = TypeVar("Result")
 
 _MOST_EXAMINATIONS = 20
 """How often an examination is repeated because of entries that others append meanwhile."""
+
+
+class _UndoneError(Exception):
+    """Ends a transaction without effect; caught by the ledger that raised it."""
+
+    def __init__(self, charge: Charge) -> None:
+        self.charge = charge
+        super().__init__()
 
 
 class SqlLedger(Ledger):
@@ -251,9 +260,13 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return checksums_of(read_account_row(connection, dataset))
 
-    def find(self, dataset: str, name: str, window: str) -> Charge | None:
+    def find(self, dataset: str, name: str, window: str, *, amendment: int = 0) -> Charge | None:
         with self._read() as connection:
-            return read_newest(connection, self.ledger_id, (dataset, name, window))
+            return read_newest(connection, self.ledger_id, (dataset, name, window, amendment))
+
+    def editions(self, dataset: str, name: str) -> dict[str, list[ChargeSummary]]:
+        with self._read() as connection:
+            return read_editions(connection, dataset, name)
 
     def head(self) -> Head:
         with self._read() as connection:
@@ -295,6 +308,7 @@ class SqlLedger(Ledger):
             charge = read_newest(connection, self.ledger_id, _key(request))
             if charge is not None and charge.state is ChargeState.RESERVED:
                 return
+            find_amended(connection, self.ledger_id, request)
             if remaining_in(connection, row, request.window) < request.epsilon:
                 raise exceeded_error(connection, row, request)
 
@@ -323,29 +337,40 @@ class SqlLedger(Ledger):
     # Runs
 
     def reserve(self, request: ChargeRequest, *, new_attempt: bool = False) -> Charge:
-        def work(connection: Connection) -> Charge:
-            row = read_account_row(connection, request.dataset, lock=True)
-            charge = read_newest(connection, self.ledger_id, _key(request))
-            decision = decide_rerun(
-                charge,
-                request,
-                now=self.now(),
-                new_attempt=new_attempt,
-                plan_of=partial(read_plan, connection),
-            )
-            if decision in {Decision.START, Decision.TAKE_OVER}:
-                check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
-            if charge is None or decision is Decision.START:
-                attempt = charge.attempt + 1 if charge else 1
-                return start(connection, self._holder, row, request, attempt=attempt)
-            if decision is Decision.TAKE_OVER:
-                return claim(connection, self._holder, charge)
-            if decision in {Decision.ABANDON_AND_REFUSE, Decision.ABANDON_AND_START}:
-                message = f"{request.label} was begun and left by another run just now: run again"
-                raise ChargeInProgressError(message)
-            return charge
+        return self._change(lambda connection: self._reserved(connection, request, new_attempt=new_attempt))
 
-        return self._change(work)
+    def rehearse(self, request: ChargeRequest) -> Charge:
+        def work(connection: Connection) -> None:
+            raise _UndoneError(self._reserved(connection, request, new_attempt=False))
+
+        try:
+            self._change(work)
+        except _UndoneError as undone:
+            return undone.charge
+        raise AssertionError  # `work` always raises
+
+    def _reserved(self, connection: Connection, request: ChargeRequest, *, new_attempt: bool) -> Charge:
+        row = read_account_row(connection, request.dataset, lock=True)
+        charge = read_newest(connection, self.ledger_id, _key(request))
+        decision = decide_rerun(
+            charge,
+            request,
+            now=self.now(),
+            new_attempt=new_attempt,
+            plan_of=partial(read_plan, connection),
+        )
+        if decision in {Decision.START, Decision.TAKE_OVER}:
+            check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
+        if charge is None or decision is Decision.START:
+            attempt = charge.attempt + 1 if charge else 1
+            amends = find_amended(connection, self.ledger_id, request)
+            return start(connection, self._holder, row, request, attempt=attempt, amends=amends)
+        if decision is Decision.TAKE_OVER:
+            return claim(connection, self._holder, charge)
+        if decision in {Decision.ABANDON_AND_REFUSE, Decision.ABANDON_AND_START}:
+            message = f"{request.label} was begun and left by another run just now: run again"
+            raise ChargeInProgressError(message)
+        return charge
 
     def renew(self, charge: Charge) -> None:
         def work(connection: Connection) -> None:
@@ -442,5 +467,5 @@ class SqlLedger(Ledger):
         return snapshot(self._reading) if connection is None else nullcontext(connection)
 
 
-def _key(request: ChargeRequest) -> tuple[str, str, str]:
-    return (request.dataset, request.name, request.window)
+def _key(request: ChargeRequest) -> tuple[str, str, str, int]:
+    return (request.dataset, request.name, request.window, request.amendment)

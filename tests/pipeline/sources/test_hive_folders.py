@@ -253,7 +253,7 @@ def test_no_message_names_a_path_below_the_root(tmp_path: Path) -> None:
     path = tmp_path / f"city={quote(CANARY)}" / "a.parquet"
     write(path)
     spec = folder_spec(tmp_path, {"city": "text"}, groups={"city": [CANARY]})
-    said = []
+    said: list[Exception] = []
     absent = spec.model_copy(update={"groups": {"planet": spec.groups["city"]}})
     with pytest.raises(SchemaError) as schema_error:
         check_schema(absent, sources.schema(sources.pin(spec)))
