@@ -50,6 +50,7 @@ class SqlColumns:
     """
 
     def __init__(self, job: ChunkJob, columns: pa.Schema) -> None:
+        self.n_cells = job.n_cells
         self._columns = columns
         self.parameters: dict[str, float] = {}
         self.keys: dict[str, pa.Table] = {}
@@ -165,11 +166,10 @@ class SqlColumns:
         first, last = int(keys[0]), int(keys[-1])
         if last - first == len(keys) - 1:
             if divisor == 1 and _is_counting(codes):
-                within = _clipped(value, str(first), str(last))
-                return (
-                    f"CASE WHEN {value} BETWEEN {first} AND {last} "
-                    f"THEN CAST({within} - {first} AS BIGINT) + {codes[0]} END"
-                )
+                shift = int(codes[0]) - first
+                # Clipped too, so that no shift of another value overflows, wherever it is evaluated.
+                within = f"{_clipped(value, str(first), str(last))} + ({shift})" if shift else value
+                return f"CASE WHEN {value} BETWEEN {first} AND {last} THEN CAST({within} AS BIGINT) END"
             if (codes == codes[0]).all():
                 lower, end = first * divisor, (last + 1) * divisor
                 return f"CASE WHEN {value} >= {lower} AND {value} < {end} THEN {codes[0]} END"

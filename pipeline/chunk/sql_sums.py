@@ -148,7 +148,9 @@ def _sums(rows: SqlColumns, sums: Mapping[tuple[str, int], str], complete: Seque
     )
     limbs = ", ".join(_limbs(number) for number in range(len(sums)))
     where = f"WHERE {_present(complete)}" if complete else ""
-    grouped = f"SELECT cell, {named} FROM {rows.rows} {where} GROUP BY cell"  # noqa: S608
+    # A single cell is no group: then there is a row even where no row of the table enters.
+    cell, group = ("cell", "GROUP BY cell") if rows.n_cells > 1 else ("0 AS cell", "")
+    grouped = f"SELECT {cell}, {named} FROM {rows.rows} {where} {group}"  # noqa: S608
     sql = f"SELECT cell, {limbs} FROM ({grouped})"  # noqa: S608
     return SumQuery(sql=sql, parameters=rows.parameters, keys=rows.keys, places=tuple(sums))
 
