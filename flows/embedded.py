@@ -38,7 +38,7 @@ def run_embedded(parameters: dict[str, str], home: Path, *, log: Path) -> str:
     Parameters
     ----------
     parameters : dict of str
-        The flow's parameters.
+        The fields of :class:`suffice.flows.parameters.ReleaseParameters`.
     home : Path
         The child's Prefect home.
     log : Path
@@ -68,7 +68,7 @@ def main() -> None:
     """Run the flow with the parameters given as JSON, and print the release's URI as JSON."""
     from suffice.flows.release import release_statistics  # noqa: PLC0415 - importing Prefect takes seconds
 
-    uri = release_statistics(**json.loads(sys.argv[1]))
+    uri = release_statistics(json.loads(sys.argv[1]))
     print(json.dumps({"uri": uri}))  # noqa: T201 - the parent reads it
 
 

@@ -1,104 +1,163 @@
-"""The flow ``release_statistics``: one release inside one Prefect task.
+"""The flow ``release_statistics``: one release, inside one Prefect flow run.
 
 Prefect stores every flow parameter, every returned value that is persisted, and the text and attributes
-of every exception. So parameters are public, one task holds everything exact and returns the published
-release's URI, nothing is persisted or cached or retried, and errors are made anew from their text.
+of every exception. So parameters are public, everything exact stays inside one plain function, nothing is
+persisted, cached or retried, and the run ends in a state of its own, never in an exception.
 """
 
-# Prefect and pydantic read the flow's annotations at run time: no postponed annotations here.
+from __future__ import annotations
 
-import re
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from prefect import flow, get_run_logger, task
-from prefect.cache_policies import NO_CACHE
-from pydantic import WithJsonSchema
+from prefect import flow
 
-from suffice.errors import SufficeError
+from suffice.errors import ReleaseInterruptedError, StorageError, SufficeError, UsageError
+from suffice.flows import endings
+from suffice.flows.artifacts import account_rows, release_text
+from suffice.flows.cancellation import say_again
+from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
+from suffice.flows.reporting import Reporter, Subject
+from suffice.flows.running import Run, Verdict, carried_out, read_again, scheduled_time
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.spec.calendar import moment, resolve_window
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
+from suffice.profile.settings import settings
+from suffice.release_run import ALREADY_PUBLISHED
+from suffice.releasing import carry_out
+from suffice.storage.ledger.charge import label
+from suffice.storage.ledger.opening import open_ledger
 
-_CREDENTIALS = r"://[^/?#@]*:[^/?#]*@|[?&;]\s*(password|pwd|secret|token)\s*="
-_URL_SCHEMA = {
-    "anyOf": [{"type": "string", "pattern": f"^(?!.*({_CREDENTIALS}))"}, {"type": "null"}],
-    "default": None,
-}
-
-PublicUrl = Annotated[str | None, WithJsonSchema(_URL_SCHEMA)]
-"""A URL without a password. A deployment's schema refuses one with a password before it is stored."""
+if TYPE_CHECKING:
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.profile.settings import Settings
+    from suffice.releasing import Outcome
+    from suffice.storage.ledger.charge import Charge
 
 
-class ReleaseFlowError(RuntimeError):
-    """A release failed: the error's class and its text, which never hold a data value."""
-
-
-@flow(name="release-statistics", persist_result=False, log_prints=False, retries=0)
-def release_statistics(
-    spec: str,
-    window: str = "all",
-    store: PublicUrl = None,
-    ledger: PublicUrl = None,
-    cluster: str | None = None,
-    publish_timeout: float = 3600.0,
-) -> str:
+@flow(
+    name="release-statistics", persist_result=False, log_prints=False, retries=0, on_cancellation=[say_again]
+)
+def release_statistics(release: ReleaseParameters) -> str:
     """Publish one release, or find it published; return its URI.
+
+    Whatever happens, the run ends in one of the states of :mod:`suffice.flows.endings`.
 
     Parameters
     ----------
-    spec : str
-        Path of the spec, where the flow runs.
-    window : str
-        The label of the period released, or ``all``.
-    store, ledger : str, optional
-        Without a password; left out, ``SUFFICE_STORE``, ``SUFFICE_LEDGER`` and the deployment profile are
-        read where the flow runs. One outside of that profile is refused.
-    cluster : str, optional
-        ``threads``, ``local``, or a Dask scheduler's address; left out and refused as above.
-    publish_timeout : float
-        Seconds for which a store that fails after the draw is tried again.
+    release : ReleaseParameters
 
     Returns
     -------
     str
         The release's URI.
-
-    Raises
-    ------
-    ReleaseFlowError
-        With the class and the text of what went wrong.
     """
-    for name, url in (("store", store), ("ledger", ledger)):
-        if url is not None and re.search(_CREDENTIALS, url, re.IGNORECASE):
-            message = (
-                f"the {name} URL holds a password, and Prefect has stored it with this run: "
-                f"change the password, and set SUFFICE_{name.upper()} where the flow runs instead"
-            )
-            raise ReleaseFlowError(message)
-    return release_once(spec, window, store, ledger, cluster, publish_timeout)
+    state: str = carried_out(
+        lambda run: _release(release, run), unread=Subject(kind="release"), failed=endings.NOT_RELEASED
+    )
+    return state
 
 
-@task(name="release-once", persist_result=False, cache_policy=NO_CACHE, log_prints=False, retries=0)
-def release_once(
-    spec: str, window: str, store: str | None, ledger: str | None, cluster: str | None, publish_timeout: float
-) -> str:
-    """Run the whole release in this process, and let out nothing but its URI or a safe text."""
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415 - a worker that only loads the flow stays light
-    from suffice.profile.settings import settings  # noqa: PLC0415
-    from suffice.releasing import run_release  # noqa: PLC0415
-
+def _release(asked: ReleaseParameters, run: Run) -> Verdict:
+    """Find out what is asked for, and do it."""
     try:
-        chosen = settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)
-        release = run_release(
-            load_spec(spec),
-            store=chosen.store,
-            ledger=chosen.ledger,
-            cluster=chosen.cluster,
-            window=window,
-            publish_timeout=publish_timeout,
-            notice=get_run_logger().info,
+        asked.require_no_password()
+        places = settings(store=asked.store, ledger=asked.ledger, cluster=asked.cluster, spec_path=asked.spec)
+        spec = load_spec(asked.spec)
+        as_of = moment(scheduled_time(), datetime.now(UTC))
+        window = resolve_window(spec, asked.window, as_of=as_of, allow_open=asked.allow_open)
+    except UsageError as error:
+        return Verdict(
+            ending=endings.REFUSED_SPEC, message=endings.error_text(error), subject=Subject(kind="release")
         )
-    except SufficeError as error:
-        failure = f"{type(error).__name__}: {error}"
-    except Exception as error:  # noqa: BLE001 - anything else could carry data: its class name only
-        failure = type(error).__name__
+    subject = Subject(
+        kind="release",
+        names={"dataset": spec.dataset, "name": spec.name, "window": window},
+        title=label(spec.name, window),
+    )
+    run.reporter.name_run(subject.title, [spec.dataset, spec.name])
+    run.hold(spec.dataset)
+    return _released(asked, spec, places, subject, as_of, run.reporter)
+
+
+def _released(
+    asked: ReleaseParameters,
+    spec: Spec,
+    places: Settings,
+    subject: Subject,
+    as_of: datetime,
+    reporter: Reporter,
+) -> Verdict:
+    """Release, and ask the ledger what became of the charge where that went wrong."""
+    try:
+        outcome = read_again(
+            lambda: carry_out(
+                spec,
+                store=places.store,
+                ledger=places.ledger,
+                cluster=places.cluster,
+                window=subject.names["window"],
+                as_of=as_of,
+                allow_open=asked.allow_open,
+                publish_timeout=asked.publish_timeout,
+                notice=reporter.notice,
+            ),
+            attempts=asked.reading_attempts,
+            pause=asked.reading_pause,
+            notice=reporter.notice,
+        )
+    except (SufficeError, KeyboardInterrupt) as error:
+        failure = error if isinstance(error, SufficeError) else ReleaseInterruptedError("interrupted")
     else:
-        return release.uri
-    raise ReleaseFlowError(failure)
+        return _success(outcome, places, subject)
+    charge = _charge(places.ledger, subject)
+    ending = endings.release_ending(failure, charge)
+    told = [endings.error_text(failure), endings.charge_text(ending, charge)]
+    return Verdict(
+        ending=ending,
+        message="; ".join(filter(None, told)),
+        subject=subject,
+        facts={"epsilon": format_epsilon(compile_plan(spec).epsilon)},
+        show=lambda reporter: show_account(reporter, places.ledger, spec.dataset),
+    )
+
+
+def _success(outcome: Outcome, places: Settings, subject: Subject) -> Verdict:
+    release, remaining = outcome.release, outcome.remaining_epsilon
+    again = outcome.status == ALREADY_PUBLISHED
+    ending = endings.ALREADY_PUBLISHED if again else endings.PUBLISHED
+    epsilon = format_epsilon(release.epsilon)
+
+    def show(reporter: Reporter) -> None:
+        text = release_text(release, ending=ending.name, remaining=remaining)
+        reporter.show_text(f"release-{release.name}", text, description=subject.title)
+        show_account(reporter, places.ledger, release.dataset)
+
+    return Verdict(
+        ending=ending,
+        message=f"{release.uri}; epsilon {'0' if again else epsilon} was charged, {remaining} remains",
+        subject=subject,
+        facts={"epsilon": epsilon, "remaining": remaining, "uri": release.uri},
+        show=show,
+        result=release.uri,
+    )
+
+
+def show_account(reporter: Reporter, ledger: str, dataset: str) -> None:
+    """Make the table of an account, where the ledger can be asked and has one."""
+    try:
+        with open_ledger(ledger, reading_only=True) as opened:
+            rows = account_rows(opened, dataset)
+    except SufficeError:
+        return
+    reporter.show_table(f"account-{dataset}", rows, description=f"the account {dataset}")
+
+
+def _charge(ledger: str, subject: Subject) -> Charge | None:
+    """Return the newest charge of a key, where the ledger can be asked and has one."""
+    try:
+        with open_ledger(ledger, reading_only=True) as opened:
+            return opened.find(subject.names["dataset"], subject.names["name"], subject.names["window"])
+    except StorageError:
+        return None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from support.making import Workspace
     from support.postgres import Server
+    from support.prefect_server import PrefectServer
     from support.running import Runner
 
 ENGINES = ("sqlite", "postgresql")
@@ -36,6 +37,15 @@ def postgres_server() -> Iterator[Server]:
     if sys.version_info >= (3, 13) and not is_at_hand():
         pytest.skip(f"pgserver has no wheel for Python 3.13: name a PostgreSQL server in {VARIABLE}")
     with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
+    """Return the one Prefect server of this session: starting one takes 20 s."""
+    from support.prefect_server import running_server
+
+    with running_server(tmp_path_factory.mktemp("prefect")) as server:
         yield server
 
 
@@ -80,6 +90,15 @@ def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
     from support.running import Runner
 
     return Runner(capsys)
+
+
+@pytest.fixture(scope="session")
+def s3_url() -> Iterator[str]:
+    """Return the address of the one server of S3 of this session; it has a bucket."""
+    from support.buckets import s3_server
+
+    with s3_server() as (url, _):
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 if TYPE_CHECKING:
@@ -100,3 +104,41 @@ def test_a_plan_needs_no_engine_no_ledger_and_no_reader_of_data(directory: Path)
 def test_the_ledger_needs_no_engine(directory: Path) -> None:
     loaded = modules_after("import suffice.storage.ledger.sql.sqlite", directory)
     assert not loaded & (ENGINE | ORCHESTRATOR | HEAVY | {"pyarrow", "scipy"})
+
+
+RELEASE = """
+name: sales
+dataset: shop
+source: {parquet: rows.parquet}
+privacy: {epsilon: "1", neighboring: add_or_remove_one, unit: {column: customer, max_rows: 2}}
+groups: {city: [north, south], price: ["1.5", "2"], day: ["2013-01-01", "2013-01-02"]}
+statistics:
+  heads: {family: bernoulli, column: heads}
+  colour: {family: categorical, column: colour, categories: [red, blue]}
+"""
+
+
+def test_a_release_with_listed_domains_needs_no_pandas(directory: Path) -> None:
+    n_rows = 60
+    texts = pa.array(["north", "south", None] * (n_rows // 3))
+    pq.write_table(
+        pa.table(
+            {
+                "customer": texts.dictionary_encode(),
+                "city": texts,
+                "price": pa.array(
+                    [Decimal("1.5"), Decimal("2.0"), None] * (n_rows // 3), pa.decimal128(5, 1)
+                ),
+                "day": pa.array([dt.date(2013, 1, 1)] * n_rows),
+                "heads": pa.array([True, None] * (n_rows // 2)),
+                "colour": pa.array(["red", "green"] * (n_rows // 2)),
+            }
+        ),
+        directory / "rows.parquet",
+    )
+    (directory / "release.yaml").write_text(RELEASE)
+    grant = ("ledger", "grant", "shop", "--epsilon", "1", "--reason", "test", "--create")
+    modules_after(command(*grant, "--unit", "column:customer"), directory)
+    loaded = modules_after(command("release", "release.yaml"), directory)
+    assert {"numba", "opendp", "pyarrow"} <= loaded
+    assert not loaded & HEAVY

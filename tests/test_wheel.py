@@ -32,7 +32,7 @@ statistics:
 RUN_THE_FLOW = """
 import sys
 from suffice.flows.release import release_statistics
-print(release_statistics(sys.argv[1], store=sys.argv[2], ledger=sys.argv[3]))
+print(release_statistics({"spec": sys.argv[1], "store": sys.argv[2], "ledger": sys.argv[3]}))
 """
 
 READ_AS_A_CONSUMER = """

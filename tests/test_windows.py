@@ -42,7 +42,7 @@ def monthly(workspace: Workspace, **terms: Any) -> suffice.Spec:
     return workspace.spec(statistics=STATISTICS, groups=None, window={**MONTHLY, **terms})
 
 
-def where(workspace: Workspace) -> dict[str, str]:
+def where(workspace: Workspace) -> dict[str, Any]:
     return {"store": workspace.store, "ledger": workspace.ledger}
 
 
@@ -76,7 +76,7 @@ def test_the_latest_complete_window_follows_from_the_scheduled_time(tmp_path: Pa
 
 def test_the_calendar_is_asked_before_anything_is_opened(tmp_path: Path) -> None:
     spec = load_spec(mapping(tmp_path / "nothing", window=MONTHLY))
-    nowhere = {"store": str(tmp_path / "none"), "ledger": f"sqlite:///{tmp_path}/none.db"}
+    nowhere: dict[str, Any] = {"store": str(tmp_path / "none"), "ledger": f"sqlite:///{tmp_path}/none.db"}
     for window in ("2050-01", "9999-12"):
         with pytest.raises(SpecError, match="has not ended"):
             suffice.release(spec, **nowhere, window=window)
@@ -207,7 +207,8 @@ def test_a_grant_per_window_covers_every_further_one(tmp_path: Path) -> None:
     spec = monthly(workspace)
     releasing.carry_out(spec, **where(workspace), window="2013-02")
     report = suffice.status(spec, "2013-01", **where(workspace), as_of=SCHEDULED)
-    assert (report.covered, report.further, report.remaining) == (2, None, 1)
+    assert (report.covered, report.remaining) == (2, Fraction(1))
+    assert report.further is None
     with pytest.raises(AccountMissingError):
         suffice.status(workspace.spec(dataset="others", window=MONTHLY), **where(workspace), as_of=SCHEDULED)
 

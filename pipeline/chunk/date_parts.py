@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numba
@@ -27,6 +28,8 @@ _LOWEST = (1 - _EPOCH) * _DAY
 """The first second of year 1, and below the first one after year 9999."""
 _HIGHEST = (dt.date.max.toordinal() + 1 - _EPOCH) * _DAY
 _NO_TIME = -(2**63)
+_FIRST_DAY = 1 - _EPOCH
+_CYCLE_DAYS = 146_097
 _YEAR, _QUARTER, _MONTH, _WEEK, _DAY_OF_MONTH, _WEEKDAY, _HOUR, _DATE = range(8)
 _CODES = {
     Part.YEAR: _YEAR,
@@ -40,7 +43,7 @@ _CODES = {
 
 
 def date_part(column: pa.Array, part: Part, zone: ZoneOffsets) -> pa.Array:
-    """Return a part of every date or time, int32; null where it lies outside of years 1 to 9999."""
+    """Return a part of every date or time, int32; null outside of years 1 to 9999, in UTC or there."""
     return _numbers(column, _CODES[part], zone)
 
 
@@ -62,7 +65,7 @@ def _numbers(column: pa.Array, part: int, zone: ZoneOffsets) -> pa.Array:
         zone.cycle,
         local,
     )
-    part_of(local, part, out)
+    part_of(local, part, _calendar(part), out)
     if column.null_count:
         kernels.fill_nulls(out, *validity(column), kernels.NOTHING)
     return pa.array(out, mask=out == kernels.NOTHING)
@@ -99,7 +102,7 @@ def local_seconds(
         else:
             second = _NO_TIME
         out[row] = _NO_TIME
-        if not _LOWEST - 2 * _DAY <= second < _HIGHEST + 2 * _DAY:
+        if not _LOWEST <= second < _HIGHEST:
             continue
         instant = second
         if instant >= repeats_from + cycle:
@@ -136,26 +139,46 @@ def _civil(day: int) -> tuple[int, int, int]:
 
 
 @numba.njit(error_model="numpy")
-def _part(second: int, part: int) -> int:
-    day = second // _DAY
-    if part == _DATE:
-        return day
-    if part == _HOUR:
-        return (second - day * _DAY) // 3600
+def _part_of_day(day: int, part: int) -> int:
     weekday = (day + 3) % 7 + 1  # 1970 began on a Thursday
     if part == _WEEKDAY:
         return weekday
     if part == _WEEK:  # a week belongs to the year of its Thursday
         day += 4 - weekday
         before = _civil(day)[0] - 1
-        first = 365 * before + before // 4 - before // 100 + before // 400 - 719_162
+        first = 365 * before + before // 4 - before // 100 + before // 400 + _FIRST_DAY
         return (day - first) // 7 + 1
     year, month, day_of_month = _civil(day)
     return (year, (month + 2) // 3, month, 0, day_of_month)[part]  # in the order of their codes
 
 
-@compiled(read_only(types.int64), types.int64, writable(types.int32))
-def part_of(local: NDArray[np.int64], part: int, out: NDArray[np.int32]) -> None:
-    """Return a part of local times, by the proleptic Gregorian calendar."""
+@lru_cache(maxsize=8)
+def _calendar(part: int) -> NDArray[np.int32]:
+    """Return a part of every day of years 1 to 400, after which all but the year repeats."""
+    days = np.zeros(0 if part in {_HOUR, _DATE} else _CYCLE_DAYS, np.int32)
+    tabulate(part, days)
+    return days
+
+
+@compiled(types.int64, writable(types.int32))
+def tabulate(part: int, out: NDArray[np.int32]) -> None:
+    """Write a part of every day from the first of year 1 on, by the proleptic Gregorian calendar."""
+    for row in range(len(out)):
+        out[row] = _part_of_day(row + _FIRST_DAY, part)
+
+
+@compiled(read_only(types.int64), types.int64, read_only(types.int32), writable(types.int32))
+def part_of(local: NDArray[np.int64], part: int, calendar: NDArray[np.int32], out: NDArray[np.int32]) -> None:
+    """Return a part of local times, given the calendar of days in which they lie."""
     for row in range(len(local)):
-        out[row] = kernels.NOTHING if local[row] == _NO_TIME else _part(local[row], part)
+        second = local[row]
+        day = second // _DAY
+        if second == _NO_TIME:
+            out[row] = kernels.NOTHING
+        elif part == _HOUR:
+            out[row] = (second - day * _DAY) // 3600
+        elif part == _DATE:
+            out[row] = day
+        else:
+            cycle, position = divmod(day - _FIRST_DAY, _CYCLE_DAYS)
+            out[row] = calendar[position] + (400 * cycle if part == _YEAR else 0)

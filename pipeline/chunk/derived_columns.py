@@ -171,10 +171,10 @@ def _where_text(function: OfValues, column: pa.Array) -> pa.Array:
 
 def _computed(columns: Columns, of: Arithmetic) -> pa.Array:
     """Compute in float64: null where an operand is null or NaN, or the result is no number."""
-    operands = [as_float64(columns[column]) for column in of.operands]
-    if operands[0] is None or operands[1] is None:
+    left, right = (as_float64(columns[column]) for column in of.operands)
+    if left is None or right is None:
         return pa.nulls(len(columns[of.operands[0]]), pa.float64())
-    (first, first_source), (second, second_source) = operands
+    (first, first_source), (second, second_source) = left, right
     with np.errstate(all="ignore"):
         match of.operation:
             case "sum":

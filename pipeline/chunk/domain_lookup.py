@@ -6,7 +6,6 @@ import datetime as dt
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from suffice.arrays import decimal_array, text_array
 from suffice.pipeline.declaration.domains import Domain, DomainKind, period_end, period_start
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
 from suffice.pipeline.declaration.time_zones import UTC
@@ -58,26 +58,25 @@ class Sparse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
-    """Boundaries of consecutive intervals, which never fall; values are first divided.
+class Interval:
+    """The one key of a window of instants: from `begins` on, and before `ends`; values are first divided."""
 
-    The code of an interval is its position; it holds its lower boundary, and not its upper one.
-    """
-
-    boundaries: NDArray[np.int64]
+    begins: int
+    ends: int
     divisor: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """Keys as an array of the column's own type, and their codes."""
+    """Keys as an array of the column's own type, and their codes; of texts also the codes by text."""
 
     keys: pa.Array
     codes: Codes
+    by_text: dict[str, int] | None = None
 
 
 @lru_cache(maxsize=32)
-def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Bounded | Listed:
+def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Interval | Listed:
     """Return how values of an Arrow type are found in a domain.
 
     Keys that the type cannot hold are left out: what an integer or decimal column cannot hold exactly,
@@ -94,9 +93,11 @@ def lookup(domain: Domain, kind: pa.DataType) -> Dense | Sparse | Bounded | List
     if domain.kind is DomainKind.PERIOD:
         return _periods(domain, kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _listed({str(key): code for code, key in enumerate(domain)}, kind)
+        texts = {str(key): code for code, key in enumerate(domain)}
+        return _listed(text_array(list(texts), kind), texts, texts)
     if pa.types.is_decimal(kind):
-        return _listed(_numbers(domain, lambda number: _decimal(number, kind)), kind)
+        unscaled = _numbers(domain, lambda number: _unscaled(number, kind))
+        return _listed(decimal_array(list(unscaled), kind), unscaled)
     if isinstance(domain.keys, range):
         return _range(domain.keys, kind)
     if pa.types.is_floating(kind):
@@ -156,12 +157,12 @@ def _integer(number: Fraction, kind: pa.DataType) -> int | None:
     return int(number) - (UNSIGNED_SHIFT if kind.bit_width == 64 and unsigned else 0)
 
 
-def _decimal(number: Fraction, kind: pa.DataType) -> Decimal | None:
+def _unscaled(number: Fraction, kind: pa.DataType) -> int | None:
+    """Return a number as the integer that stands in a decimal column's buffer."""
     unscaled = number * Fraction(10) ** kind.scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**kind.precision:
         return None
-    digits = tuple(map(int, str(abs(unscaled.numerator))))
-    return Decimal((int(unscaled < 0), digits, -kind.scale))
+    return int(unscaled.numerator)
 
 
 def nearest(number: Fraction, dtype: np.dtype[Any]) -> float | None:
@@ -209,8 +210,8 @@ def _instant(text: str, kind: pa.DataType) -> int | None:
     return units.numerator if units.denominator == 1 and -(2**63) <= units < 2**63 else None
 
 
-def _listed(codes: dict[Any, int], kind: pa.DataType) -> Listed:
-    return Listed(keys=pa.array(list(codes), kind), codes=np.array(list(codes.values()), np.int32))
+def _listed(keys: pa.Array, codes: dict[Any, int], by_text: dict[str, int] | None = None) -> Listed:
+    return Listed(keys=keys, codes=np.array(list(codes.values()), np.int32), by_text=by_text)
 
 
 def _range(keys: range, kind: pa.DataType) -> Dense:
@@ -239,14 +240,15 @@ def _floats(codes: dict[float, int]) -> Dense | Sparse:
     return Sparse(keys=keys, codes=np.array([by_bits[key] for key in keys.tolist()], np.int32), of_bits=True)
 
 
-def _periods(domain: Domain, kind: pa.DataType) -> Dense | Bounded:
+def _periods(domain: Domain, kind: pa.DataType) -> Dense | Interval:
     every = domain.every
     if every is None:
         message = "a period domain states its period"
         raise ValueError(message)
     if domain.time_zone != UTC and pa.types.is_timestamp(kind) and kind.tz is not None:
-        boundaries = period_boundaries(map(str, domain), every, domain.time_zone)
-        return Bounded(boundaries=np.array(boundaries, np.int64), divisor=_PER_SECOND[kind.unit])
+        (label,) = domain
+        begins, ends = period_boundaries([str(label)], every, domain.time_zone)
+        return Interval(begins=begins, ends=ends, divisor=_PER_SECOND[kind.unit])
     starts = [period_start(str(label), every) for label in domain]
     days = [*(start.toordinal() for start in starts), period_end(starts[-1], every)]
     codes = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(days))

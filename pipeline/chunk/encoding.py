@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from suffice.arrays import number_array
 from suffice.pipeline.chunk import kernels
-from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Bounded, Dense, Listed, Sparse, lookup
+from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Interval, Listed, Sparse, lookup
 from suffice.pipeline.sources.arrow_arrays import comparable, fixed_width, validity
 
 if TYPE_CHECKING:
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk.domain_lookup import Codes
     from suffice.pipeline.declaration.domains import Domain
+
+
+_MOST_DICTIONARIES = 256
+_LARGEST_DICTIONARY = 1 << 18
+"""In bytes, of one whose codes are kept."""
+_FEW = 16
+"""So many times fewer texts than keys are looked up one by one: Arrow goes over all keys in each call."""
 
 
 class Encoder:
@@ -39,6 +47,7 @@ class Encoder:
         self._missing = missing
         self._dictionary: pa.Array | None = None
         self._dictionary_codes = self._all_missing(1)
+        self._codes_by_content: dict[tuple[pa.DataType, bytes, bytes], Codes] = {}
 
     def codes(self, column: pa.Array) -> Codes:
         """Return one code per row of an Arrow array, shape (n_rows,), int32."""
@@ -65,16 +74,21 @@ class Encoder:
         """Return the codes of a dictionary's entries, and `missing` last.
 
         Within a row group each batch's dictionary begins with the last one's: only new entries are
-        looked up.
+        looked up. Many files have few dictionaries: each is looked up once.
         """
         known = 0
         last = self._dictionary
         if last is not None and last.equals(dictionary.slice(0, len(last))):
             known = len(last)
         if last is None or known < max(len(dictionary), len(last)):
-            fresh = self.codes(dictionary.slice(known))
-            old = self._dictionary_codes[:known]
-            self._dictionary_codes = np.concatenate([old, fresh, self._all_missing(1)])
+            content = None if known else _content(dictionary)
+            codes = None if content is None else self._codes_by_content.get(content)
+            if codes is None:
+                fresh = self.codes(dictionary.slice(known))
+                codes = np.concatenate([self._dictionary_codes[:known], fresh, self._all_missing(1)])
+                if content is not None and len(self._codes_by_content) < _MOST_DICTIONARIES:
+                    self._codes_by_content[content] = codes
+            self._dictionary_codes = codes
             self._dictionary = dictionary
         return self._dictionary_codes
 
@@ -82,14 +96,18 @@ class Encoder:
         column = comparable(column)
         found = lookup(self._domain, column.type)
         if isinstance(found, Listed):
-            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), len(found.codes))
-            codes: Codes = np.append(found.codes, np.int32(self._missing))[positions.to_numpy()]
+            by_text = found.by_text
+            if by_text is not None and _FEW * len(column) < len(by_text):
+                texts = column.to_pylist()
+                return np.array([by_text.get(text, self._missing) for text in texts], np.int32)
+            absent = number_array(np.array([len(found.codes)], np.int32))[0]
+            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), absent)
+            codes: Codes = np.append(found.codes, np.int32(self._missing))[fixed_width(positions)]
             return codes
         values, is_integer = _int64(column, found)
-        if isinstance(found, Bounded):
-            codes = np.searchsorted(found.boundaries, values, side="right").astype(np.int32) - np.int32(1)
-            codes[(codes < 0) | (codes == len(found.boundaries) - 1)] = self._missing
-            return codes
+        if isinstance(found, Interval):
+            is_inside = (values >= found.begins) & (values < found.ends)
+            return np.where(is_inside, np.int32(0), np.int32(self._missing))
         codes = np.empty(len(column), np.int32)
         if isinstance(found, Dense):
             kernels.look_up(values, found.first, found.codes, self._missing, codes)
@@ -100,8 +118,24 @@ class Encoder:
         return codes
 
 
+def _content(dictionary: pa.Array) -> tuple[pa.DataType, bytes, bytes] | None:
+    """Return what tells dictionaries of texts apart; None of others, and of large ones."""
+    kind = dictionary.type
+    is_large = pa.types.is_large_string(kind)
+    if not (is_large or pa.types.is_string(kind)) or dictionary.null_count or not len(dictionary):
+        return None
+    _, ends, texts = dictionary.buffers()
+    offsets = np.frombuffer(ends, np.int64 if is_large else np.int32)
+    offsets = offsets[dictionary.offset : dictionary.offset + len(dictionary) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first + offsets.nbytes > _LARGEST_DICTIONARY:
+        return None
+    data = bytes(memoryview(texts)[first:last]) if texts is not None else b""
+    return kind, (offsets - first).tobytes(), data
+
+
 def _int64(
-    column: pa.Array, found: Dense | Sparse | Bounded
+    column: pa.Array, found: Dense | Sparse | Interval
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """Return values as the int64 numbers that a lookup compares, and which of them are comparable."""
     if pa.types.is_boolean(column.type):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.clip_and_round import lattice_values
 from suffice.pipeline.chunk.encoding import Encoder
-from suffice.pipeline.sources.arrow_arrays import fixed_width
+from suffice.pipeline.sources.arrow_arrays import fixed_width, null_mask
 from suffice.pipeline.statistics.measure import CodeColumn
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class OrderReader:
             is_unsigned = values.dtype == np.uint64
             places = _of_integers(values if is_unsigned else values.astype(np.int64, copy=False))
         if column.null_count:
-            nulls = pc.is_null(column).to_numpy(zero_copy_only=False)
+            nulls = null_mask(column)
             places.floors[nulls] = NO_POSITION
             places.rests[nulls] = 0
         return places

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import types
 
+from suffice.arrays import number_array
 from suffice.pipeline.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.contribution.siphash import hash_texts
-from suffice.pipeline.sources.arrow_arrays import fixed_width
+from suffice.pipeline.sources.arrow_arrays import fixed_width, null_mask
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,13 +67,14 @@ class UnitReader:
             return self._by_index(column)
         nulls = np.zeros(len(column), np.bool_)
         if column.null_count:
-            nulls = pc.is_null(column).to_numpy(zero_copy_only=False)
+            nulls = null_mask(column)
         words, more_nulls = _words(column, self._key)
         return words, nulls if more_nulls is None else nulls | more_nulls
 
     def _by_index(self, column: pa.DictionaryArray) -> tuple[Words, Nulls]:
         words, nulls = self._of(column.dictionary)
-        indices = pc.fill_null(pc.cast(column.indices, pa.int64()), len(nulls) - 1).to_numpy()
+        last = number_array(np.array([len(nulls) - 1], np.int64))[0]
+        indices = fixed_width(pc.fill_null(pc.cast(column.indices, pa.int64()), last))
         return words[indices], nulls[indices]
 
     def _of(self, dictionary: pa.Array) -> tuple[Words, Nulls]:

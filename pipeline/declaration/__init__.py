@@ -6,7 +6,10 @@ May import: nothing of the pipeline.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "bigquery_spec": ("BigquerySpec",),
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
+    "csv_spec": ("ColumnType", "CsvSpec"),
+    "delta_spec": ("DeltaSpec",),
     "derived_column": ("DerivedColumn", "Input"),
     "derived_columns": ("MOST_DERIVED", "in_order", "needed", "physical", "read_derived"),
     "derived_conditions": ("Combination", "Comparison", "Membership"),
@@ -26,6 +29,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "period_start",
         "too_many_cells",
     ),
+    "duckdb_spec": ("DuckdbSpec",),
     "durations": ("Duration", "DurationField", "read_duration"),
     "exact_numbers": (
         "LARGEST_SCALE",
@@ -66,13 +70,16 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "label_name",
         "statistic_name",
     ),
+    "hive_columns": ("HiveColumn", "HiveType", "NULL_FOLDER"),
+    "iceberg_spec": ("IcebergSpec",),
     "parquet_spec": ("ParquetSpec",),
     "postgresql_spec": ("PostgresqlSpec",),
     "safe_text": ("escaped", "shown"),
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
-    "source_spec": ("SourceSpec",),
-    "source_specs": ("NOT_BUILT", "SOURCE_SPECS", "parse_source", "source_model"),
+    "snowflake_spec": ("SnowflakeSpec",),
+    "source_spec": ("SourceSpec", "is_url", "source_path"),
+    "source_specs": ("parse_source", "source_model"),
     "table_names": ("KeyRanges", "quoted", "quoted_name"),
     "time_zones": ("TimeZone", "UTC", "UTC_OFFSETS", "ZoneOffsets", "zone_offsets"),
     "type_family": ("ANY_FAMILY", "DATES", "NUMBERS", "TypeFamily"),

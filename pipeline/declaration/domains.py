@@ -67,8 +67,8 @@ class Domain(Sequence[str | int]):
     every : Every or None
         The period of a ``period`` domain, whose keys are canonical labels.
     time_zone : str
-        Whose days a ``period`` domain counts for timestamps that are instants; those without a zone, and
-        dates, are taken as they are.
+        Whose days count for timestamps that are instants; others, and dates, are taken as they are. Only a
+        window, a ``period`` domain of one key, has another one than UTC.
     """
 
     kind: DomainKind

@@ -6,18 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError
 
+from suffice.pipeline.declaration.bigquery_spec import BigquerySpec
+from suffice.pipeline.declaration.csv_spec import CsvSpec
+from suffice.pipeline.declaration.delta_spec import DeltaSpec
+from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
+from suffice.pipeline.declaration.iceberg_spec import IcebergSpec
 from suffice.pipeline.declaration.parquet_spec import ParquetSpec
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
+from suffice.pipeline.declaration.snowflake_spec import SnowflakeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.declaration.source_spec import SourceSpec
 
-NOT_BUILT = ("csv", "sql", "delta", "iceberg")
-"""Kinds that a spec may ask for; a kind that is registered is built, whether it stands here or not."""
-
-SOURCE_SPECS: dict[str, type[SourceSpec]] = {model.kind: model for model in (ParquetSpec, PostgresqlSpec)}
+SOURCE_SPECS: dict[str, type[SourceSpec]] = {
+    model.kind: model
+    for model in (
+        ParquetSpec,
+        CsvSpec,
+        DeltaSpec,
+        IcebergSpec,
+        PostgresqlSpec,
+        DuckdbSpec,
+        SnowflakeSpec,
+        BigquerySpec,
+    )
+}
 """Every kind of source that can be declared, by key; `suffice.pipeline.sources.SOURCES` reads them."""
 
 
@@ -37,4 +52,7 @@ def parse_source(entry: object) -> SourceSpec:
     """
     if not isinstance(entry, dict):
         raise PydanticKnownError("model_type", {"class_name": "Source"})
+    if not SOURCE_SPECS.keys() & entry.keys():
+        message = f"a source names its kind by a key: {', '.join(SOURCE_SPECS)}"
+        raise ValueError(message)
     return source_model(entry).model_validate(entry)

@@ -91,10 +91,15 @@ class KeyRanges(SpecModel):
         """Whether the keys are dates, and no integers."""
         return bool(_DATE.fullmatch(self.at[0]))
 
+    @property
+    def needed(self) -> str:
+        """What the column has to hold."""
+        return "dates or timestamps" if self.is_of_dates else "integers"
+
     def conditions(self, quote: str = '"') -> tuple[str, ...]:
         """Return one SQL condition for each task; each row fulfils exactly one."""
         column = quoted(self.column, quote)
-        keys = [f"DATE '{key}'" if self.is_of_dates else key for key in self.at]
+        keys = [f"'{key}'" if self.is_of_dates else key for key in self.at]
         between = pairwise(keys)
         return (
             f"({column} < {keys[0]} OR {column} IS NULL)",
@@ -104,3 +109,4 @@ class KeyRanges(SpecModel):
 
 
 TwoPartName = Annotated[str, PlainValidator(partial(table_name, form="schema.table"))]
+ThreePartName = Annotated[str, PlainValidator(partial(table_name, form="database.schema.table"))]

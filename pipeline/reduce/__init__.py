@@ -7,6 +7,7 @@ May import: contribution and below. The only room that knows Dask.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "cluster": ("Cluster", "open_cluster"),
+    "survey": ("surveyed_on",),
     "tree": ("exact_sums",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.sources import parquet, postgresql
+from suffice.pipeline.sources import (
+    bigquery,
+    csv_files,
+    delta,
+    duckdb_tables,
+    generated,
+    iceberg,
+    parquet,
+    postgresql,
+    snowflake,
+)
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
@@ -20,7 +30,17 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
-SOURCES: dict[str, Source] = {source.KIND: source for source in (parquet, postgresql)}
+_KINDS: tuple[Source, ...] = (
+    parquet,
+    csv_files,
+    delta,
+    iceberg,
+    postgresql,
+    duckdb_tables,
+    snowflake.SOURCE,
+    bigquery.SOURCE,
+)
+SOURCES: dict[str, Source] = {source.KIND: source for source in _KINDS}
 """Every kind of source that can be read, by the key that declares it in a spec."""
 
 
@@ -59,7 +79,8 @@ def splits(pin: Pin) -> tuple[Split, ...]:
 
 def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
     """Read columns of a split in blocks; see `contract.Source.read`."""
-    return SOURCES[split.kind].read(split, columns, block_rows)
+    kind = generated if split.kind == generated.KIND else SOURCES[split.kind]
+    return kind.read(split, columns, block_rows)
 
 
 def verify(pin: Pin, checksums: str) -> None:
@@ -79,11 +100,13 @@ def close(pin: Pin) -> None:
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": (),
-    "arrow_arrays": ("as_float64", "comparable", "fixed_width", "validity"),
+    "arrow_arrays": ("as_float64", "comparable", "fixed_width", "null_mask", "validity"),
     "checksums": ("read_checksums",),
     "contract": ("Pin", "Split", "join"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
+    "generated": ("generated_splits",),
     "schema_check": ("check_schema", "unit_warnings"),
+    "surveying": ("surveys_by",),
     "template": ("skeleton",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

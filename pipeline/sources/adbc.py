@@ -14,6 +14,8 @@ from suffice.errors import MissingExtraError, StageFailedError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from suffice.pipeline.declaration.table_names import KeyRanges
+
 
 def driver(module: str, kind: str, extra: str) -> Any:
     """Import a driver.
@@ -47,8 +49,10 @@ def credentials(variable: str, kind: str) -> str:
 
 def driver_errors() -> tuple[type[Exception], ...]:
     """Return what a driver raises; its texts may quote rows and credentials, and are never shown."""
-    from adbc_driver_manager import Error  # noqa: PLC0415 - an extra
-
+    try:
+        from adbc_driver_manager import Error  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:  # then `driver` has said so
+        return (pa.ArrowException, OSError)
     return (Error, pa.ArrowException, OSError)
 
 
@@ -69,6 +73,13 @@ def blocks(cursor: Any, query: str, block_rows: int) -> Iterator[pa.RecordBatch]
     for batch in cursor.fetch_record_batch():
         for start in range(0, batch.num_rows, block_rows):
             yield batch.slice(start, block_rows)
+
+
+def keys_fit(ranges: KeyRanges, kind: pa.DataType) -> bool:
+    """Tell whether a column of an Arrow type can be compared with public keys."""
+    if ranges.is_of_dates:
+        return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+    return bool(pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0))
 
 
 def not_read(what: str, reason: str) -> StageFailedError:

@@ -30,6 +30,11 @@ def validity(column: pa.Array) -> tuple[NDArray[np.uint8], int]:
     return np.frombuffer(column.buffers()[0], np.uint8), column.offset
 
 
+def null_mask(column: pa.Array) -> NDArray[np.bool_]:
+    """Return which values of an array are null, shape (n_rows,)."""
+    return fixed_width(pc.cast(pc.is_null(column), pa.uint8())).view(np.bool_)
+
+
 def as_float64(column: pa.Array) -> tuple[NDArray[np.float64], pa.Array] | None:
     """Return a numeric array's values as float64, and the array whose nulls are theirs.
 

@@ -6,19 +6,24 @@ import hashlib
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from suffice.errors import InputNotVerifiedError, UsageError
 from suffice.pipeline.declaration.small_files import read_small_file
+from suffice.pipeline.declaration.source_spec import is_url
+from suffice.pipeline.sources.file_access import opened, status
 from suffice.pipeline.sources.file_listing import reaches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]{64}) [ *](?P<path>[^\r\0]+)")
 _ESCAPES = {r"\\": "\\", r"\n": "\n", r"\r": "\r"}
 _LARGEST_BYTES = 64 * 2**20
 _HASHERS = 2
+_HASHED_BYTES = 1 << 23
+"""Read at a time."""
 
 
 def read_checksums(path: str) -> dict[str, str]:
@@ -27,7 +32,7 @@ def read_checksums(path: str) -> dict[str, str]:
     Parameters
     ----------
     path : str
-        The list: lines of a SHA-256, two spaces and a path, which is relative to the list's folder.
+        The list: lines of a SHA-256, two spaces and a path, which is relative to the list's folder, or a URL.
 
     Raises
     ------
@@ -54,7 +59,7 @@ def read_checksums(path: str) -> dict[str, str]:
         name = parts["path"]
         if parts["escaped"]:
             name = re.sub(r"\\[\\nr]", lambda found: _ESCAPES[found[0]], name)
-        place = os.path.realpath(os.path.join(folder, name))  # noqa: PTH118 - a Path would drop ..
+        place = name if is_url(name) else os.path.realpath(os.path.join(folder, name))  # noqa: PTH118
         digest = parts["digest"].lower()
         if listed.setdefault(place, digest) != digest:
             _refuse(number, "names a file that another line gives another SHA-256")
@@ -69,7 +74,9 @@ def _refuse(number: int, rule: str) -> NoReturn:
     raise UsageError(message)
 
 
-def fits(paths: Sequence[str], checksums: str, address: str) -> bool:
+def fits(
+    paths: Sequence[str], checksums: str, address: str, is_reached: Callable[[str], bool] | None = None
+) -> bool:
     """Tell whether a list names exactly these files, as far as a spec reaches, each with its SHA-256.
 
     Parameters
@@ -80,6 +87,8 @@ def fits(paths: Sequence[str], checksums: str, address: str) -> bool:
         The list.
     address : str
         What the spec reaches; entries of the list beyond it are others' files.
+    is_reached : callable, optional
+        Tells of a path or URL whether the spec reaches it, where the address alone does not.
 
     Raises
     ------
@@ -90,19 +99,23 @@ def fits(paths: Sequence[str], checksums: str, address: str) -> bool:
         listed = read_checksums(checksums)
     except UsageError:  # its text is for the owner
         raise _unreadable() from None
-    files = {os.path.realpath(path) for path in paths}
-    if not files <= listed.keys() or any(reaches(address, path) for path in listed.keys() - files):
+    files = {path if is_url(path) else os.path.realpath(path) for path in paths}
+    is_reached = is_reached or partial(reaches, address)
+    if not files <= listed.keys() or any(map(is_reached, listed.keys() - files)):
         return False
     with ThreadPoolExecutor(_HASHERS) as pool:
         return all(pool.map(lambda path: _has_digest(path, listed[path]), files))
 
 
 def _has_digest(path: str, digest: str) -> bool:
+    found = hashlib.sha256()
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - no Path object per file
-            return hashlib.file_digest(file, "sha256").hexdigest() == digest
+        with opened(status(path)) as file:
+            while data := file.read(_HASHED_BYTES):
+                found.update(data)
     except OSError:
         return False
+    return found.hexdigest() == digest
 
 
 def mismatch(position: str) -> InputNotVerifiedError:

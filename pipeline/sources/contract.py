@@ -119,8 +119,9 @@ class Source(Protocol):
     Credentials come from the environment of the process that reads.
     """
 
-    KIND: str
-    """The key of the kind: the same that chooses its declaration."""
+    @property
+    def KIND(self) -> str:  # noqa: N802 - a constant of most kinds
+        """The key of the kind: the same that chooses its declaration."""
 
     def pin(self, spec: Spec, window: str = ALL) -> Pin:
         """Take a consistent snapshot of what the spec names; read no rows.

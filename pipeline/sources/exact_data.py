@@ -44,6 +44,39 @@ def exact_data(*, travels: bool) -> Callable[[type[Instance]], type[Instance]]:
     return make
 
 
+class Kept:
+    """What stays in the process that made it, inside of exact data that travel: what arrives is empty.
+
+    All are equal: they add nothing to what the exact data say.
+
+    Parameters
+    ----------
+    value : object
+        Anything; None where there is nothing, or where this has travelled.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether the other is one."""
+        return isinstance(other, Kept)
+
+    def __hash__(self) -> int:
+        """Return the same of all."""
+        return hash(Kept)
+
+    def __repr__(self) -> str:
+        """Show the class alone."""
+        return name_alone(self)
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        """Leave the value behind."""
+        return Kept, ()
+
+
 def name_alone(self: object) -> str:
     """Return what is printed of exact data: the name of their class."""
     return f"{type(self).__name__}(...)"

@@ -1,11 +1,13 @@
-"""Files by their address: what identifies one, and how its bytes are opened."""
+"""Files by their address, a path or an object's URL: what identifies one, and how its bytes are opened."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
+from suffice.pipeline.declaration.source_spec import is_url
 from suffice.pipeline.sources.exact_data import exact_data
+from suffice.pipeline.sources.object_access import ObjectFile, object_status
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -18,11 +20,12 @@ class PinnedFile:
     Parameters
     ----------
     address : str
-        Absolute path.
+        Absolute path, or ``s3://BUCKET/KEY``, ``gs://...`` or ``az://...``.
     size : int
         In bytes.
     version : str
-        What changes when it is written again: the time of modification, in nanoseconds since 1970.
+        What changes when it is written again: the time of modification, in nanoseconds since 1970; an
+        object's entity tag.
     """
 
     address: str
@@ -38,6 +41,9 @@ def status(address: str) -> PinnedFile:
     OSError
         Where it is not there, or cannot be looked at.
     """
+    if is_url(address):
+        size, version = object_status(address)
+        return PinnedFile(address=address, size=size, version=version)
     found = os.stat(address)  # noqa: PTH116 - no Path object per check
     return PinnedFile(address=address, size=found.st_size, version=str(found.st_mtime_ns))
 
@@ -45,9 +51,13 @@ def status(address: str) -> PinnedFile:
 def opened(file: PinnedFile) -> AbstractContextManager[BinaryIO]:
     """Open a file's bytes; nothing is read ahead.
 
+    Of an object every answer is checked to be of the pinned version.
+
     Raises
     ------
     OSError
-        Where it cannot be opened.
+        Where it cannot be opened; on reading, where the bytes cannot be had.
     """
+    if is_url(file.address):
+        return cast("BinaryIO", ObjectFile(file.address, file.size, file.version))
     return open(file.address, "rb", buffering=0)  # noqa: PTH123 - no Path object per check

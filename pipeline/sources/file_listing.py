@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
+from suffice.pipeline.sources.file_access import PinnedFile, status
+from suffice.pipeline.sources.object_access import objects_below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def list_files(pattern: str) -> tuple[str, ...]:
-    """Return the Parquet files at a path, in a directory or of a pattern, in order of their paths.
+_FORMATS = {"parquet": "Parquet", "csv": "CSV"}
+
+
+def list_files(pattern: str, kind: str = "parquet") -> tuple[str, ...]:
+    """Return the files at a local path, in a directory or of a pattern, in order of their paths.
+
+    Parameters
+    ----------
+    pattern : str
+        The path, the directory or the pattern.
+    kind : str
+        The kind of source: of a directory the files are listed that end so.
 
     Raises
     ------
@@ -22,60 +35,123 @@ def list_files(pattern: str) -> tuple[str, ...]:
         Where there is none, or two names are one file: its rows would count twice.
     """
     try:
-        return _listed(pattern)
+        return _listed(pattern, kind)
     except UsageError:
         raise
     except (OSError, ValueError):  # too long a name, no access, or characters that no file system takes
-        message = f"source.parquet: {pattern} cannot be looked at: name files that can be read"
+        message = f"source.{kind}: {pattern} cannot be looked at: name files that can be read"
         raise UsageError(message) from None
 
 
-def _listed(pattern: str) -> tuple[str, ...]:
+def _listed(pattern: str, kind: str) -> tuple[str, ...]:
     position = Path(pattern)
     if position.is_dir():
-        found = [str(path) for path in position.iterdir() if _is_listed(path)]
+        found = [str(path) for path in position.iterdir() if is_data_file(path.name, kind)]
     elif position.exists():
         found = [pattern]
     else:
         found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - as a shell would, without hidden files
     paths = sorted(found)
     if not paths:
-        hint = f"; for folders below it write {pattern}/**/*.parquet" if position.is_dir() else ""
-        message = f"source.parquet: no Parquet file at {pattern}{hint}"
+        hint = f"; for folders below it write {pattern}/**/*.{kind}" if position.is_dir() else ""
+        message = f"source.{kind}: no {_FORMATS[kind]} file at {pattern}{hint}"
         raise UsageError(message)
     for path in paths:
-        if not Path(path).is_file():  # left out in silence, its rows would be missed
-            message = f"source.parquet: {path} is no file: name its folder or remove it"
+        if not os.path.isfile(path):  # noqa: PTH113 - no Path object per file
+            # Left out in silence, its rows would be missed.
+            message = f"source.{kind}: {path} is no file: name its folder or remove it"
             raise UsageError(message)
-    known: dict[tuple[int, int], str] = {}
-    for path in paths:
-        status = Path(path).stat()
-        first = known.setdefault((status.st_dev, status.st_ino), path)
-        if first != path:
-            message = f"source.parquet: {first} and {path} are the same file, so its rows would count twice"
-            raise UsageError(message)
+    refuse_twice(paths, kind=kind)
     return tuple(paths)
 
 
-def reaches(pattern: str, path: str) -> bool:
+def refuse_twice(paths: Sequence[str], *, root: str | None = None, kind: str = "parquet") -> None:
+    """Refuse local files that have two names.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files.
+    root : str, optional
+        What the message names in place of the files.
+    kind : str
+        The kind of source.
+
+    Raises
+    ------
+    UsageError
+        Where two are the same: its rows would count twice.
+    """
+    known: dict[tuple[int, int], str] = {}
+    for path in paths:
+        found = os.stat(path)  # noqa: PTH116 - as above
+        first = known.setdefault((found.st_dev, found.st_ino), path)
+        if first != path:
+            which = f"{first} and {path}" if root is None else f"two names below {root}"
+            message = f"source.{kind}: {which} are the same file, so its rows would count twice"
+            raise UsageError(message)
+
+
+def list_objects(address: str, kind: str = "parquet") -> list[PinnedFile]:
+    """Return the objects at a URL, right below it or of a pattern, in order of their addresses.
+
+    Raises
+    ------
+    UsageError
+        Where there is none, or they cannot be listed.
+    """
+    try:
+        found = _listed_objects(address, kind)
+    except OSError:
+        message = (
+            f"source.{kind}: {address} cannot be listed: it is not there, access is denied, or the "
+            "environment's settings are wrong"
+        )
+        raise UsageError(message) from None
+    if not found:
+        message = f"source.{kind}: no {_FORMATS[kind]} file at {address}"
+        raise UsageError(message)
+    return sorted(found, key=lambda file: file.address)
+
+
+def _listed_objects(address: str, kind: str) -> list[PinnedFile]:
+    if not glob.has_magic(address):
+        listed = _pinned(address, kind, recursive=False)
+        return listed or [status(address)]
+    parts = address.split("/")
+    fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    return _pinned("/".join(parts[:fixed]), kind, recursive=True, pattern=address)
+
+
+def _pinned(prefix: str, kind: str, *, recursive: bool, pattern: str | None = None) -> list[PinnedFile]:
+    return [
+        PinnedFile(address=address, size=size, version=version)
+        for address, size, version in objects_below(prefix, recursive=recursive)
+        if reaches(pattern or prefix, address, kind)
+    ]
+
+
+def reaches(pattern: str, path: str, kind: str = "parquet") -> bool:
     """Tell whether `list_files` would find a file of this path, were it there.
 
     Parameters
     ----------
     pattern : str
-        An absolute path, directory or pattern, whether it is there or not.
+        An absolute path, directory, pattern or URL, whether it is there or not.
     path : str
-        An absolute path.
+        An absolute path, or URL.
+    kind : str
+        The kind of source.
     """
     position = Path(path)
-    if position == Path(pattern) or (position.parent == Path(pattern) and _is_listed(position)):
+    if position == Path(pattern) or (position.parent == Path(pattern) and is_data_file(position.name, kind)):
         return True
     return glob.has_magic(pattern) and _matches(Path(pattern).parts, position.parts)
 
 
-def _is_listed(path: Path) -> bool:
+def is_data_file(name: str, kind: str = "parquet") -> bool:
     """Tell whether a directory's file of this name is read: hidden ones, and markers, are not."""
-    return path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
+    return Path(name).suffix.lower() == f".{kind}" and not name.startswith((".", "_"))
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:

@@ -1,17 +1,28 @@
-"""Parquet files that a path, a directory or a pattern names."""
+"""Parquet files that a path, a directory, a pattern or a URL names, with the columns that folders state."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from suffice.errors import StageFailedError, UsageError
+from suffice.errors import SchemaError, StageFailedError, UsageError
 from suffice.pipeline.declaration.parquet_spec import ParquetSpec
+from suffice.pipeline.declaration.source_spec import is_url
 from suffice.pipeline.sources.checksums import fits, mismatch
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns
+from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_access import PinnedFile, status
-from suffice.pipeline.sources.file_listing import list_files
+from suffice.pipeline.sources.file_columns import AS_STORED, FileColumns
+from suffice.pipeline.sources.file_listing import list_files, list_objects, refuse_twice
+from suffice.pipeline.sources.hive_folders import (
+    Needed,
+    file_columns,
+    folder_files,
+    is_there,
+    needed,
+    stated_by,
+)
 from suffice.pipeline.sources.parquet_files import (
-    AS_STORED,
     PinnedFiles,
     check_files,
     file_schemas,
@@ -22,6 +33,9 @@ from suffice.pipeline.sources.parquet_files import (
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.pipeline.declaration.hive_columns import HiveColumn
     from suffice.pipeline.spec.spec import Spec
 
 KIND = ParquetSpec.kind
@@ -31,69 +45,131 @@ _PLACE = f"source.{KIND}"
 read = read_files
 
 
-def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
+@exact_data(travels=False)
+class _Pinned:
+    """The private part of a pin: the files, and which others would have been pinned, were they there."""
+
+    files: PinnedFiles
+    hive: tuple[str, ...]
+    wanted: tuple[Needed, ...]
+
+
+def pin(spec: Spec, window: str = ALL) -> Pin:
     """List the spec's files and pin them. Reads metadata only.
 
     Parameters
     ----------
     spec : Spec
-        Its ``source.parquet`` is a file, a directory (its ``*.parquet``, not those below it) or a pattern.
+        Its ``source.parquet`` is a file, a directory (its ``*.parquet``, not those below it), a pattern or a
+        URL; with ``source.hive`` a directory or URL, whose folders ``KEY=VALUE`` are read too.
     window : str
-        The window that will be read, or ``all``.
+        The window that will be read, or ``all``: folders that state another one are not listed.
 
     Raises
     ------
     UsageError
-        Where no file is there, one is no Parquet file, or two names are the same file.
+        Where no file is there, one is no Parquet file, or two names are the same file. With ``source.hive``
+        the directory need be there, and no file.
     """
-    address = spec.source_address
-    listed = [(_pinned(path), AS_STORED) for path in list_files(address)]
+    address, hive = spec.source_address, _hive(spec)
+    wanted = needed(spec, hive, window) if hive else ()
+    listed = _in_folders(address, hive, wanted) if hive else [(file, AS_STORED) for file in _listed(address)]
+    files = pin_files(listed, spec_columns(spec), place=_PLACE, root=address if hive else None)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},
-        private=pin_files(listed, spec_columns(spec), place=_PLACE),
+        private=_Pinned(files=files, hive=tuple(hive), wanted=wanted),
     )
 
 
 def schema(pin: Pin) -> tuple[PartSchema, ...]:
-    """Return the columns of every file."""
-    return file_schemas(pin.private)
+    """Return the columns of the files.
+
+    Raises
+    ------
+    SchemaError
+        Where a column that folders state is also a file's.
+    """
+    pinned: _Pinned = pin.private
+    parts = file_schemas(pinned.files)
+    for name in pinned.hive:
+        if any(len(part.columns.get_all_field_indices(name)) > 1 for part in parts):
+            message = (
+                f"source.hive.{name}: a file below {pin.public['address']} has the column {name!r} too: "
+                "declare only what folders alone state, or write the files without it"
+            )
+            raise SchemaError(message)
+    return parts
 
 
 def splits(pin: Pin) -> tuple[Split, ...]:
     """Batch consecutive row groups into tasks; a row group is never divided."""
-    return file_splits(KIND, pin.private)
+    return file_splits(KIND, pin.private.files)
 
 
 def verify(pin: Pin, checksums: str) -> None:
     """Hash every file, and compare with the owner's list.
 
-    What is read later is what was hashed as far as size and time of modification tell.
+    What is read later is what was hashed as far as size and version tell.
 
     Raises
     ------
     InputNotVerifiedError
         Where a file is not in the list or has another SHA-256, one in the list is gone, or there is no list.
     """
-    pinned: PinnedFiles = pin.private
+    pinned: _Pinned = pin.private
+    address = pin.public["address"]
+    is_reached = partial(_is_needed, address, pinned.wanted) if pinned.hive else None
     try:
-        is_fit = fits([file.address for file in pinned.files], checksums, pin.public["address"])
+        is_fit = fits([file.address for file in pinned.files.files], checksums, address, is_reached)
         check(pin)
     except StageFailedError:  # a file changed while it was hashed
         is_fit = False
     if not is_fit:
-        raise mismatch(f"{_PLACE}: {pin.public['address']}")
+        raise mismatch(f"{_PLACE}: {address}")
 
 
 def check(pin: Pin) -> None:
-    """Check every file's size and time of modification, as reading does before and after each piece.
+    """Check every file's size and version, as reading does before and after each piece.
 
     Raises
     ------
     StageFailedError
-        Where a file is gone, or its size or time of modification is not the pinned one.
+        Where a file is gone, or its size, time of modification or entity tag is not the pinned one.
     """
-    check_files(pin.private)
+    check_files(pin.private.files)
+
+
+def _hive(spec: Spec) -> Mapping[str, HiveColumn]:
+    return spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
+
+
+def _listed(address: str) -> list[PinnedFile]:
+    if is_url(address):
+        return list_objects(address)
+    return [_pinned(path) for path in list_files(address)]
+
+
+def _in_folders(
+    root: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...]
+) -> list[tuple[PinnedFile, FileColumns]]:
+    try:
+        if not is_there(root):
+            message = f"{_PLACE}: no folder at {root}; with hive it names the one that holds the KEY=VALUE"
+            raise UsageError(message)
+        found = folder_files(root, wanted)
+        if not is_url(root):
+            refuse_twice([file.address for file, _ in found], root=root)
+    except OSError:
+        message = f"{_PLACE}: {root} cannot be listed: it is not there, or access to it or below it is denied"
+        raise UsageError(message) from None
+    return [(file, file_columns(hive, texts)) for file, texts in found]
+
+
+def _is_needed(root: str, wanted: tuple[Needed, ...], address: str) -> bool:
+    """Tell whether a file would have been pinned, were it there."""
+    texts = stated_by(root, address)
+    return texts is not None and all(each.admits(texts, is_file=True) for each in wanted)
 
 
 def _pinned(path: str) -> PinnedFile:

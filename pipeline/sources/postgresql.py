@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
 from suffice.pipeline.sources import postgresql_catalog as catalog
-from suffice.pipeline.sources.adbc import blocks, connected, driver_errors, not_read
+from suffice.pipeline.sources.adbc import blocks, connected, driver_errors, keys_fit, not_read
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.postgresql_columns import batch_of
@@ -38,6 +36,8 @@ from suffice.pipeline.spec.terms import ALL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+
     from suffice.pipeline.declaration.table_names import KeyRanges
     from suffice.pipeline.sources.postgresql_columns import ServerColumn
     from suffice.pipeline.spec.spec import Spec
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 KIND = PostgresqlSpec.kind
 
 _PLACE = f"source.{KIND}"
+_COST = 8
+"""Processor time of a row, server and driver together, as a multiple of one in a Parquet file."""
 
 
 @exact_data(travels=True)
@@ -132,7 +134,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
         pieces = (_rows(pinned, whole, condition, 1) for condition in conditions)
         return tuple(Split.of(KIND, [piece]) for piece in pieces)
     n_rows = int(sum(leaf.n_pages * leaf.rows_per_page for leaf in pinned.leaves))
-    enough = task_rows(n_rows, pinned.n_columns)
+    enough = max(1, task_rows(n_rows, pinned.n_columns) // _COST)
     found: list[Split] = []
     batch: list[Rows] = []
     for leaf in pinned.leaves:
@@ -239,15 +241,8 @@ def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int) -> _Pinned:
 
 
 def _check_keys(ranges: KeyRanges, columns: Sequence[ServerColumn], table: str) -> None:
-    kind = next((column.kind for column in columns if column.name == ranges.column), None)
-    fits = kind is not None and (
-        pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-        if ranges.is_of_dates
-        else pa.types.is_integer(kind)
-    )
-    if not fits:
-        needed = "dates or timestamps" if ranges.is_of_dates else "integers"
-        message = f"{_PLACE}: split_by: {table} has no column {ranges.column!r} of {needed}"
+    if not any(column.name == ranges.column and keys_fit(ranges, column.kind) for column in columns):
+        message = f"{_PLACE}: split_by: {table} has no column {ranges.column!r} of {ranges.needed}"
         raise UsageError(message)
 
 

@@ -36,13 +36,15 @@ _SETTINGS = (
 _REASONS = {
     "42501": "cannot be read: the role lacks the privilege",
     "55P03": "is locked by another session: try again later",
-    "57014": "cannot be read: the server cancelled the query; it may limit the time of a statement",
+    "57014": "cannot be read: the server cancelled a query, which may have taken longer than it allows",
     "57P01": "cannot be read: the server ended the connection",
     "57P03": "cannot be read: the server starts up or shuts down",
     "53300": "cannot be read: the server has no connection left for it",
 }
 """Causes that do not depend on a value, by SQLSTATE; all others have one text."""
-_UNREADABLE = "cannot be read: the connection was lost, or a query failed"
+_UNREADABLE = (
+    "cannot be read: the connection was lost, or a query failed or took longer than the server allows"
+)
 
 
 @exact_data(travels=True)

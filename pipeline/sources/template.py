@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.errors import UsageError
-from suffice.pipeline.sources.file_listing import list_files
+from suffice.pipeline.declaration.source_spec import is_url, source_path
+from suffice.pipeline.sources.file_access import PinnedFile, opened, status
+from suffice.pipeline.sources.file_listing import list_files, list_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +44,7 @@ def skeleton(data: str, *, relative_to: Path) -> str:
     Parameters
     ----------
     data : str
-        A Parquet file, directory or glob; only its schema is read.
+        A Parquet file, directory, glob or URL; only its schema is read.
     relative_to : Path
         The directory the spec will stand in.
 
@@ -56,16 +58,27 @@ def skeleton(data: str, *, relative_to: Path) -> str:
     UsageError
         Where there is no Parquet file.
     """
-    first = list_files(os.path.abspath(data))[0]  # noqa: PTH100 - no link is followed
+    first = _first(data)
     try:
-        schema = pq.read_schema(first)
+        with opened(first) as file, pq.ParquetFile(file) as parquet:
+            schema = parquet.schema_arrow
     except (OSError, pa.ArrowException):
-        message = f"{first} is no Parquet file"
+        message = f"{first.address} is no Parquet file"
         raise UsageError(message) from None
     stem = re.sub(r"[^a-z0-9_.-]+", "-", Path(data.rstrip("/*")).stem.lower()).strip("-._") or "release"
-    source = os.path.relpath(data, relative_to)
+    source = data if is_url(data) else os.path.relpath(data, relative_to)
     head = _HEAD.format(name=stem[:63], source=_quoted(source + ("/" if data.endswith("/") else "")))
     return head + "".join(_statistics(schema))
+
+
+def _first(data: str) -> PinnedFile:
+    """Return the first of the files; of a URL that is written as specs write it."""
+    if not is_url(data):
+        return status(list_files(os.path.abspath(data))[0])  # noqa: PTH100 - no link is followed
+    try:
+        return list_objects(source_path(data))[0]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _statistics(schema: pa.Schema) -> Iterable[str]:

@@ -14,7 +14,7 @@ from suffice.pipeline.declaration.document import Document, read_file, read_mapp
 from suffice.pipeline.declaration.domain_entries import domain_size
 from suffice.pipeline.declaration.domains import MOST_CELLS
 from suffice.pipeline.declaration.source_spec import SourceSpec
-from suffice.pipeline.declaration.source_specs import NOT_BUILT, SOURCE_SPECS, parse_source
+from suffice.pipeline.declaration.source_specs import parse_source
 from suffice.pipeline.spec.checking import (
     LARGEST_PLAN,
     MOST_COMPONENTS,
@@ -98,7 +98,6 @@ def _validate(document: Document, directory: Path) -> Spec:
         raise SpecError(document.origin, "a spec is a mapping of keys", "see docs/reference/spec.md")
     if "directory" in content:
         raise SpecError(document.location(("directory",)), "unknown key")
-    _check_source(document, content)
     _check_periods(document, content)
     read = {
         "derived": read_derived_columns(document, content, directory),
@@ -122,18 +121,6 @@ def _validate(document: Document, directory: Path) -> Spec:
         rule = f"the plan takes more than {LARGEST_PLAN} bytes, and stands in every release"
         raise SpecError(document.origin, rule, "list fewer keys, or state them as a range or by period")
     return spec
-
-
-def _check_source(document: Document, content: dict[str, Any]) -> None:
-    source = content.get("source")
-    kinds = set(source) if isinstance(source, dict) else set()
-    for kind in NOT_BUILT:
-        if kind in kinds and kind not in SOURCE_SPECS:
-            raise SpecError(
-                document.location(("source", kind)),
-                f"{kind} sources are not built yet",
-                f"use {' or '.join(SOURCE_SPECS)}",
-            )
 
 
 def _check_periods(document: Document, content: dict[str, Any]) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.plan import compile_plan as plan
     from suffice.pipeline.spec.spec import Spec, load_spec
+    from suffice.rehearsing import rehearse
     from suffice.releasing import run_release as release
     from suffice.storage.releases.release_store import open_release
 
@@ -78,6 +79,7 @@ __all__ = [
     "open_release",
     "plan",
     "pool",
+    "rehearse",
     "release",
     "roll_up",
     "smallest_epsilon",
@@ -102,6 +104,7 @@ _HOMES = {
     "Release": ("suffice.pipeline.pooling.release", "Release"),
     "Spec": ("suffice.pipeline.spec.spec", "Spec"),
     "load_spec": ("suffice.pipeline.spec.spec", "load_spec"),
+    "rehearse": ("suffice.rehearsing", "rehearse"),
     "release": ("suffice.releasing", "run_release"),
     "backfill": ("suffice.backfilling", "backfill"),
     "status": ("suffice.gap_report", "status"),

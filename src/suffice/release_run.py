@@ -90,20 +90,8 @@ class ReleaseRun:
         self.signer = signer
         self.input_verified = False
         self.witness = witness
-        self.request = ChargeRequest(
-            dataset=spec.dataset,
-            name=spec.name,
-            window=window,
-            amendment=amendment,
-            epsilon=plan.epsilon,
-            neighboring=str(plan.neighboring),
-            unit=plan.unit,
-            grid=plan.grid,
-            source=spec.source_address,
-            plan_json=plan.canonical,
-            plan_hash=plan.plan_hash,
-            store_id=store.store_id,
-            store_uri=store.uri,
+        self.request = charge_request(
+            spec, plan, window, amendment=amendment, store_id=store.store_id, store_uri=store.uri
         )
 
     def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
@@ -118,17 +106,19 @@ class ReleaseRun:
 
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
-        _require_engine()
+        require_engine()
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.reduce.survey import surveyed_on  # noqa: PLC0415
         from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
         spool = open_spool(self.spool_path)
         with uncharged():
             self.store.check_create_only()
         with open_cluster(address) as cluster, contextlib.ExitStack() as pinned:
-            pin = sources.pin(self.spec, self.window)
+            with surveyed_on(cluster):
+                pin = sources.pin(self.spec, self.window)
             pinned.callback(sources.close, pin)
             check_schema(self.spec, sources.schema(pin))
             for text in unit_warnings(self.spec, sources.schema(pin)):
@@ -298,7 +288,28 @@ class ReleaseRun:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
 
 
-def _require_engine() -> None:
+def charge_request(
+    spec: Spec, plan: Plan, window: str, *, amendment: int = 0, store_id: str, store_uri: str
+) -> ChargeRequest:
+    """Return what a window's first release, or an amendment of it, asks of its account."""
+    return ChargeRequest(
+        dataset=spec.dataset,
+        name=spec.name,
+        window=window,
+        amendment=amendment,
+        epsilon=plan.epsilon,
+        neighboring=str(plan.neighboring),
+        unit=plan.unit,
+        grid=plan.grid,
+        source=spec.source_address,
+        plan_json=plan.canonical,
+        plan_hash=plan.plan_hash,
+        store_id=store_id,
+        store_uri=store_uri,
+    )
+
+
+def require_engine() -> None:
     """Import all that a release needs before anything is charged.
 
     Raises

@@ -17,6 +17,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "SpoolName",
         "label",
         "newest_published",
+        "release_id",
     ),
     "export": ("Export", "export_lines", "read_export"),
     "holder": ("is_held",),

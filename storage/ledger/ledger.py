@@ -208,6 +208,23 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def rehearse(self, request: ChargeRequest) -> Charge:
+        """Do what :meth:`reserve` does, and undo it in the same transaction: nothing of it stays.
+
+        So the login, the account, its terms and what remains are tried as a release would try them.
+
+        Returns
+        -------
+        Charge
+            As it would be.
+
+        Raises
+        ------
+        SufficeError
+            As :meth:`reserve`.
+        """
+
+    @abstractmethod
     def renew(self, charge: Charge) -> None:
         """Extend the lease (the heartbeat of a run); leaves no entry.
 

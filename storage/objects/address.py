@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from suffice.buckets import BUCKET_SCHEMES, read_bucket
 from suffice.errors import UsageError
 from suffice.storage.objects.local_files import LocalFiles
 
@@ -17,20 +18,6 @@ if TYPE_CHECKING:
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
-_SCHEMES = {
-    "s3": "s3",
-    "s3a": "s3",
-    "gs": "gs",
-    "az": "az",
-    "azure": "az",
-    "adl": "az",
-    "abfs": "az",
-    "abfss": "az",
-}
-"""Every spelling of a bucket's scheme, and the one that releases are listed under."""
-
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}", re.ASCII)
-_ACCOUNT = re.compile(r"([a-z0-9]{3,24})\.(?:dfs|blob)\.core\.windows\.net", re.ASCII)
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.=+-]+", re.ASCII)
 
 
@@ -100,7 +87,7 @@ def read_address(uri: str) -> Address:
             message = "a file:// URI has no host, no query and no fragment: write file:///path"
             raise UsageError(message)
         return _directory(slash + unquote(path))
-    if name not in _SCHEMES:
+    if name not in BUCKET_SCHEMES:
         message = f"{name}:// is no store: use a local path, or a URI of file://, s3://, gs:// or az://"
         raise UsageError(message)
     if "?" in rest or "#" in rest:
@@ -112,7 +99,7 @@ def read_address(uri: str) -> Address:
     if not all(map(_SEGMENT.fullmatch, segments)):
         message = f"the prefix of the {name}:// URI is no path of letters, digits and _ . = + -"
         raise UsageError(message)
-    return Address(path=PurePosixPath("/", *segments), bucket=_bucket(name, authority))
+    return Address(path=PurePosixPath("/", *segments), bucket=read_bucket(name, authority))
 
 
 def _directory(text: str) -> Address:
@@ -120,19 +107,3 @@ def _directory(text: str) -> Address:
         message = "a path is needed, and none is given"
         raise UsageError(message)
     return Address(path=PurePosixPath(os.path.realpath(text)))
-
-
-def _bucket(scheme: str, authority: str) -> str:
-    """Return a bucket as addresses name it; an authority that could hold a credential is refused."""
-    user, at, host = authority.rpartition("@")
-    if at and scheme in {"az", "abfs", "abfss"} and _BUCKET.fullmatch(user):
-        account = _ACCOUNT.fullmatch(host) or re.fullmatch(r"([a-z0-9]{3,24})", host)
-        if account is not None:
-            return f"az://{user}@{account[1]}"
-    if at:
-        message = f"the {scheme}:// URI has a user before its host: credentials come from the environment"
-        raise UsageError(message)
-    if not _BUCKET.fullmatch(host):
-        message = f"the {scheme}:// URI names no bucket: write {_SCHEMES[scheme]}://NAME/PREFIX"
-        raise UsageError(message)
-    return f"{_SCHEMES[scheme]}://{host}"

@@ -7,11 +7,9 @@ text leave this module.
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from obstore import delete, get, list_with_delimiter, put
 from obstore import list as list_objects
@@ -24,8 +22,8 @@ from obstore.exceptions import (
     PreconditionError,
     UnauthenticatedError,
 )
-from obstore.store import AzureStore, GCSStore, S3Store
 
+from suffice.buckets import connect
 from suffice.errors import ObjectExistsError, StoreError
 from suffice.storage.objects.object_store import checked_key
 from suffice.storage.objects.reasons import SILENT, Reason, of_answer
@@ -35,13 +33,6 @@ if TYPE_CHECKING:
 
     from obstore import UpdateVersion
     from obstore.store import ObjectStore as Client
-    from obstore.store import RetryConfig
-
-_VARIABLES = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
-"""How the variables of the environment begin."""
-
-_TIMEOUT = "5m"
-"""Of one request, the transfer of its bytes included; ``AWS_TIMEOUT`` and the like say otherwise."""
 
 _PAUSES = (0.2, 1.0, 4.0)
 """Seconds between the attempts of one put."""
@@ -274,28 +265,13 @@ def open_bucket(bucket: str, prefix: str) -> Bucket:
     StoreError
         Where the environment's settings cannot be used.
     """
-    kind, _, name = bucket.partition("://")
     try:
-        reader, writer = (_connect(kind, name, prefix or None, retries=retries) for retries in (4, 0))
+        reader, writer = (connect(bucket, prefix or None, retries=retries) for retries in (4, 0))
     except _FAILURES:
+        kind = bucket.partition("://")[0]
         message = f"the environment's settings for {kind}:// cannot be used"
         raise StoreError(message) from None
     return Bucket(reader, writer, uri=f"{bucket}/{prefix}".rstrip("/"))
-
-
-def _connect(kind: str, name: str, prefix: str | None, *, retries: int) -> Client:
-    container, _, account = name.partition("@")
-    retry: RetryConfig = {"max_retries": retries, "retry_timeout": timedelta(minutes=1)}
-    # As client_options these would put aside what the environment says of the client.
-    settings: Any = {"account_name": account} if account else {}
-    if f"{_VARIABLES[kind]}_TIMEOUT" not in os.environ:
-        settings["timeout"] = _TIMEOUT
-    if kind == "s3":
-        # Not every server that speaks S3 knows the request that removes many objects at once.
-        settings |= {"conditional_put": "etag", "disable_bulk_delete": True}
-        return S3Store(container, prefix=prefix, config=settings, retry_config=retry)
-    store = GCSStore if kind == "gs" else AzureStore
-    return store(container, prefix=prefix, config=settings, retry_config=retry)
 
 
 def _reason(error: Exception) -> Reason:

@@ -17,13 +17,14 @@ from suffice.storage.ledger.account import check_store
 from suffice.storage.objects.address import read_address
 from suffice.storage.operations.markers import markers_after, refuse_newer, refuse_older_ledger
 from suffice.storage.releases.release_store import open_store
-from suffice.storage.releases.store_identity import read_identity
+from suffice.storage.releases.store_identity import read_identity, require_empty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.ledger.stores import KnownStore
+    from suffice.storage.objects.address import Address
     from suffice.storage.operations.markers import Marker
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.store_identity import StoreIdentity
@@ -78,6 +79,44 @@ def open_for_release(ledger: Ledger, uri: str, dataset: str, *, patience: float 
     StoreError
         As `open_store`.
     """
+    asked = _ask_all(ledger, uri, dataset, patience)
+    store = open_store(uri, ledger_id=ledger.ledger_id, create=True, probe=False)
+    refuse_older_ledger(ledger, store)
+    if asked.unanswered and store.store_id not in {entry.store_id for entry in ledger.stores()}:
+        warnings.warn(_unasked(store, asked.unanswered), SufficeWarning, stacklevel=2)
+    return store
+
+
+def find_for_release(
+    ledger: Ledger, uri: str, dataset: str, *, patience: float = PATIENCE
+) -> ReleaseStore | None:
+    """Do what :func:`open_for_release` does, but make no store; None where it would make one.
+
+    Raises
+    ------
+    GuaranteeError, WrongStoreError, LedgerCorruptError, StoreError
+        As there.
+    """
+    asked = _ask_all(ledger, uri, dataset, patience)
+    if asked.identity is None:
+        require_empty(asked.address.objects(), asked.address.uri)
+        return None
+    store = open_store(uri, ledger_id=ledger.ledger_id, probe=False)
+    refuse_older_ledger(ledger, store)
+    return store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What stands at a place, and which other stores there are of which none answered."""
+
+    address: Address
+    identity: StoreIdentity | None
+    unanswered: Sequence[KnownStore]
+
+
+def _ask_all(ledger: Ledger, uri: str, dataset: str, patience: float) -> _Asked:
+    """Look at a place, and ask all other stores whether the ledger is whole."""
     address = read_address(uri)
     check_store(dataset, address.uri, ledger.allowed_stores(dataset))
     known = ledger.stores()
@@ -88,11 +127,7 @@ def open_for_release(ledger: Ledger, uri: str, dataset: str, *, patience: float 
     answers = ask(others, ledger.ledger_id, patience=patience)
     for answer in answers:
         refuse_newer(ledger, answer.store.uri, answer.markers)
-    store = open_store(uri, ledger_id=ledger.ledger_id, create=True, probe=False)
-    refuse_older_ledger(ledger, store)
-    if others and not answers and store.store_id not in {entry.store_id for entry in known}:
-        warnings.warn(_unasked(store, others), SufficeWarning, stacklevel=2)
-    return store
+    return _Asked(address=address, identity=identity, unanswered=() if answers else others)
 
 
 def ask(stores: Sequence[KnownStore], ledger_id: str, *, patience: float = PATIENCE) -> tuple[Answer, ...]:

@@ -10,7 +10,7 @@ from suffice.pipeline.declaration.wording import counted
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_release import verify_release
-from suffice.storage.releases.layout import marker_sequence, read_place
+from suffice.storage.releases.layout import is_rehearsed, marker_sequence, read_place
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.store_identity import KEY
@@ -141,7 +141,7 @@ class _Tally:
 
     def stray_or_marker(self, key: str) -> None:
         """Check a marker, and name what belongs to no store."""
-        if key == KEY:
+        if key == KEY or is_rehearsed(key):
             return
         if marker_sequence(key) is None:
             self.note([f"{key}: it belongs to no release, and is no marker"])

@@ -6,15 +6,24 @@ May import: ledger and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "layout": ("LARGEST_SEQUENCE", "MARKERS", "Place", "marker_key", "marker_sequence", "read_place"),
+    "layout": (
+        "LARGEST_SEQUENCE",
+        "MARKERS",
+        "Place",
+        "REHEARSALS",
+        "is_rehearsed",
+        "marker_key",
+        "marker_sequence",
+        "read_place",
+    ),
     "location": ("Location", "MANIFEST"),
-    "manifest": ("DataFile", "compose_manifest", "is_tombstone", "require_manifest"),
+    "manifest": ("DataFile", "compose_manifest", "is_tombstone", "rehearsal_manifest", "require_manifest"),
     "manifest_model": ("FORMAT_VERSION", "FileEntry", "Manifest"),
     "manifest_reader": ("LARGEST_MANIFEST", "parse_manifest"),
     "release_parquet": ("StatisticWriter", "encoded_size"),
     "release_store": ("ReleaseStore", "locate", "newer_edition", "open_release", "open_store"),
     "spool": ("Spool", "find_spool", "open_spool", "spool_path"),
     "spool_entry": ("SpoolEntry", "write_all"),
-    "store_identity": ("KEY", "StoreIdentity", "read_identity", "write_identity"),
+    "store_identity": ("KEY", "StoreIdentity", "read_identity", "require_empty", "write_identity"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 MARKERS = "charges/"
 """Where markers stand. A release may have this name too: no window's label has three digits."""
 
+REHEARSALS = "rehearsals/"
+"""Where rehearsals put what they try to publish. A release may have this name too: as for markers."""
+
 _RELEASE_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _MARKER = re.compile(r"charges/([0-9]{3})/([0-9]{3})/([0-9]{3})/([0-9]{3})", re.ASCII)
+_REHEARSED = re.compile(r"rehearsals/[0-9a-f]{32}/[^/]+", re.ASCII)
 _DIGITS = 12
 LARGEST_SEQUENCE = 10**_DIGITS - 1
 
@@ -52,3 +56,8 @@ def marker_sequence(key: str) -> int | None:
     """Return the sequence of the marker at a key; None where no marker stands there."""
     found = _MARKER.fullmatch(key)
     return int("".join(found.groups())) if found else None
+
+
+def is_rehearsed(key: str) -> bool:
+    """Tell whether an object was put by a rehearsal: it belongs to no release."""
+    return _REHEARSED.fullmatch(key) is not None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError
-from suffice.storage.releases.manifest import is_tombstone
+from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.release_decoder import decode_statistic
 
@@ -55,6 +55,9 @@ class Location:
             raise ReleaseMissingError(message)
         if is_tombstone(data):
             message = f"there is no release at {self.uri}: its charge was abandoned before publication"
+            raise ReleaseMissingError(message)
+        if is_rehearsal(data):
+            message = f"there is no release at {self.uri}: it is a rehearsal's, of generated rows"
             raise ReleaseMissingError(message)
         manifest = parse_manifest(data)
         stated = (manifest.name, manifest.edition, manifest.release_id)

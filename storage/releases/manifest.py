@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import platform
+import re
 from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ _ROOM = 4096
 """Bytes of the fields that do not follow from the plan, but for the files."""
 _ROOM_OF_FILE = 256
 
+_REHEARSAL = re.compile(rb',"rehearsal":true,"release_id":"[0-9a-f]{16}"')
 _REPORTED_PACKAGES = ("suffice", "numpy", "opendp", "pyarrow")
 
 
@@ -208,6 +210,24 @@ def is_tombstone(data: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(content, dict) and content.get("tombstone") is True
+
+
+def rehearsal_manifest(manifest: bytes, signer: Signer | None) -> bytes:
+    """Return an unsigned manifest marked as a rehearsal's: no reader takes it for a release.
+
+    The mark is signed with the rest, so that what is signed is no release either.
+    """
+    decoded: Any = canonical_json.decode(manifest)
+    content: dict[str, Any] = {**decoded, "rehearsal": True}
+    content["checksum"] = checksum(content)
+    if signer is not None:
+        content["signature"] = signer.sign(content)
+    return canonical_json.encode(content)
+
+
+def is_rehearsal(data: bytes) -> bool:
+    """Return whether `data` is the manifest of a rehearsal."""
+    return _REHEARSAL.search(data) is not None
 
 
 def _versions() -> dict[str, str]:

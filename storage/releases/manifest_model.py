@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 
-Window = Annotated[str, Field(pattern=r"^(all|[0-9]{4}(-W?[0-9]{2}(-[0-9]{2})?)?)$")]
+Window = Annotated[str, Field(pattern=r"^(all|[0-9]{4}(-W[0-9]{2}|-[0-9]{2}(-[0-9]{2})?)?)$")]
 Hex16 = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from suffice.arrays import bytes_array, number_array
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.statistics.statistic_plan import INT64
@@ -91,8 +92,8 @@ def _labels(
 def _texts(texts: Sequence[str], positions: NDArray[np.int64]) -> bytes:
     """Return texts one behind the other, each after its length."""
     written = [text.encode() for text in texts]
-    keys = pa.array([len(text).to_bytes(4, "little") + text for text in written], type=pa.large_binary())
-    taken = keys.take(pa.array(positions))
+    keys = bytes_array([len(text).to_bytes(4, "little") + text for text in written], pa.large_binary())
+    taken = keys.take(number_array(positions))
     return taken.buffers()[2].to_pybytes()  # type: ignore[no-any-return]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from suffice.arrays import decimal_array, number_array, text_array
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.statistics.statistic_plan import INT64
 from suffice.storage.releases.parquet_layout import ROW_GROUP
@@ -109,8 +110,8 @@ class StatisticWriter:
         estimates = estimates_of(self._statistic, stored)
         columns = [
             *_labels(self._statistic, self._groups, self._written, len(stored)),
-            pa.array(stored, type=self._schema.field("value").type),
-            pa.array(estimates),
+            _value_array(stored, self._schema.field("value").type),
+            number_array(estimates),
         ]
         table = pa.Table.from_arrays(columns, schema=self._schema)
         self._writer.write_table(table, row_group_size=ROW_GROUP)
@@ -190,6 +191,10 @@ def _schema(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> pa.Schema
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
 
 
+def _value_array(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    return decimal_array(values.tolist(), kind) if pa.types.is_decimal(kind) else number_array(values)
+
+
 def _labels(
     statistic: StatisticPlan, groups: Mapping[str, Domain], start: int, n_rows: int
 ) -> list[pa.Array]:
@@ -201,10 +206,10 @@ def _labels(
         inner //= len(domain)
         positions = cells // inner % len(domain)
         if domain.kind is DomainKind.RANGE:
-            columns.append(pa.array(domain.keys[0] + positions))
+            columns.append(number_array(domain.keys[0] + positions))
         else:
-            columns.append(pa.array(domain.keys, type=pa.string()).take(pa.array(positions)))
-    columns.append(pa.array(statistic.components, type=pa.string()).take(pa.array(components)))
+            columns.append(text_array([str(key) for key in domain]).take(number_array(positions)))
+    columns.append(text_array(statistic.components).take(number_array(components)))
     return columns
 
 

@@ -96,7 +96,7 @@ def claim_store(
     if identity is not None:
         _check_owner(identity, uri, ledger_id)
     else:
-        _check_empty(objects, uri)
+        require_empty(objects, uri)
     if identity is None or probe:
         check_create_only(objects, uri)
     if identity is None:
@@ -125,7 +125,7 @@ def write_identity(objects: ObjectStore, uri: str, *, store_id: str, ledger_id: 
     return identity
 
 
-def _check_empty(objects: ObjectStore, uri: str) -> None:
+def require_empty(objects: ObjectStore, uri: str) -> None:
     """Refuse to make a store of a place that was one: its releases would belong to no store then."""
     for key in objects.keys_after("", ""):
         if read_place(key) is not None or marker_sequence(key) is not None:

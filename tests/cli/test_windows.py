@@ -11,6 +11,7 @@ import pytest
 
 from suffice import backfilling
 from suffice.cli.windows import OVERDUE
+from suffice.releasing import carry_out
 from support.making import Workspace, make_workspace
 from support.running import Runner, spec_file
 
@@ -110,7 +111,6 @@ def test_a_backfill_stops_at_the_budget_with_a_table(spec: str, suffice: Runner)
 def test_an_interrupted_backfill_is_130_and_names_the_state(
     spec: str, suffice: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carry_out = backfilling.carry_out
 
     def interrupted(*arguments: Any, **terms: Any) -> Any:
         outcome = carry_out(*arguments, **terms)
@@ -127,6 +127,9 @@ def test_an_interrupted_backfill_is_130_and_names_the_state(
 def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
     fresh = suffice.json("status", spec, "--from", "2013-03", "--as-of", "2013-03-31T12:00Z")
     assert (fresh["windows"], fresh["ok"]) == ([], True)
+    assert "no window has ended" in suffice.text(
+        "status", spec, "--from", "2013-03", "--as-of", "2013-03-31T12:00Z"
+    )
     early = suffice.json("status", spec, "--from", "2013-03", "--as-of", "2013-04-03T12:00Z")
     assert states(early, "state") == {"2013-03": "missing"}
     late = suffice.json("status", spec, "--from", "2013-02", *AS_OF, status=OVERDUE)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice import release_run, releasing
+from suffice.buckets import connect
 from suffice.errors import (
     ChargeLostError,
     ChargeSpentError,
@@ -190,8 +191,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketServer]:
         for name, value in variables(running.url).items():
             monkeypatch.setenv(name, value)
         # The client's own pauses are the operator's seconds too.
-        connect = bucket._connect
-        monkeypatch.setattr(bucket, "_connect", lambda *args, retries: connect(*args, retries=0 * retries))
+        monkeypatch.setattr(bucket, "connect", lambda *args, retries: connect(*args, retries=0 * retries))
         monkeypatch.setattr(bucket, "_PAUSES", tuple(pause / SCALE for pause in bucket._PAUSES))
         monkeypatch.setattr(bucket.Bucket.__init__, "__kwdefaults__", {"pauses": bucket._PAUSES})
         yield running

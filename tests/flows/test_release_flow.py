@@ -19,9 +19,13 @@ import suffice
 from suffice.flows.embedded import embedded_environment, run_embedded
 from suffice.storage.ledger.opening import open_ledger
 from support.making import Workspace, flights, make_workspace, mapping
+from support.prefect_server import Webhook, waited_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from support.prefect_server import PrefectServer
 
 pytestmark = pytest.mark.timeout(1800)  # the first test waits for a Prefect server
 
@@ -31,8 +35,12 @@ CANARY_NUMBER = 918273645
 RUNS = """
 import json, sys
 from pathlib import Path
-import pytest
-from suffice.flows.release import ReleaseFlowError, release_statistics
+import pytest, yaml
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.client.orchestration import get_client
+from prefect.events.schemas.automations import AutomationCore
+from prefect.utilities.asyncutils import run_coro_as_sync
+from suffice.flows.release import release_statistics
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from support.leaking import leaks, sought_in
@@ -40,7 +48,18 @@ from support.leaking import leaks, sought_in
 def fail(*_):
     raise RuntimeError
 
-parameters_of = json.loads(sys.argv[1])
+async def automate(file, webhook):
+    block = CustomWebhookNotificationBlock(
+        name="alerts", url=webhook, json_data={"subject": "{{subject}}", "body": "{{body}}"}
+    )
+    block_id = await block.save("suffice-alerts")
+    text = Path(file).read_text().replace("BLOCK_ID", str(block_id))
+    async with get_client() as client:
+        await client.create_automation(AutomationCore.model_validate(yaml.safe_load(text)))
+
+request = json.loads(sys.argv[1])
+run_coro_as_sync(automate(request["automation"], request["webhook"]))
+parameters_of = request["parameters"]
 sought = sought_in(load_spec(parameters_of["good"]["spec"]))
 sought.add_noise(pytest.MonkeyPatch())
 outcomes = {}
@@ -49,14 +68,24 @@ for name, parameters in parameters_of.items():
     if name == "staging":
         patch.setattr(SqlLedger, "stage", fail)
     try:
-        outcomes[name] = {"uri": release_statistics(**parameters)}
-    except ReleaseFlowError as error:
+        outcomes[name] = {"uri": release_statistics(parameters)}
+    except Exception as error:
         outcomes[name] = {"error": str(error), "context": repr(error.__context__)}
         outcomes[name]["leaks"] = leaks(error, sought, without=("/prefect/", "<string>"))
     patch.undo()
 outcomes["sought"] = sorted(set(sought.numbers.values()))
 print(json.dumps(outcomes))
 """
+
+ENDINGS = {
+    "good": ("Published", "COMPLETED"),
+    "again": ("Already published", "COMPLETED"),
+    "corrupt": ("Failed", "FAILED"),
+    "schema": ("Refused: spec", "FAILED"),
+    "budget": ("Refused: budget", "FAILED"),
+    "password": ("Refused: spec", "FAILED"),
+    "staging": ("Spent, not published", "FAILED"),
+}
 
 
 def canary_table() -> pa.Table:
@@ -77,8 +106,20 @@ def canary_table() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Run the flow in one process with one embedded server: once well, once for each way of failing."""
+def webhook() -> Iterator[Webhook]:
+    """Return an address that keeps what is posted to it."""
+    with Webhook() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def runs(
+    tmp_path_factory: pytest.TempPathFactory,
+    prefect_server: PrefectServer,
+    webhook: Webhook,
+    repository: Path,
+) -> dict[str, Any]:
+    """Run the flow in one process: once well, once for each way of failing."""
     directory = tmp_path_factory.mktemp("flow")
     workspace = make_workspace(directory, table=canary_table())
     corrupt = directory / "corrupt"
@@ -97,7 +138,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             workspace.data, name="budget", privacy={"epsilon": "11", "neighboring": "add_or_remove_one"}
         ),
     }
-    parameters = {}
+    parameters: dict[str, dict[str, Any]] = {}
     for name, spec in specs.items():
         path = directory / f"{name}.json"
         path.write_text(json.dumps(spec), encoding="utf-8")
@@ -106,19 +147,22 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     other = make_workspace(directory / "other", table=canary_table())
     parameters["staging"] = {**parameters["good"], "store": other.store, "ledger": other.ledger}
     parameters["password"] = {**parameters["good"], "ledger": "postgresql://owner:hunter2@db/ledger"}
-    home = directory / "prefect"
-    home.mkdir()
+    parameters["corrupt"] |= {"reading_attempts": 2, "reading_pause": 0}
+    request = {
+        "parameters": parameters,
+        "automation": str(repository / "deploy/prefect/budget-automation.yaml"),
+        "webhook": webhook.url,
+    }
     environment = {
-        **embedded_environment(home),
+        **prefect_server.environment(),
         # The worst settings a team could have: everything persisted, everything printed is logged.
         "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "true",
         "PREFECT_LOGGING_LOG_PRINTS": "true",
         "PREFECT_LOGGING_EXTRA_LOGGERS": "suffice,dask,distributed",
         "PREFECT_LOGGING_LEVEL": "DEBUG",
-        "PYTHONPATH": os.pathsep.join(sys.path),
     }
     finished = subprocess.run(
-        [sys.executable, "-c", RUNS, json.dumps(parameters)],
+        [sys.executable, "-c", RUNS, json.dumps(request)],
         env=environment,
         capture_output=True,
         check=False,
@@ -130,7 +174,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         "outcomes": json.loads(finished.stdout.decode().splitlines()[-1]),
         "place": workspace,
-        "home": home,
+        "home": prefect_server.home,
+        "server": prefect_server,
         "directory": directory,
     }
 
@@ -168,7 +213,8 @@ def test_what_was_sought_in_the_flows_errors_is_exact(runs: dict[str, Any]) -> N
 
 def test_a_canary_in_the_data_is_found_nowhere_else(runs: dict[str, Any]) -> None:
     workspace: Workspace = runs["place"]
-    outside = [path for path in runs["directory"].rglob("*") if path.is_file()]
+    places = [runs["directory"], runs["home"]]
+    outside = [path for place in places for path in place.rglob("*") if path.is_file()]
     outside = [
         path
         for path in outside
@@ -205,14 +251,91 @@ def test_the_scan_sees_a_canary_where_there_is_one(runs: dict[str, Any], tmp_pat
     assert holds_canary(database)
 
 
-def test_what_prefect_stores_is_public(runs: dict[str, Any]) -> None:
+def test_every_ending_is_a_state_of_its_own(runs: dict[str, Any]) -> None:
     """Parameters and states are there, so the scan above looked at the real thing."""
-    with sqlite3.connect(f"file:{runs['home'] / 'prefect.db'}?mode=ro", uri=True) as connection:
-        parameters = connection.execute("select parameters from flow_run").fetchall()
-        states = connection.execute("select type from flow_run_state").fetchall()
-    connection.close()
-    assert len(parameters) == 7
-    assert {"COMPLETED", "FAILED"} <= {state for (state,) in states}
+    found = flow_runs(runs)
+    ended = [(run["state"]["name"], run["state"]["type"]) for run in found]
+    assert sorted(ended) == sorted(ENDINGS.values())
+
+
+def test_runs_are_named_and_tagged_by_what_they_release(runs: dict[str, Any]) -> None:
+    named = {run["name"]: run["tags"] for run in flow_runs(runs)}
+    assert named["flights"] == ["flights", "passengers"]
+    assert named["budget"] == ["budget", "passengers"]
+
+
+def test_what_is_spent_is_said(runs: dict[str, Any]) -> None:
+    messages = {run["state"]["name"]: run["state"]["message"] for run in flow_runs(runs)}
+    assert messages["Published"].endswith("epsilon 1 was charged, 9 remains")
+    assert messages["Already published"].endswith("epsilon 0 was charged, 9 remains")
+    assert messages["Spent, not published"].endswith("epsilon 1 is spent")
+    assert "nothing was drawn, and its epsilon was returned" in messages["Failed"]
+
+
+def test_only_reading_is_tried_again(runs: dict[str, Any]) -> None:
+    """The corrupt file was read twice, each time for a charge of its own that was given back."""
+    with open_ledger(runs["place"].ledger) as ledger:
+        attempts = [one for one in ledger.charges("passengers") if one.name == "corrupt"]
+    assert [(one.attempt, str(one.state), one.counts_as) for one in attempts] == [
+        (1, "abandoned", "returned"),
+        (2, "abandoned", "returned"),
+    ]
+    other = f"sqlite:///{runs['directory'] / 'other/ledger.db'}"
+    with open_ledger(other) as ledger:
+        assert ledger.count_charges("passengers") == 1
+
+
+def test_every_ending_has_its_event(runs: dict[str, Any]) -> None:
+    found = runs["server"].events("suffice.release.")
+    ours = {
+        (event["event"].removeprefix("suffice.release."), event["resource"]["prefect.resource.id"])
+        for event in found
+    }
+    assert {
+        ("published", "suffice.release.passengers.flights.all"),
+        ("already-published", "suffice.release.passengers.flights.all"),
+        ("refused-budget", "suffice.release.passengers.budget.all"),
+        ("refused-spec", "suffice.release.passengers.schema.all"),
+        ("refused-spec", "suffice.release"),
+        ("failed", "suffice.release.passengers.corrupt.all"),
+        ("spent-not-published", "suffice.release.passengers.flights.all"),
+    } <= ours
+    published = next(event for event in found if event["event"] == "suffice.release.published")
+    assert published["payload"]["uri"] == runs["outcomes"]["good"]["uri"]
+    assert (published["payload"]["epsilon"], published["payload"]["remaining"]) == ("1", "9")
+
+
+def test_the_automation_tells_of_an_exhausted_budget_and_of_nothing_else(
+    runs: dict[str, Any], webhook: Webhook
+) -> None:
+    (told,) = waited_for(lambda: webhook.posted or None, "the automation")
+    assert told["subject"] == "budget: refused for lack of epsilon"
+    assert "epsilon 9 left of 10, the release asks for 11" in told["body"]
+    with open_ledger(runs["place"].ledger) as ledger:
+        assert ledger.account("passengers").spent == 1
+
+
+def test_a_page_shows_the_release_and_a_table_the_account(runs: dict[str, Any]) -> None:
+    found = runs["server"].post("/artifacts/filter", {"limit": 100})
+    (page,) = {one["data"] for one in found if one["key"] == "release-flights" and "Published" in one["data"]}
+    uri = runs["outcomes"]["good"]["uri"]
+    release = suffice.open_release(uri)
+    for text in (
+        uri,
+        "| epsilon | 1 |",
+        "| remaining epsilon | 9 |",
+        *(one["path"] for one in release.files),
+    ):
+        assert text in page
+    tables = [json.loads(one["data"]) for one in found if one["key"] == "account-passengers"]
+    row = {"account": "passengers", "window": "all time", "granted": "10", "spent": "1", "reserved": "0"}
+    assert [{**row, "remaining": "9"}] in tables
+
+
+def flow_runs(runs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return this module's runs, as the server has them."""
+    found = runs["server"].post("/flow_runs/filter", {"limit": 200})
+    return [run for run in found if str(runs["directory"]) in json.dumps(run["parameters"])]
 
 
 def test_a_deployments_schema_refuses_passwords() -> None:
@@ -232,12 +355,26 @@ def test_a_deployments_schema_refuses_passwords() -> None:
     import jsonschema  # type: ignore[import-untyped]
 
     validator = jsonschema.Draft202012Validator(schema)
-    assert validator.is_valid({"spec": "release.yaml"})
-    assert validator.is_valid({"spec": "release.yaml", "ledger": "postgresql://owner@db/ledger"})
-    assert validator.is_valid({"spec": "release.yaml", "ledger": None, "store": "s3://bucket/releases"})
+
+    def is_valid(**fields: Any) -> bool:
+        return bool(validator.is_valid({"release": {"spec": "release.yaml", **fields}}))
+
+    assert is_valid()
+    assert is_valid(ledger="postgresql://owner@db/ledger")
+    assert is_valid(ledger=None, store="s3://bucket/releases", cluster="tls://scheduler:8786")
     for url in ("postgresql://owner:hunter2@db/ledger", "postgresql://db/ledger?user=a&password=b"):
-        assert not validator.is_valid({"spec": "release.yaml", "ledger": url})
-    assert set(schema["properties"]) == {"spec", "window", "store", "ledger", "cluster", "publish_timeout"}
+        assert not is_valid(ledger=url)
+    assert not is_valid(unknown=1)
+    assert not is_valid(publish_timeout=-1)
+    assert not is_valid(reading_attempts=0)
+    assert not is_valid(window="2013-1")
+    assert not is_valid(cluster="everywhere")
+    fields = schema["definitions"]["ReleaseParameters"]["properties"]
+    described = {name: field.get("description") for name, field in fields.items()}
+    places = {"spec", "window", "store", "ledger", "cluster"}
+    patience = {"reading_attempts", "reading_pause", "publish_timeout"}
+    assert set(described) == places | patience | {"allow_open"}
+    assert all(described.values())
 
 
 def test_an_embedded_run_inherits_no_prefect_settings(

@@ -6,60 +6,27 @@ same attack moves the charge to the caller's ledger.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.flows.embedded import embedded_environment
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.making import make_workspace
 from support.profiles import pinning, write_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from support.making import Workspace
+    from support.prefect_server import PrefectServer
 
 pytestmark = pytest.mark.timeout(900)  # a server and three runs start Python and Prefect five times
 
 TEMPLATE = Path("deploy/prefect/process-pool.json")
 FREE = ("name", "labels", "stream_output")
-
-
-@contextlib.contextmanager
-def prefect_server(home: Path) -> Iterator[str]:
-    """Start a Prefect server of the test's own, and return its API's URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/api"
-    words = ["server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
-    with (home / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "prefect", *words],
-            env=embedded_environment(home),
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            for _ in range(600):
-                with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=2):  # noqa: S310
-                    break
-                time.sleep(0.2)
-            yield url
-        finally:
-            server.terminate()
-            server.wait(30)
 
 
 @pytest.fixture
@@ -80,7 +47,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def answer(place: Workspace, repository: Path) -> dict[str, Any]:
+def answer(place: Workspace, repository: Path, prefect_server: PrefectServer) -> dict[str, Any]:
     """Submit the attacks, and work them off with a worker whose environment names the profile."""
     attack = {
         "env": {
@@ -92,7 +59,7 @@ def answer(place: Workspace, repository: Path) -> dict[str, Any]:
     }
     intrusion = f"{sys.executable} -c \"open('{place.directory}/intruded', 'w')\""
     runs = {
-        "control": {"pool": "default", "job_variables": attack, "parameters": spec(place, "control")},
+        "control": {"pool": "open", "job_variables": attack, "parameters": spec(place, "control")},
         "variables": {
             "pool": "pinned",
             "job_variables": {**attack, "command": intrusion, "working_dir": "/"},
@@ -101,27 +68,19 @@ def answer(place: Workspace, repository: Path) -> dict[str, Any]:
         "parameter": {
             "pool": "pinned",
             "job_variables": {},
-            "parameters": {**spec(place, "parameter"), "ledger": other_ledger(place)},
+            "parameters": {"release": {**spec(place, "parameter")["release"], "ledger": other_ledger(place)}},
         },
     }
     template = json.loads((repository / TEMPLATE).read_text(encoding="utf-8"))
-    request = {"pools": {"default": None, "pinned": template}, "runs": runs}
-    home = place.directory / "prefect"
-    home.mkdir()
-    with prefect_server(home) as url:
-        finished = subprocess.run(
-            [sys.executable, "-m", "support.prefect_pool", json.dumps(request)],
-            env={
-                **embedded_environment(home),
-                "PREFECT_API_URL": url,
-                "SUFFICE_CONFIG": str(place.directory / "suffice.toml"),
-                "PYTHONPATH": os.pathsep.join(sys.path),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=place.directory,
-        )
+    request = {"pools": {"open": None, "pinned": template}, "runs": runs}
+    finished = subprocess.run(
+        [sys.executable, "-m", "support.prefect_pool", json.dumps(request)],
+        env=prefect_server.environment(SUFFICE_CONFIG=str(place.directory / "suffice.toml")),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=place.directory,
+    )
     assert finished.returncode == 0, finished.stderr[-3000:]
     found: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
     return found
@@ -164,11 +123,11 @@ def other_ledger(place: Workspace) -> str:
     return f"sqlite:///{place.directory}/other.db"
 
 
-def spec(place: Workspace, name: str) -> dict[str, str]:
+def spec(place: Workspace, name: str) -> dict[str, dict[str, str]]:
     """Write a spec of this name, and return the parameters of its release."""
     path = place.directory / f"{name}.json"
     path.write_text(place.write_spec(name=name).read_text(encoding="utf-8"), encoding="utf-8")
-    return {"spec": str(path)}
+    return {"release": {"spec": str(path)}}
 
 
 def charged(ledger: str) -> list[str]:

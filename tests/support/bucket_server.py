@@ -146,7 +146,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._list(unquote(parts.path), query.get("prefix", ""), after, query.get("delimiter"))
         else:
             data = self.server.objects.get(unquote(parts.path))
-            self._answer(404 if data is None else 200, data or b"", tags=versions(data or b""))
+            wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+            if data is None or wanted is None:
+                self._answer(404 if data is None else 200, data or b"", tags=versions(data or b""))
+            else:
+                start, end = int(wanted[1]), min(int(wanted[2]) + 1, len(data))
+                part = f"bytes {start}-{end - 1}/{len(data)}"
+                self._answer(206, data[start:end], tags=versions(data), content_range=part)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_DELETE(self) -> None:
         self._answer(204 if self._remove(self.path) else 404)
@@ -180,13 +189,15 @@ class _Handler(BaseHTTPRequestHandler):
         below = [key[len(prefix) :].partition(delimiter or "\0") for key in found if key > after]
         keys = [prefix + name for name, more, _ in below if not more]
         folders = dict.fromkeys(prefix + name + more for name, more, _ in below if more)
-        time, tag = "2026-01-31T08:00:00.000Z", '"tag"'
+        time = "2026-01-31T08:00:00.000Z"
+        objects = {key: self.server.objects[start + key] for key in keys}
+        tags = {key: versions(data)[0] for key, data in objects.items()}
         if "x-ms-version" in self.headers:
             entries = "".join(
                 f"<Blob><Name>{escape(key)}</Name><Properties>"
                 "<Last-Modified>Sat, 31 Jan 2026 08:00:00 GMT</Last-Modified>"
-                "<Content-Length>1</Content-Length><Content-Type>x</Content-Type>"
-                f"<Etag>{tag}</Etag></Properties></Blob>"
+                f"<Content-Length>{len(objects[key])}</Content-Length><Content-Type>x</Content-Type>"
+                f"<Etag>{tags[key].strip(chr(34))}</Etag></Properties></Blob>"
                 for key in keys
             )
             entries += "".join(
@@ -196,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             entries = "".join(
                 f"<Contents><Key>{escape(key)}</Key><LastModified>{time}</LastModified>"
-                f"<ETag>{tag}</ETag><Size>1</Size></Contents>"
+                f"<ETag>{tags[key]}</ETag><Size>{len(objects[key])}</Size></Contents>"
                 for key in keys
             )
             entries += "".join(
@@ -212,15 +223,19 @@ class _Handler(BaseHTTPRequestHandler):
         *,
         kind: str = "application/xml",
         tags: tuple[str, str] = ('"tag"', "1"),
+        content_range: str = "",
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("ETag", tags[0])
+        if content_range:
+            self.send_header("Content-Range", content_range)
         self.send_header("x-goog-generation", tags[1])
         self.send_header("Last-Modified", "Sat, 31 Jan 2026 08:00:00 GMT")
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def _hang_up(self) -> None:
         self.close_connection = True

@@ -24,6 +24,7 @@ from suffice.cli import (
     pool,
     posterior,
     prior_comparison,
+    rehearsal,
     store,
     trust,
     windows,
@@ -203,6 +204,7 @@ def release(
     say(f"remaining epsilon  {outcome.remaining_epsilon}")
 
 
+app.command()(rehearsal.rehearse)
 app.command()(windows.backfill)
 app.command()(windows.status)
 

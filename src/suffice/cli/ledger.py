@@ -244,10 +244,18 @@ def _find_charge(ledger: Ledger, text: str) -> Charge:
 def source_prefix(text: str) -> str:
     """Return a source prefix as charges state their sources.
 
-    What begins with a kind or a scheme, as ``postgresql:public.flights``, stands for itself; all else is a
+    A URL, and what begins with a kind, as ``postgresql:public.flights``, stand for themselves; all else is a
     path: absolute, links resolved.
     """
-    return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
+    from suffice.pipeline.declaration.source_spec import is_url, source_path  # noqa: PLC0415
+
+    if not is_url(text):
+        return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
+    try:
+        return source_path(text)
+    except ValueError as error:
+        message = f"--source: {error}"
+        raise UsageError(message) from None
 
 
 def _checksums(path: Path | None, *, none: bool) -> str | None:

@@ -147,6 +147,9 @@ def _print_backfill(done: Backfill) -> None:
 
 def _print_status(report: GapReport) -> None:
     document = report.to_dict()
+    if not document["windows"]:
+        say("no window has ended yet that is expected")
+        return
     output.print_rows(document["windows"])
     counts = {state: sum(one["state"] == state for one in document["windows"]) for state in _STATES}
     say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items()))

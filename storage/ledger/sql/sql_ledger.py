@@ -97,6 +97,14 @@ _MOST_EXAMINATIONS = 20
 """How often an examination is repeated because of entries that others append meanwhile."""
 
 
+class _UndoneError(Exception):
+    """Ends a transaction without effect; caught by the ledger that raised it."""
+
+    def __init__(self, charge: Charge) -> None:
+        self.charge = charge
+        super().__init__()
+
+
 class SqlLedger(Ledger):
     """A ledger in an SQL database.
 
@@ -329,30 +337,40 @@ class SqlLedger(Ledger):
     # Runs
 
     def reserve(self, request: ChargeRequest, *, new_attempt: bool = False) -> Charge:
-        def work(connection: Connection) -> Charge:
-            row = read_account_row(connection, request.dataset, lock=True)
-            charge = read_newest(connection, self.ledger_id, _key(request))
-            decision = decide_rerun(
-                charge,
-                request,
-                now=self.now(),
-                new_attempt=new_attempt,
-                plan_of=partial(read_plan, connection),
-            )
-            if decision in {Decision.START, Decision.TAKE_OVER}:
-                check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
-            if charge is None or decision is Decision.START:
-                attempt = charge.attempt + 1 if charge else 1
-                amends = find_amended(connection, self.ledger_id, request)
-                return start(connection, self._holder, row, request, attempt=attempt, amends=amends)
-            if decision is Decision.TAKE_OVER:
-                return claim(connection, self._holder, charge)
-            if decision in {Decision.ABANDON_AND_REFUSE, Decision.ABANDON_AND_START}:
-                message = f"{request.label} was begun and left by another run just now: run again"
-                raise ChargeInProgressError(message)
-            return charge
+        return self._change(lambda connection: self._reserved(connection, request, new_attempt=new_attempt))
 
-        return self._change(work)
+    def rehearse(self, request: ChargeRequest) -> Charge:
+        def work(connection: Connection) -> None:
+            raise _UndoneError(self._reserved(connection, request, new_attempt=False))
+
+        try:
+            self._change(work)
+        except _UndoneError as undone:
+            return undone.charge
+        raise AssertionError  # `work` always raises
+
+    def _reserved(self, connection: Connection, request: ChargeRequest, *, new_attempt: bool) -> Charge:
+        row = read_account_row(connection, request.dataset, lock=True)
+        charge = read_newest(connection, self.ledger_id, _key(request))
+        decision = decide_rerun(
+            charge,
+            request,
+            now=self.now(),
+            new_attempt=new_attempt,
+            plan_of=partial(read_plan, connection),
+        )
+        if decision in {Decision.START, Decision.TAKE_OVER}:
+            check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
+        if charge is None or decision is Decision.START:
+            attempt = charge.attempt + 1 if charge else 1
+            amends = find_amended(connection, self.ledger_id, request)
+            return start(connection, self._holder, row, request, attempt=attempt, amends=amends)
+        if decision is Decision.TAKE_OVER:
+            return claim(connection, self._holder, charge)
+        if decision in {Decision.ABANDON_AND_REFUSE, Decision.ABANDON_AND_START}:
+            message = f"{request.label} was begun and left by another run just now: run again"
+            raise ChargeInProgressError(message)
+        return charge
 
     def renew(self, charge: Charge) -> None:
         def work(connection: Connection) -> None:

@@ -210,3 +210,34 @@ def test_keys_far_apart_are_searched_for_and_near_ones_indexed() -> None:
     assert codes(near, column) == [1, 0, 2, -1, -1, -1]
     assert codes(far, column) == [1, 0, -1, 2, -1, -1]
     assert codes(listed("x"), column) == [-1] * 6
+
+
+def test_a_dictionary_is_looked_up_once_over_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain(kind=DomainKind.LIST, keys=("a", "b", "c"))
+    entries = (["a", "b", "x"], ["x", "c"], ["b"])
+    arrays = [pa.array(texts * 3).dictionary_encode() for texts in entries]
+    looked_up: list[list[str]] = []
+    inner = Encoder._codes_by_value
+
+    def counted(self: Encoder, column: pa.Array) -> object:
+        looked_up.append(column.to_pylist())
+        return inner(self, column)
+
+    monkeypatch.setattr(Encoder, "_codes_by_value", counted)
+    encoder = Encoder(domain)
+    expected = [[{"a": 0, "b": 1, "c": 2}.get(text, -1) for text in texts * 3] for texts in entries]
+    for _ in range(4):
+        assert [encoder.codes(array).tolist() for array in arrays] == expected
+    assert looked_up == list(entries)
+    sliced = pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.array(["z", "a", "b"]).slice(1))
+    assert encoder.codes(sliced).tolist() == [1, 0]
+
+
+def test_few_texts_among_many_keys_have_the_same_codes() -> None:
+    keys = tuple(f"key-{number}" for number in range(1000))
+    texts = ["key-3", "absent", "key-999", "", "key-0"]
+    domain = Domain(kind=DomainKind.LIST, keys=keys)
+    for missing in (-1, 1000):
+        many = Encoder(domain, missing).codes(pa.array([*texts, None] * 100))
+        few = Encoder(domain, missing).codes(pa.array([*texts, None]))
+        assert few.tolist() == many.tolist()[:6] == [3, missing, 999, missing, 0, missing]

@@ -18,12 +18,14 @@ import pytest
 from distributed.utils import get_ip
 
 from suffice.errors import ClusterError, StageFailedError, UsageError
+from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.reduce import cluster as clusters
 from suffice.pipeline.reduce.admission import Admission
 from suffice.pipeline.reduce.cluster import DistributedCluster, open_cluster
 from suffice.pipeline.reduce.fitness import is_loopback
+from suffice.pipeline.reduce.survey import surveyed_on
 from suffice.pipeline.reduce.tree import exact_sums
 from support.hostile import categorical, make_spec, normal
 from support.splits import splits_of
@@ -45,6 +47,31 @@ def local() -> Iterator[DistributedCluster]:
     with open_cluster("local") as cluster:
         assert isinstance(cluster, DistributedCluster)
         yield cluster
+
+
+def test_workers_read_the_footers_of_many_files(
+    local: DistributedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"x": [1.0, 2.0], "k": ["a", CANARY]}), tmp_path / "0.parquet")
+    for number in range(1, 300):
+        (tmp_path / f"{number}.parquet").write_bytes((tmp_path / "0.parquet").read_bytes())
+    spec = make_spec(tmp_path, {"x": normal("x", "-1", "1"), "k": categorical("k", ["a"], other="true")})
+    expected = sources.splits(sources.pin(spec))
+
+    def refuse(*_: object) -> None:
+        pytest.fail("this process reads footers")
+
+    monkeypatch.setattr("suffice.pipeline.sources.surveying._by_threads", refuse)
+    with surveyed_on(local):
+        pin = sources.pin(spec)
+    assert sources.splits(pin) == expected
+    assert all(footer.metadata.value is None for footer in pin.private.files.footers), "values stay there"
+    found = exact_sums(chunk_job(spec), sources.splits(pin), local).open_totals()
+    assert_same(found, combine([chunk(split, chunk_job(spec)) for split in expected]))
+    (tmp_path / "7.parquet").write_text(CANARY * 100)
+    with pytest.raises(UsageError, match="cannot be read as a Parquet file") as caught, surveyed_on(local):
+        sources.pin(spec)
+    assert CANARY not in str(caught.value)
 
 
 @pytest.fixture(scope="module")

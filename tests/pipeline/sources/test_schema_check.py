@@ -12,7 +12,8 @@ import pytest
 
 from suffice.errors import SchemaError
 from suffice.pipeline import sources
-from suffice.pipeline.sources.schema_check import TypeFamily, check_schema, type_family, unit_warnings
+from suffice.pipeline.declaration.type_family import TypeFamily
+from suffice.pipeline.sources.schema_check import check_schema, type_family, unit_warnings
 from support.hostile import bernoulli, categorical, make_spec, normal, poisson
 
 if TYPE_CHECKING:

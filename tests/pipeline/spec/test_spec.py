@@ -112,7 +112,7 @@ def test_the_example_is_read(tmp_path: Path) -> None:
         ("family: normal", "family: cauchy", "statistics.arr_delay.family", "no family 'cauchy'"),
         ("family: normal", "family: cauchy", "statistics.arr_delay.family", "no family"),
         ("family: normal", "family: uniform", "statistics.arr_delay.family", "smallest and largest value"),
-        ("parquet:", "csv:", "release.yaml:3: source.csv", "not built yet"),
+        ("parquet:", "sql:", "release.yaml:3: source", "names its kind by a key: parquet, csv"),
         ("name: fl", "name: Fl", "release.yaml:1: name", "does not match"),
         ("dataset: n", "dataset: ../n", "release.yaml:2: dataset", "does not match"),
         ("every: month", "every: fortnight", "window.every", "day, week, month, year"),

@@ -207,6 +207,33 @@ def test_another_grid_is_refused(monthly: Ledger, make_request: MakeRequest) -> 
         monthly.reserve(make_request(window="2013", grid="day:year:UTC"))
 
 
+def test_a_grant_per_window_is_of_one_time_zone(monthly: Ledger, make_request: MakeRequest) -> None:
+    with pytest.raises(GuaranteeError, match="of day:month:UTC, the spec has day:month:Europe/Berlin"):
+        monthly.reserve(make_request(window="2013-01", grid="day:month:Europe/Berlin"))
+    with pytest.raises(GuaranteeError, match="fixed per window: day:month:UTC"):
+        monthly.grant("flights", epsilon=Fraction(3), per_window="day:month:Europe/Berlin", reason="x")
+
+
+def test_a_grant_per_window_names_its_sources_and_keeps_them(
+    monthly: Ledger, make_request: MakeRequest
+) -> None:
+    """Another source may hold the same rows under other dates, so that a row would be in two windows."""
+    before = entry_count(monthly)
+    none: list[list[str] | None] = [None, []]
+    for sources in none:
+        with pytest.raises(UsageError, match="names its sources"):
+            monthly.grant(
+                "taxis", epsilon=Fraction(1), per_window="day:week:UTC", sources=sources, reason="x"
+            )
+    for others in ([], ["/data", "/more"], ["/more"]):
+        with pytest.raises(GuaranteeError, match="fixed its windows and their sources: /data"):
+            monthly.grant("flights", epsilon=Fraction(3), sources=others, reason="x")
+    with pytest.raises(GuaranteeError, match="does not allow this source"):
+        monthly.reserve(make_request(window="2013-01", source="/more"))
+    assert entry_count(monthly) == before
+    assert monthly.grant("flights", epsilon=Fraction(4), sources=["/data"], reason="x").granted == 4
+
+
 def test_without_a_grant_per_window_all_windows_add_up(ledger: Ledger, make_request: MakeRequest) -> None:
     for month in ("2013-01", "2013-02", "2013-03"):
         ledger.reserve(make_request(window=month))

@@ -1,0 +1,120 @@
+"""The flow ``backfill``: the releases of many windows, oldest first, until they are done or the budget is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from prefect import flow
+
+from suffice.backfilling import LEFT, backfill
+from suffice.errors import SufficeError, UsageError
+from suffice.flows import endings
+from suffice.flows.cancellation import say_again
+from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
+from suffice.flows.release import show_account
+from suffice.flows.reporting import Subject
+from suffice.flows.running import Verdict, carried_out, read_again, scheduled_time
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.spec.calendar import moment, windows_between
+from suffice.pipeline.spec.spec import load_spec
+from suffice.profile.settings import settings
+from suffice.release_run import ALREADY_PUBLISHED, PUBLISHED
+
+if TYPE_CHECKING:
+    from suffice.backfilling import Backfill
+    from suffice.flows.reporting import Reporter
+    from suffice.flows.running import Run
+
+_UNREAD = Subject(kind="backfill")
+
+
+@flow(name="backfill", persist_result=False, log_prints=False, retries=0, on_cancellation=[say_again])
+def backfill_windows(windows: BackfillParameters) -> str:
+    """Release every window from the first to the last, each for a charge of its own.
+
+    So are amendments that are due. What is published is skipped. The same run again goes on where this one ended, however that was.
+
+    Parameters
+    ----------
+    windows : BackfillParameters
+
+    Returns
+    -------
+    str
+        What was done, in one line.
+    """
+    state: str = carried_out(
+        lambda run: _backfilled(windows, run), unread=_UNREAD, failed=endings.NOT_BACKFILLED
+    )
+    return state
+
+
+def _backfilled(asked: BackfillParameters, run: Run) -> Verdict:
+    """Find out which windows are asked for, and release them."""
+    try:
+        asked.require_no_password()
+        places = settings(store=asked.store, ledger=asked.ledger, cluster=asked.cluster, spec_path=asked.spec)
+        spec = load_spec(asked.spec)
+        as_of = moment(scheduled_time(), datetime.now(UTC))
+        labels = windows_between(spec, asked.first, asked.last, as_of=as_of, allow_open=asked.allow_open)
+    except UsageError as error:
+        return Verdict(
+            ending=endings.BACKFILL_REFUSED_SPEC, message=endings.error_text(error), subject=_UNREAD
+        )
+    span = f"{labels[0]}..{labels[-1]}"
+    names = {"dataset": spec.dataset, "name": spec.name, "windows": span}
+    subject = Subject(kind="backfill", names=names, title=f"{spec.name}@{span}")
+    run.reporter.name_run(subject.title, [spec.dataset, spec.name])
+    run.hold(spec.dataset)
+    try:
+        done = read_again(
+            lambda: backfill(
+                spec,
+                labels[0],
+                labels[-1],
+                store=places.store,
+                ledger=places.ledger,
+                cluster=places.cluster,
+                as_of=as_of,
+                allow_open=asked.allow_open,
+                publish_timeout=asked.publish_timeout,
+                notice=run.reporter.notice,
+            ),
+            attempts=asked.reading_attempts,
+            pause=asked.reading_pause,
+            notice=run.reporter.notice,
+        )
+    except (SufficeError, KeyboardInterrupt) as error:
+        ending = endings.backfill_ending(error)
+        told = endings.error_text(error)
+        show = lambda reporter: show_account(reporter, places.ledger, spec.dataset)  # noqa: E731
+        return Verdict(ending=ending, message=told, subject=subject, show=show)
+    return _verdict(done, subject, places.ledger, spec.dataset)
+
+
+def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Verdict:
+    counts = {status: len(done.named(status)) for status in (PUBLISHED, ALREADY_PUBLISHED, LEFT)}
+    each = f"epsilon {format_epsilon(done.epsilon)} each"
+    words = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
+    message = f"{counted(len(done.windows), 'release')} for {each}: {words}"
+    if done.needed is not None:
+        message += f"; {done.refusal}; a grant of {format_epsilon(done.needed)} in all covers what is left"
+    rows = [
+        {"window": one.edition, "status": one.status.replace("_", " "), "release": one.uri or ""}
+        for one in done.windows
+    ]
+
+    def show(reporter: Reporter) -> None:
+        reporter.show_table(f"backfill-{subject.names['name']}", rows, description=subject.title)
+        show_account(reporter, ledger, dataset)
+
+    return Verdict(
+        ending=endings.BACKFILL_REFUSED_BUDGET if counts[LEFT] else endings.BACKFILLED,
+        message=message,
+        subject=subject,
+        facts={status: str(count) for status, count in counts.items()},
+        show=show,
+        result=message,
+    )

@@ -1,0 +1,137 @@
+"""How a run may end: a named state of Prefect and an event for each ending.
+
+What became of a charge is asked of the ledger, never guessed from an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from suffice.errors import (
+    AccountError,
+    AccountMissingError,
+    BudgetExceededError,
+    ChargeSpentError,
+    ReleaseInterruptedError,
+    SchemaError,
+    StageFailedError,
+    SufficeError,
+    UsageError,
+)
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.storage.ledger.charge import ChargeState
+
+if TYPE_CHECKING:
+    from suffice.storage.ledger.charge import Charge
+
+COMPLETED, FAILED, CANCELLED = "COMPLETED", "FAILED", "CANCELLED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended.
+
+    Attributes
+    ----------
+    name : str
+        Of the state.
+    kind : str
+        Its type in Prefect: ``COMPLETED``, ``FAILED`` or ``CANCELLED``.
+    event : str
+        The event that is emitted.
+    """
+
+    name: str
+    kind: str
+    event: str
+
+
+PUBLISHED = Ending(name="Published", kind=COMPLETED, event="suffice.release.published")
+ALREADY_PUBLISHED = Ending(
+    name="Already published", kind=COMPLETED, event="suffice.release.already-published"
+)
+REFUSED_BUDGET = Ending(name="Refused: budget", kind=FAILED, event="suffice.release.refused-budget")
+REFUSED_ACCOUNT = Ending(name="Refused: account", kind=FAILED, event="suffice.release.refused-account")
+REFUSED_SPEC = Ending(name="Refused: spec", kind=FAILED, event="suffice.release.refused-spec")
+INTERRUPTED_PUBLISHED = Ending(
+    name="Interrupted, published", kind=CANCELLED, event="suffice.release.interrupted-published"
+)
+INTERRUPTED = Ending(
+    name="Interrupted, nothing spent", kind=CANCELLED, event="suffice.release.interrupted-nothing-spent"
+)
+SPENT = Ending(name="Spent, not published", kind=FAILED, event="suffice.release.spent-not-published")
+INTERRUPTED_SPENT = Ending(name=SPENT.name, kind=CANCELLED, event=SPENT.event)
+NOT_RELEASED = Ending(name="Failed", kind=FAILED, event="suffice.release.failed")
+BACKFILLED = Ending(name="Backfilled", kind=COMPLETED, event="suffice.backfill.completed")
+BACKFILL_REFUSED_BUDGET = Ending(
+    name=REFUSED_BUDGET.name, kind=FAILED, event="suffice.backfill.refused-budget"
+)
+BACKFILL_REFUSED_ACCOUNT = Ending(
+    name=REFUSED_ACCOUNT.name, kind=FAILED, event="suffice.backfill.refused-account"
+)
+BACKFILL_REFUSED_SPEC = Ending(name=REFUSED_SPEC.name, kind=FAILED, event="suffice.backfill.refused-spec")
+BACKFILL_INTERRUPTED = Ending(
+    name="Backfill interrupted", kind=CANCELLED, event="suffice.backfill.interrupted"
+)
+BACKFILL_SPENT = Ending(name=SPENT.name, kind=FAILED, event="suffice.backfill.spent-not-published")
+NOT_BACKFILLED = Ending(name="Failed", kind=FAILED, event="suffice.backfill.failed")
+RECOVERED = Ending(name="Recovered", kind=COMPLETED, event="suffice.ledger.recovered")
+LEFT_UNSETTLED = Ending(name="Not recovered", kind=FAILED, event="suffice.ledger.not-recovered")
+VERIFIED = Ending(name="Verified", kind=COMPLETED, event="suffice.ledger.verified")
+NOT_VERIFIED = Ending(name="Not verified", kind=FAILED, event="suffice.ledger.not-verified")
+NOT_DONE = Ending(name="Failed", kind=FAILED, event="suffice.ledger.failed")
+
+_BY_KIND = (
+    ((BudgetExceededError, AccountMissingError), REFUSED_BUDGET),
+    ((AccountError,), REFUSED_ACCOUNT),
+    ((UsageError, SchemaError), REFUSED_SPEC),
+)
+"""Refusals; the first that fits."""
+_OF_A_BACKFILL = (
+    ((KeyboardInterrupt, ReleaseInterruptedError), BACKFILL_INTERRUPTED),
+    ((AccountMissingError,), BACKFILL_REFUSED_BUDGET),
+    ((AccountError,), BACKFILL_REFUSED_ACCOUNT),
+    ((UsageError, SchemaError), BACKFILL_REFUSED_SPEC),
+    ((ChargeSpentError,), BACKFILL_SPENT),
+)
+_REFUSALS = (REFUSED_BUDGET, REFUSED_ACCOUNT, REFUSED_SPEC)
+
+AFTER_THE_DRAW = (INTERRUPTED_PUBLISHED.name, SPENT.name, BACKFILL_INTERRUPTED.name)
+"""Names of states that a cancellation must not hide: epsilon is spent, or may be."""
+
+
+def release_ending(error: SufficeError, charge: Charge | None) -> Ending:
+    """Return how a release ended that raised `error`, and whose key the ledger now has `charge` for."""
+    drew = charge is not None and charge.drew
+    if isinstance(error, ReleaseInterruptedError):
+        published = charge is not None and charge.state is ChargeState.PUBLISHED
+        drawn = INTERRUPTED_PUBLISHED if published else INTERRUPTED_SPENT
+        return drawn if drew else INTERRUPTED
+    if isinstance(error, ChargeSpentError) or (isinstance(error, StageFailedError) and drew):
+        return SPENT
+    for kinds, ending in _BY_KIND:
+        if isinstance(error, kinds):
+            return ending
+    return NOT_RELEASED
+
+
+def backfill_ending(error: BaseException) -> Ending:
+    """Return how a backfill ended that raised `error`; what it published before stays so."""
+    for kinds, ending in _OF_A_BACKFILL:
+        if isinstance(error, kinds):
+            return ending
+    return NOT_BACKFILLED
+
+
+def error_text(error: BaseException) -> str:
+    """Return what may be told of an error: its class, and its text where that never holds a data value."""
+    kind = type(error).__name__
+    return f"{kind}: {error}" if isinstance(error, SufficeError) else kind
+
+
+def charge_text(ending: Ending, charge: Charge | None) -> str:
+    """Return what the ledger says of the charge of a run that ended so; empty where it took nothing."""
+    if charge is None or not charge.drew or ending in _REFUSALS:
+        return ""
+    return f"the charge is {charge.state}, and epsilon {format_epsilon(charge.epsilon)} is spent"

@@ -1,0 +1,202 @@
+"""What every flow does around its work: signals, one run of a dataset at a time, an end without a server.
+
+A run's work is finished before anything here can end its process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prefect import get_client, runtime
+from prefect.client.schemas.objects import State, StateType
+from prefect.concurrency.sync import concurrency
+
+from suffice.errors import ClusterError, StageFailedError, StoreError, SufficeError
+from suffice.flows.endings import COMPLETED, error_text
+from suffice.flows.reporting import Reporter, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import FrameType
+
+    from suffice.flows.endings import Ending
+
+Result = TypeVar("Result")
+
+REPORTING_S = 45.0
+"""Seconds that Prefect has to report an end, in a process that runs one flow run and nothing else."""
+LEASE_S = 120.0
+"""Seconds after which a dataset is free again where the run that holds it was killed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a run came to; every text is public.
+
+    Attributes
+    ----------
+    ending : Ending
+    message : str
+        Of the run's state.
+    subject : Subject
+        What the event names.
+    facts : mapping of str to str
+        The event's payload beside the message.
+    show : callable, optional
+        Makes the run's artifacts.
+    result : str or None
+        What the flow returns where it completed.
+    """
+
+    ending: Ending
+    message: str
+    subject: Subject
+    facts: Mapping[str, str] = field(default_factory=dict)
+    show: Callable[[Reporter], None] | None = None
+    result: str | None = None
+
+
+class Run:
+    """One run of a flow: how Prefect is told about it, and what it holds until its end."""
+
+    def __init__(self) -> None:
+        self.reporter = Reporter()
+        self._held = ExitStack()
+
+    def hold(self, dataset: str) -> None:
+        """Wait for the dataset's concurrency limit, ``suffice-DATASET``, made where there is none; hold it.
+
+        It is a courtesy: the ledger keeps runs apart whatever Prefect does. So where the server does not
+        answer the run goes on without it, and where the lease cannot be renewed nothing is broken off.
+        """
+        name = f"suffice-{dataset}"
+        try:
+            with get_client(sync_client=True) as client:
+                client.upsert_global_concurrency_limit_by_name(name, 1)
+            self._held.enter_context(
+                concurrency(
+                    name, occupy=1, strict=True, lease_duration=LEASE_S, raise_on_lease_renewal_failure=False
+                )
+            )
+        except Exception as error:  # noqa: BLE001 - whatever it is, the ledger is enough
+            self.reporter.notice(f"the concurrency limit {name} is not held: {type(error).__name__}")
+
+    def let_go(self) -> None:
+        """Let go what is held, as far as that goes: leases pass."""
+        with suppress(Exception):
+            self._held.close()
+
+
+def carried_out(work: Callable[[Run], Verdict], *, unread: Subject, failed: Ending) -> Any:
+    """Do a flow's work, tell Prefect how it ended, and return the state to end in.
+
+    Parameters
+    ----------
+    work : callable
+        Gives the verdict; raises nothing on purpose.
+    unread : Subject
+        What the event names where nothing was read.
+    failed : Ending
+        Of a run whose `work` raised something: what may be told of it is the message.
+
+    Returns
+    -------
+    State
+        Of Prefect, which ends the run in it, and gives the flow's caller the result in it.
+    """
+    run = Run()
+    told = ""
+    verdict = None
+    with _signals_as_interrupts():
+        try:
+            verdict = work(run)
+        except BaseException as error:  # noqa: BLE001 - Prefect would store its text and its frames
+            told = error_text(error)
+    if verdict is None:
+        verdict = Verdict(ending=failed, message=told, subject=unread)
+    end_without_server(completed=verdict.ending.kind == COMPLETED)
+    run.let_go()
+    run.reporter.emit(verdict.subject, verdict.ending, {"message": verdict.message, **verdict.facts})
+    if verdict.show is not None:
+        verdict.show(run.reporter)
+    return State(
+        type=StateType(verdict.ending.kind),
+        name=verdict.ending.name,
+        message=verdict.message,
+        data=verdict.result,
+    )
+
+
+def scheduled_time() -> datetime:
+    """Return when the run was to start: a retry and a late start change nothing about it."""
+    return datetime.fromisoformat(runtime.flow_run.scheduled_start_time.isoformat()).astimezone(UTC)
+
+
+def read_again(
+    work: Callable[[], Result], *, attempts: int, pause: float, notice: Callable[[str], None]
+) -> Result:
+    """Do some work; again where its reading failed, which drew nothing and gave its epsilon back.
+
+    Whether it drew is no guess: the same key is asked of the ledger again, which never lets a second draw
+    follow a first one.
+    """
+    for left in range(attempts - 1, -1, -1):
+        try:
+            return work()
+        except (StageFailedError, ClusterError, StoreError) as error:
+            if not left or not _failed_before_the_draw(error):
+                raise
+            text = str(error)
+        notice(f"{text}; read again in {pause:.0f} s, {left} more times at most")
+        time.sleep(pause)
+        pause *= 2
+    raise AssertionError
+
+
+def _failed_before_the_draw(error: SufficeError) -> bool:
+    if isinstance(error, StageFailedError):
+        return error.stage == "reading"
+    return isinstance(error, ClusterError) or (isinstance(error, StoreError) and error.may_pass)
+
+
+def end_without_server(*, completed: bool) -> None:
+    """End this process in `REPORTING_S` at the latest, if a worker started it for this one run.
+
+    Prefect tries for minutes to tell a server that is gone. All that counts is durable by now.
+    """
+    if os.environ.get("PREFECT__FLOW_RUN_ID") != runtime.flow_run.id:
+        return
+
+    def end() -> None:
+        sys.stderr.write("Prefect's server did not take this run's end: the process ends without it\n")
+        sys.stderr.flush()
+        os._exit(0 if completed else 1)
+
+    timer = threading.Timer(REPORTING_S, end)
+    timer.daemon = True
+    timer.start()
+
+
+@contextmanager
+def _signals_as_interrupts() -> Iterator[None]:
+    """Have SIGTERM, which is how Prefect cancels, interrupt the run as Ctrl-C does: the charge is settled."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    earlier = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

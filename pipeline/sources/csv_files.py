@@ -1,0 +1,350 @@
+"""CSV files that a path, a directory or a pattern names: each line is a record.
+
+Nothing but reading tells how many lines a file has, so `splits` reads all of it once, and counts; the rows
+are read a second time, by the workers.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+
+from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.declaration.csv_spec import ColumnType, CsvSpec
+from suffice.pipeline.declaration.source_spec import is_url
+from suffice.pipeline.sources.checksums import fits, mismatch
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
+from suffice.pipeline.sources.delimited_lines import (
+    LONGEST_LINE,
+    LineFormat,
+    columns_of,
+    fields_of,
+    line_blocks,
+)
+from suffice.pipeline.sources.exact_data import exact_data
+from suffice.pipeline.sources.file_access import PinnedFile, opened, status
+from suffice.pipeline.sources.file_listing import list_files, list_objects, reaches
+from suffice.pipeline.sources.text_values import ARROW_TYPES, read_texts
+from suffice.pipeline.spec.terms import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from suffice.pipeline.spec.spec import Spec
+
+KIND = CsvSpec.kind
+
+RANGE_BYTES = 1 << 22
+"""Bytes of a file, about, that are never divided further."""
+COUNT_BYTES = 1 << 20
+"""Bytes whose lines are counted at a time."""
+
+_PLACE = f"source.{KIND}"
+_COUNTERS = 4
+_HEAD_BYTES = 1 << 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CHANGED = "has changed since it was pinned"
+_LOST = "cannot be read: it is gone, or access to it was lost"
+
+
+@exact_data(travels=True)
+class CsvFile:
+    """A pinned file and what its columns are.
+
+    Parameters
+    ----------
+    file : PinnedFile
+        The file.
+    names : tuple of (str or None)
+        Its columns, in order. Names that the spec does not hold are not kept: where a file lacks the line of
+        names, they are values.
+    types : tuple of (str, ColumnType)
+        What texts of some columns are read as.
+    delimiter, quote : str
+        The signs that divide its lines.
+    start : int
+        Where the first record begins, in bytes.
+    """
+
+    file: PinnedFile
+    names: tuple[str | None, ...]
+    types: tuple[tuple[str, ColumnType], ...]
+    delimiter: str
+    quote: str
+    start: int
+
+    @property
+    def form(self) -> LineFormat:
+        """How its lines are divided."""
+        return LineFormat(delimiter=self.delimiter, quote=self.quote, n_fields=len(self.names))
+
+
+@exact_data(travels=True)
+class Lines:
+    """Whole lines of a file, one after the other.
+
+    Parameters
+    ----------
+    csv : CsvFile
+        The file.
+    start, stop : int
+        Where the first begins and the last ends, in bytes.
+    n_rows : int
+        How many there are.
+    """
+
+    csv: CsvFile
+    start: int
+    stop: int
+    n_rows: int
+
+
+@exact_data(travels=False)
+class PinnedCsv:
+    """The private part of a pin.
+
+    Parameters
+    ----------
+    files : tuple of CsvFile
+        In the order of their paths.
+    n_columns : int
+        Columns that the spec reads.
+    """
+
+    files: tuple[CsvFile, ...]
+    n_columns: int
+
+
+def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
+    """List the spec's files and pin them. Reads the first line of each.
+
+    Parameters
+    ----------
+    spec : Spec
+        Its ``source.csv`` is a file, a directory (its ``*.csv``, not those below it) or a pattern.
+    window : str
+        The window that will be read, or ``all``.
+
+    Raises
+    ------
+    UsageError
+        Where no file is there, two names are the same file, one cannot be read, or its first line is needed
+        and names no columns.
+    """
+    source = spec.source
+    if not isinstance(source, CsvSpec):
+        message = f"{_PLACE}: the source is of another kind"
+        raise TypeError(message)
+    address = spec.source_address
+    columns = spec_columns(spec)
+    known = frozenset({*columns, *source.columns, *(source.header or ())})
+    files = tuple(_pinned(path, source, known) for path in _listed(address))
+    return Pin(
+        kind=KIND,
+        public={"kind": KIND, "address": address},
+        private=PinnedCsv(files=files, n_columns=len(columns)),
+    )
+
+
+def schema(pin: Pin) -> tuple[PartSchema, ...]:
+    """Return those columns of every file that the spec names: text, unless it says what they are read as."""
+    pinned: PinnedCsv = pin.private
+    return tuple(PartSchema(part=csv.file.address, columns=_columns(csv)) for csv in pinned.files)
+
+
+def splits(pin: Pin) -> tuple[Split, ...]:
+    """Count the lines, and divide the files into tasks at ends of lines.
+
+    Raises
+    ------
+    StageFailedError
+        Where a file cannot be read, or is not the pinned one.
+    """
+    pinned: PinnedCsv = pin.private
+    with ThreadPoolExecutor(_COUNTERS) as pool:
+        ranges = [lines for of_file in pool.map(_count, pinned.files) for lines in of_file]
+    enough = task_rows(sum(lines.n_rows for lines in ranges), pinned.n_columns)
+    return tuple(_batches(ranges, enough))
+
+
+def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split in blocks of at most `block_rows` rows.
+
+    Raises
+    ------
+    StageFailedError
+        Where a file cannot be read, or is not the pinned one.
+    """
+    for piece in split.pieces:
+        yield from _read_lines(piece, columns, block_rows)
+
+
+def verify(pin: Pin, checksums: str) -> None:
+    """Hash every file, and compare with the owner's list.
+
+    Raises
+    ------
+    InputNotVerifiedError
+        Where a file is not in the list or has another SHA-256, one in the list is gone, or there is no list.
+    """
+    address = pin.public["address"]
+    try:
+        is_fit = fits(
+            [csv.file.address for csv in pin.private.files],
+            checksums,
+            address,
+            partial(reaches, address, kind=KIND),
+        )
+        check(pin)
+    except StageFailedError:  # a file changed while it was hashed
+        is_fit = False
+    if not is_fit:
+        raise mismatch(f"{_PLACE}: {address}")
+
+
+def check(pin: Pin) -> None:
+    """Check that every file is the pinned one, as reading does before and after each piece.
+
+    Raises
+    ------
+    StageFailedError
+        Where a file is gone, or is not the pinned one.
+    """
+    for csv in pin.private.files:
+        _check_pinned(csv.file)
+
+
+def _listed(address: str) -> Sequence[str]:
+    if is_url(address):
+        return [file.address for file in list_objects(address, KIND)]
+    return list_files(address, KIND)
+
+
+def _pinned(path: str, source: CsvSpec, known: frozenset[str]) -> CsvFile:
+    try:
+        file = status(path)
+        with opened(file) as content:
+            head = _head(content)
+    except OSError:
+        message = f"{_PLACE}: {path} cannot be read"
+        raise UsageError(message) from None
+    start = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
+    names: Sequence[str | None] | None = source.header
+    if names is None:
+        end = head.find(b"\n") + 1 or len(head)
+        names = fields_of(head[start:end], source.delimiter, source.quote)
+        start = end
+    if names is None:
+        message = (
+            f"{_PLACE}: the first line of {path} does not name columns: write such a line, or name the "
+            "columns in source.header"
+        )
+        raise UsageError(message)
+    return CsvFile(
+        file=file,
+        names=tuple(name if name in known else None for name in names),
+        types=tuple((str(name), kind) for name, kind in source.columns.items()),
+        delimiter=source.delimiter,
+        quote=source.quote,
+        start=start,
+    )
+
+
+def _head(content: BinaryIO) -> bytes:
+    """Read the first line, or what is enough of it to tell that it is too long."""
+    head = b""
+    while b"\n" not in head and len(head) <= LONGEST_LINE + len(_BYTE_ORDER_MARK) + 1:
+        read = content.read(_HEAD_BYTES)
+        if not read:
+            break
+        head += read
+    return head
+
+
+def _columns(csv: CsvFile) -> pa.Schema:
+    types = dict(csv.types)
+    return pa.schema(
+        [
+            pa.field(name, ARROW_TYPES[types.get(name, ColumnType.TEXT)])
+            for name in csv.names
+            if name is not None
+        ]
+    )
+
+
+def _count(csv: CsvFile) -> list[Lines]:
+    """Count the lines of a file in ranges that begin and end with lines."""
+    _check_pinned(csv.file)
+    ranges = []
+    start = position = csv.start
+    n_rows = 0
+    try:
+        with opened(csv.file) as content:
+            content.seek(start)
+            ends_within = False
+            while read := content.read(COUNT_BYTES):
+                n_rows += read.count(b"\n")
+                end = position + read.rfind(b"\n") + 1
+                position += len(read)
+                ends_within = end < position
+                if b"\n" in read and end - start >= RANGE_BYTES:
+                    ranges.append(Lines(csv=csv, start=start, stop=end, n_rows=n_rows))
+                    start, n_rows = end, 0
+    except OSError:
+        raise _failure(csv.file, _LOST) from None
+    _check_pinned(csv.file)
+    n_rows += ends_within
+    if n_rows:
+        ranges.append(Lines(csv=csv, start=start, stop=position, n_rows=n_rows))
+    return ranges
+
+
+def _batches(ranges: Sequence[Lines], enough: int) -> Iterator[Split]:
+    """Batch consecutive ranges into tasks of `enough` rows or more."""
+    batch: list[Lines] = []
+    for lines in ranges:
+        batch.append(lines)
+        if sum(each.n_rows for each in batch) >= enough:
+            yield Split.of(KIND, batch)
+            batch = []
+    if batch:
+        yield Split.of(KIND, batch)
+
+
+def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    csv = piece.csv
+    _check_pinned(csv.file)
+    positions = [csv.names.index(name) for name in columns]
+    types = dict(csv.types)
+    kinds = [types.get(name, ColumnType.TEXT) for name in columns]
+    n_rows = 0
+    try:
+        with opened(csv.file) as content:
+            for block in line_blocks(content, piece.start, piece.stop):
+                texts = columns_of(block, csv.form, positions)
+                arrays = [read_texts(text, kind) for text, kind in zip(texts, kinds, strict=True)]
+                n_rows += len(arrays[0])
+                batch = pa.RecordBatch.from_arrays(arrays, list(columns))
+                for first in range(0, batch.num_rows, block_rows):
+                    yield batch.slice(first, block_rows)
+    except OSError:
+        raise _failure(csv.file, _LOST) from None
+    _check_pinned(csv.file)
+    if n_rows != piece.n_rows:
+        raise _failure(csv.file, _CHANGED)
+
+
+def _check_pinned(file: PinnedFile) -> None:
+    try:
+        found = status(file.address)
+    except OSError:
+        raise _failure(file, _LOST) from None
+    if found != file:
+        raise _failure(file, _CHANGED)
+
+
+def _failure(file: PinnedFile, what: str) -> StageFailedError:
+    return StageFailedError("reading", f"the data file {file.address} {what}")

@@ -1,0 +1,216 @@
+"""Tables and views in a DuckDB file, opened only to be read, in ranges of row ids.
+
+The file is pinned like any other, by its size and time of modification, and no changes may wait beside it
+to be written. DuckDB's own lock keeps writers out while somebody reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import MissingExtraError, StageFailedError, UsageError
+from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
+from suffice.pipeline.declaration.table_names import quoted, quoted_name
+from suffice.pipeline.sources.checksums import fits, mismatch
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
+from suffice.pipeline.sources.duckdb_file import driver, has_unwritten_changes, opened, read_errors
+from suffice.pipeline.sources.exact_data import exact_data
+from suffice.pipeline.sources.file_access import PinnedFile, status
+from suffice.pipeline.spec.terms import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from suffice.pipeline.spec.spec import Spec
+
+KIND = DuckdbSpec.kind
+
+_PLACE = f"source.{KIND}"
+_GROUP_ROWS = 122_880
+"""Rows that DuckDB stores together: a task begins at a multiple of it, so that none is decoded twice."""
+
+
+@exact_data(travels=True)
+class RowRange:
+    """Rows of a table by their ids, or all rows of a view.
+
+    Parameters
+    ----------
+    file : PinnedFile
+        The database.
+    table : str
+        Schema and table.
+    ids : (int, int) or None
+        The first id, and the one after the last; None for all rows of a view, which has no ids.
+    n_rows : int
+        Rows in it.
+    """
+
+    file: PinnedFile
+    table: str
+    ids: tuple[int, int] | None
+    n_rows: int
+
+
+@exact_data(travels=False)
+class _Pinned:
+    """The private part of a pin."""
+
+    file: PinnedFile
+    table: str
+    columns: pa.Schema
+    ranges: tuple[RowRange, ...]
+
+
+def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
+    """Look at the spec's file and table; count rows by ranges of ids.
+
+    Parameters
+    ----------
+    spec : Spec
+        Its ``source.duckdb`` is a file, its ``source.table`` a table or a view in it.
+    window : str
+        The window that will be read, or ``all``.
+
+    Raises
+    ------
+    UsageError
+        Where the file or the table is not there, cannot be read, or is being written.
+    """
+    source = spec.source
+    assert isinstance(source, DuckdbSpec)  # noqa: S101 - the registry's
+    driver()
+    path, table = source.file(spec.directory), source.table
+    try:
+        file = status(path)
+    except OSError:
+        message = f"{_PLACE}: {path} is not there, or cannot be read"
+        raise UsageError(message) from None
+    if has_unwritten_changes(path):
+        message = f"{_PLACE}: {path} has changes in {path}.wal: let its writer close it, or run CHECKPOINT"
+        raise UsageError(message)
+    try:
+        with opened(path) as connection:
+            columns = (
+                connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0")  # noqa: S608
+                .to_arrow_reader()
+                .read_all()
+                .schema
+            )
+            ranges = _ranges(connection, file, table, len(spec_columns(spec)))
+    except read_errors():
+        message = (
+            f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
+            "or it holds no such table, or no such view of its own rows"
+        )
+        raise UsageError(message) from None
+    return Pin(
+        kind=KIND,
+        public={"kind": KIND, "address": spec.source_address},
+        private=_Pinned(file=file, table=table, columns=columns, ranges=ranges),
+    )
+
+
+def schema(pin: Pin) -> tuple[PartSchema, ...]:
+    """Return the columns of the table."""
+    pinned: _Pinned = pin.private
+    return (PartSchema(part=f"{pinned.file.address}/{pinned.table}", columns=pinned.columns),)
+
+
+def splits(pin: Pin) -> tuple[Split, ...]:
+    """Return the ranges of row ids, each a task."""
+    pinned: _Pinned = pin.private
+    return tuple(Split.of(KIND, [each]) for each in pinned.ranges)
+
+
+def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split.
+
+    Raises
+    ------
+    StageFailedError
+        Where the file cannot be read, or is not the pinned one.
+    """
+    listed = ", ".join(map(quoted, columns))
+    for piece in split.pieces:
+        _check_pinned(piece.file)
+        where = "" if piece.ids is None else f" WHERE rowid >= {piece.ids[0]} AND rowid < {piece.ids[1]}"
+        query = f"SELECT {listed} FROM {quoted_name(piece.table)}{where}"  # noqa: S608
+        n_rows = 0
+        try:
+            with opened(piece.file.address) as connection:
+                for batch in connection.sql(query).to_arrow_reader(block_rows):
+                    n_rows += batch.num_rows
+                    yield batch
+        except MissingExtraError as error:  # a worker lacks what the caller has
+            raise _failure(piece.file, f"cannot be read by a worker: {error}") from None
+        except read_errors():
+            raise _failure(piece.file, "cannot be read: it is damaged, or in use by a writer") from None
+        _check_pinned(piece.file)
+        if n_rows != piece.n_rows:
+            raise _failure(piece.file, "cannot be read: it is damaged, or a view's rows are not fixed")
+
+
+def verify(pin: Pin, checksums: str) -> None:
+    """Hash the file, and compare with the owner's list.
+
+    Raises
+    ------
+    InputNotVerifiedError
+        Where the file is not in the list, has another SHA-256, or there is no list.
+    """
+    pinned: _Pinned = pin.private
+    try:
+        is_fit = fits([pinned.file.address], checksums, pinned.file.address)
+        check(pin)
+    except StageFailedError:  # it changed while it was hashed
+        is_fit = False
+    if not is_fit:
+        raise mismatch(f"{_PLACE}: {pinned.file.address}")
+
+
+def check(pin: Pin) -> None:
+    """Check the file's size and time of modification, and that no changes wait beside it.
+
+    Raises
+    ------
+    StageFailedError
+        Where it is not so.
+    """
+    pinned: _Pinned = pin.private
+    _check_pinned(pinned.file)
+
+
+def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tuple[RowRange, ...]:
+    """Count rows in ranges of ids that are tasks; a view is one."""
+    name = quoted_name(table)
+    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
+    schema_name, table_name = table.split(".")
+    ((is_table,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?"
+        " AND database_name = current_database()",
+        [schema_name, table_name],
+    ).fetchall()
+    if not is_table:
+        return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
+    step = -(-task_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
+    counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
+    return tuple(
+        RowRange(file=file, table=table, ids=(number * step, (number + 1) * step), n_rows=found)
+        for number, found in connection.execute(counted).fetchall()
+    )
+
+
+def _check_pinned(file: PinnedFile) -> None:
+    try:
+        found = status(file.address)
+    except OSError:
+        raise _failure(file, "cannot be read: it is gone, or access to it was lost") from None
+    if found != file or has_unwritten_changes(file.address):
+        raise _failure(file, "has changed since it was pinned") from None
+
+
+def _failure(file: PinnedFile, what: str) -> StageFailedError:
+    return StageFailedError("reading", f"the DuckDB file {file.address} {what}")

@@ -1,0 +1,240 @@
+"""The Parquet files of a table whose format only lists them: what Delta and Iceberg have in common.
+
+A table's files are pinned, checked and read as other Parquet files are. Messages name the table and no
+file: the paths of partitions hold values.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.declaration.domains import next_period, period_start
+from suffice.pipeline.sources.checksums import fits, mismatch
+from suffice.pipeline.sources.contract import PartSchema, Pin, spec_columns
+from suffice.pipeline.sources.exact_data import exact_data
+from suffice.pipeline.sources.file_access import PinnedFile, status
+from suffice.pipeline.sources.file_columns import FileColumns
+from suffice.pipeline.sources.parquet_files import PinnedFiles, check_files, file_schemas, pin_files
+from suffice.pipeline.sources.surveying import surveyed
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.terms import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.spec.spec import Spec
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+@exact_data(travels=True)
+class TableColumn:
+    """A column of a table.
+
+    Parameters
+    ----------
+    name : str
+        Its name at the pinned snapshot.
+    type : pyarrow.DataType
+        Its type there.
+    field_id : int or None
+        What identifies it in files, whose names for it may be older; None where its name does.
+    """
+
+    name: str
+    type: pa.DataType
+    field_id: int | None = None
+
+
+@exact_data(travels=True)
+class TableColumns:
+    """How the columns of a table's file become the table's: known when the file's own are.
+
+    Parameters
+    ----------
+    columns : tuple of TableColumn
+        Those of the table.
+    partition : tuple of (str, pyarrow.Scalar)
+        Columns whose one value the table's log states for the file.
+    stored_ids : tuple of (str, int)
+        Ids of a file's columns by name, of files without ids.
+    """
+
+    columns: tuple[TableColumn, ...]
+    partition: tuple[tuple[str, pa.Scalar], ...] = ()
+    stored_ids: tuple[tuple[str, int], ...] = ()
+
+    def of(self, stored: pa.Schema) -> FileColumns | None:
+        """Return how the columns of a file become the table's; None where a file tells no ids.
+
+        A column that the file lacks was added later, and is null in it.
+        """
+        by_id = any(column.field_id is not None for column in self.columns)
+        found = self._by_id(stored) if by_id else {name: name for name in stored.names}
+        if by_id and len(stored) and not found:
+            return None
+        partition = dict(self.partition)
+        renamed, constants, held = [], [], set()
+        for column in self.columns:
+            name = found.get(column.field_id if by_id else column.name)
+            if name is None or (not by_id and column.name in partition):
+                constants.append((column.name, partition.get(column.name, pa.scalar(None, column.type))))
+                continue
+            held.add(name)
+            if name != column.name:
+                renamed.append((column.name, name))
+        return FileColumns(
+            renamed=tuple(renamed),
+            constants=tuple(constants),
+            dropped=tuple(name for name in stored.names if name not in held),
+        )
+
+    def _by_id(self, stored: pa.Schema) -> dict[object, str]:
+        known = dict(self.stored_ids)
+        ids: dict[object, str] = {}
+        for field in stored:
+            text = (field.metadata or {}).get(_FIELD_ID)
+            field_id = known.get(field.name) if text is None else int(text)
+            if field_id is not None:
+                ids[field_id] = field.name
+        return ids
+
+
+@exact_data(travels=False)
+class ListedFile:
+    """A file that a table's log lists.
+
+    Parameters
+    ----------
+    address : str
+        Its path or URL.
+    columns : TableColumns
+        How its columns become the table's.
+    """
+
+    address: str
+    columns: TableColumns
+
+
+@exact_data(travels=False)
+class PinnedTable:
+    """The private part of a pin.
+
+    Parameters
+    ----------
+    files : PinnedFiles
+        The files of the pinned snapshot that the release needs.
+    columns : pyarrow.Schema
+        The table's columns, which it has without a file too.
+    root : str or None
+        Below which files of other snapshots may stand.
+    """
+
+    files: PinnedFiles
+    columns: pa.Schema
+    root: str | None
+
+
+def pin_table(
+    kind: str, spec: Spec, listed: Sequence[ListedFile], columns: Sequence[TableColumn], root: str | None
+) -> Pin:
+    """Pin the files that a table's log listed.
+
+    Raises
+    ------
+    UsageError
+        Where one is gone, or no Parquet file.
+    """
+    address = spec.source_address
+    ordered = sorted(listed, key=lambda file: file.address)
+    found = surveyed(_statuses, [file.address for file in ordered])
+    files = [(file, of.columns) for file, of in zip(found, ordered, strict=True) if file is not None]
+    if len(files) < len(ordered):
+        message = (
+            f"source.{kind}: a file that {address} lists is gone or cannot be read: name a later version or "
+            "snapshot, or none, and keep files as long as releases need them"
+        )
+        raise UsageError(message)
+    pinned = pin_files(files, spec_columns(spec), place=f"source.{kind}", root=address)
+    schema = pa.schema([(column.name, column.type) for column in columns])
+    return Pin(
+        kind=kind,
+        public={"kind": kind, "address": address},
+        private=PinnedTable(files=pinned, columns=schema, root=root),
+    )
+
+
+def _statuses(addresses: Sequence[str]) -> list[PinnedFile | None]:
+    """Look at files; None for what is not there, or cannot be looked at."""
+    return [_status(address) for address in addresses]
+
+
+def _status(address: str) -> PinnedFile | None:
+    try:
+        return status(address)
+    except OSError:
+        return None
+
+
+def table_schemas(pin: Pin) -> tuple[PartSchema, ...]:
+    """Return the table's columns as its files have them; as the table has them where it has no file."""
+    table: PinnedTable = pin.private
+    return file_schemas(table.files) or (PartSchema(part=pin.public["address"], columns=table.columns),)
+
+
+def check_table(pin: Pin) -> None:
+    """Check that every file is the pinned one.
+
+    Raises
+    ------
+    StageFailedError
+        Where one is gone, or is not.
+    """
+    check_files(pin.private.files)
+
+
+def verify_table(pin: Pin, checksums: str) -> None:
+    """Hash every pinned file, and compare with the owner's list.
+
+    Raises
+    ------
+    InputNotVerifiedError
+        Where one is not in the list or has another SHA-256, the list names a file of the table that is not in
+        the snapshot, or there is no list.
+    """
+    table: PinnedTable = pin.private
+    address = pin.public["address"]
+
+    def is_reached(path: str) -> bool:
+        return table.root is not None and path.startswith(f"{table.root}/") and path.endswith(".parquet")
+
+    try:
+        is_fit = fits([file.address for file in table.files.files], checksums, address, is_reached)
+        check_table(pin)
+    except StageFailedError:  # a file changed while it was hashed
+        is_fit = False
+    if not is_fit:
+        raise mismatch(f"source.{pin.kind}: {address}")
+
+
+def window_days(spec: Spec, window: str) -> tuple[dt.date, dt.date] | None:
+    """Return the first day of a window, and the first after it; None where every file is read.
+
+    Nothing is left out where the number of all records is public: it counts them whatever their window.
+    """
+    if spec.window is None or window == ALL or compile_plan(spec).n_is_public:
+        return None
+    start = period_start(window, spec.window.every)
+    try:
+        return start, next_period(start, spec.window.every)
+    except OverflowError:
+        return start, dt.date.max
+
+
+def may_hold(first: dt.date, last: dt.date, days: tuple[dt.date, dt.date]) -> bool:
+    """Tell whether a file whose days are from one to another, both included, may hold rows of a window."""
+    return first < days[1] and last >= days[0]

@@ -1,0 +1,354 @@
+"""A rehearsal: every stage of a release on generated rows. No row is read, nothing is charged.
+
+Its order is that of a release (:mod:`suffice.release_run`), and each stage is the one that a release runs.
+The rows follow from the spec's public domains, so that nothing in it is private: the noise is drawn by
+the real mechanism all the same, and what comes of it is marked and refused by every reader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+import warnings
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import StageFailedError, SufficeError, SufficeWarning
+from suffice.guarding import contained
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.spec.calendar import moment, resolve_window
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.terms import ALL
+from suffice.profile.settings import settings
+from suffice.release_run import charge_request, require_engine
+from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.objects.address import read_address
+from suffice.storage.objects.probe import check_create_only
+from suffice.storage.operations.known_stores import find_for_release
+from suffice.storage.operations.rehearsals import RehearsalPlace, compose_rehearsal, rehearsed_charge
+from suffice.storage.operations.spooling import spool_files, spool_sizes
+from suffice.storage.operations.witness import check_witness
+from suffice.storage.releases.manifest import require_manifest
+from suffice.storage.releases.spool import open_spool, spool_path
+from suffice.storage.signatures.signing import signer_from_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from suffice.pipeline.chunk.exact_totals import ExactTotals
+    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.spec.plan import Plan
+    from suffice.profile.settings import Settings
+    from suffice.storage.ledger.charge import Charge, ChargeRequest
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.releases.manifest import DataFile
+    from suffice.storage.releases.spool_entry import SpoolEntry
+    from suffice.storage.signatures.signing import Signer
+
+    Told = Callable[["Stage"], None]
+
+_WITHHELD = (
+    "the stage {} ended in an error of another library, whose text is withheld, for it might quote data; "
+    "nothing was charged"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One stage of a rehearsal.
+
+    Attributes
+    ----------
+    name : str
+    tried : str
+        What was found to work; empty where it failed.
+    seconds : float
+        To a tenth.
+    """
+
+    name: str
+    tried: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What a rehearsal tried, and what it failed at.
+
+    Attributes
+    ----------
+    name, dataset, window : str
+        What a release would be of.
+    stages : tuple of Stage
+        In order; the last one is the one that failed, where one did.
+    failure : SufficeError or None
+        What a release would have failed with.
+    kept : str or None
+        Where its output stands, if it was kept, or could not be removed.
+    """
+
+    name: str
+    dataset: str
+    window: str
+    stages: tuple[Stage, ...]
+    failure: SufficeError | None
+    kept: str | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every stage worked."""
+        return self.failure is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice rehearse --json`` prints."""
+        document: dict[str, Any] = {
+            "rehearsal": True,
+            "ok": self.ok,
+            "name": self.name,
+            "dataset": self.dataset,
+            "window": self.window,
+            "stages": [
+                {"stage": stage.name, "seconds": stage.seconds, "tried": stage.tried} for stage in self.stages
+            ],
+            "kept": self.kept,
+        }
+        if self.failure is not None:
+            document["error"] = {
+                "stage": self.stages[-1].name,
+                "type": type(self.failure).__name__,
+                "message": str(self.failure),
+                "exit_status": self.failure.exit_status,
+            }
+        return document
+
+
+def rehearse(
+    spec: Spec,
+    store: str | os.PathLike[str] | None = None,
+    ledger: str | None = None,
+    cluster: str | None = None,
+    window: str = ALL,
+    *,
+    as_of: str | datetime | None = None,
+    allow_open: bool = False,
+    witness: str | None = None,
+    keep: bool = False,
+    told: Told | None = None,
+) -> Rehearsal:
+    """Try every stage of a release on generated rows; read no row, charge nothing.
+
+    Of the source only the schema is read. The reservation is made in the ledger and undone in the same
+    transaction. What is drawn is put into the store under ``rehearsals/``, marked, and removed.
+
+    Parameters
+    ----------
+    spec : Spec
+        From :func:`suffice.load_spec`.
+    store, ledger, cluster, window, as_of, allow_open, witness
+        As for :func:`suffice.release`. A store that is not there yet is not made.
+    keep : bool
+        Leave what was put into the store. It is no release.
+    told : callable, optional
+        Called with each stage when it has ended.
+
+    Returns
+    -------
+    Rehearsal
+        Where a stage failed, its `failure` is what a release would have raised: nothing is tried after it.
+
+    Raises
+    ------
+    UsageError
+        Where the call itself, its window or a setting is refused: nothing was tried.
+    """
+    require_spec(spec)
+    chosen = settings(
+        store=None if store is None else os.fspath(store),
+        ledger=ledger,
+        cluster=cluster,
+        witness=witness,
+        spec_path=spec.directory,
+    )
+    window = resolve_window(spec, window, as_of=moment(as_of, datetime.now(UTC)), allow_open=allow_open)
+    plan = compile_plan(spec)
+    require_manifest(plan)
+    run = _Run(spec=spec, plan=plan, window=window, chosen=chosen, keep=keep, told=told or (lambda _: None))
+    failure: SufficeError | None = None
+    try:
+        contained(run.carry_out)
+    except SufficeError as error:
+        failure = error
+    return Rehearsal(
+        name=spec.name,
+        dataset=spec.dataset,
+        window=window,
+        stages=tuple(run.stages),
+        failure=failure,
+        kept=run.kept,
+    )
+
+
+@dataclass(kw_only=True)
+class _Trying:
+    """A stage that is being tried."""
+
+    tried: str = ""
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One rehearsal, and what it has tried so far."""
+
+    spec: Spec
+    plan: Plan
+    window: str
+    chosen: Settings
+    keep: bool
+    told: Told
+    stages: list[Stage] = field(default_factory=list)
+    kept: str | None = None
+
+    def carry_out(self) -> None:
+        """Try all stages, and leave nothing behind, whatever happens."""
+        require_engine()
+        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415 - the engine is an extra
+        from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
+
+        with contextlib.ExitStack() as opened:
+            with self._stage("ledger") as stage:
+                ledger = opened.enter_context(open_ledger(self.chosen.ledger))
+                if self.chosen.witness is not None:
+                    check_witness(ledger, self.chosen.witness)
+                stage.tried = f"opened{', and its witness agrees' if self.chosen.witness else ''}"
+            with self._stage("store") as stage:
+                place, stage.tried = self._place(ledger)
+            with self._stage("account") as stage:
+                request, stage.tried = self._reserved(ledger, place)
+            with self._stage("signature") as stage:
+                signer = signer_from_environment()
+                stage.tried = f"signs with {signer.public_key.key_id}" if signer else "no key is named"
+            with self._stage("spool") as stage:
+                spool = open_spool(spool_path(self.chosen.ledger, self.chosen.spool))
+                charge = rehearsed_charge(request, ledger.ledger_id, ledger.now())
+                entry = spool.reserve(charge, spool_sizes(self.plan, charge, charge.created))
+                opened.callback(spool.remove, charge.charge_id)
+                stage.tried = f"has room for {counted(len(self.plan.statistics) + 1, 'file')}"
+            with self._stage("cluster") as stage:
+                cluster = opened.enter_context(open_cluster(self.chosen.cluster))
+                stage.tried = "connected, and fit for exact sums"
+            with self._stage("source") as stage:
+                splits = self._generated()
+                stage.tried = "opened, and its columns fit; no row was read"
+            with self._stage("reading") as stage:
+                totals = exact_sums(chunk_job(self.spec, self.window), splits, cluster)
+                opened.callback(totals.wipe)
+                stage.tried = f"summed {sum(split.n_rows for split in splits)} generated rows"
+            with self._stage("drawing") as stage:
+                files = self._draw(totals, entry, charge, splits, signer)
+                stage.tried = f"noise drawn for {counted(self.plan.n_cells, 'cell')}, kept in the spool"
+            with self._stage("publishing") as stage:
+                stage.tried = self._publish(place, entry, files)
+
+    @contextlib.contextmanager
+    def _stage(self, name: str) -> Iterator[_Trying]:
+        """Time a stage; whatever it raises of another library is one of our errors when it leaves."""
+        start, trying = time.monotonic(), _Trying()
+        failure: SufficeError | None = None
+        try:
+            yield trying
+        except SufficeError:
+            trying.tried = ""
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is, its text may quote data
+            trying.tried = ""
+            failure = StageFailedError(name, _WITHHELD.format(name))
+        finally:
+            stage = Stage(name=name, tried=trying.tried, seconds=round(time.monotonic() - start, 1))
+            self.stages.append(stage)
+            self.told(stage)
+        if failure is not None:
+            raise failure
+
+    def _place(self, ledger: Ledger) -> tuple[RehearsalPlace, str]:
+        """Look at the store as a release does, but make none; return where this rehearsal puts its files."""
+        found = find_for_release(ledger, self.chosen.store, self.spec.dataset)
+        address = read_address(self.chosen.store)
+        objects = address.objects()
+        check_create_only(objects, address.uri)
+        place = RehearsalPlace(
+            objects=objects,
+            store_uri=address.uri,
+            store_id=found.store_id if found else secrets.token_hex(16),
+            name=secrets.token_hex(16),
+        )
+        new = "" if found else "; no store stands there yet: a release makes it"
+        return place, f"creates objects only once{new}"
+
+    def _reserved(self, ledger: Ledger, place: RehearsalPlace) -> tuple[ChargeRequest, str]:
+        """Try the reservation, and say what it would come to."""
+        request = charge_request(
+            self.spec, self.plan, self.window, store_id=place.store_id, store_uri=place.store_uri
+        )
+        charge = ledger.rehearse(request)
+        if charge.state is not ChargeState.RESERVED:
+            return request, f"{charge.state} before: a release would read nothing and charge nothing"
+        epsilon = format_epsilon(self.plan.epsilon)
+        left = format_epsilon(ledger.remaining(self.spec.dataset, self.window))
+        return request, f"epsilon {epsilon} of the {left} that remains was reserved, and undone"
+
+    def _generated(self) -> tuple[Split, ...]:
+        """Check the source's schema, let go of the source, and return rows of the same types."""
+        from suffice.pipeline import sources  # noqa: PLC0415
+        from suffice.pipeline.sources.generated import generated_splits  # noqa: PLC0415
+        from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
+
+        with contextlib.closing(sources.pin(self.spec, self.window)) as pin:
+            schemas = sources.schema(pin)
+            check_schema(self.spec, schemas)
+        for text in unit_warnings(self.spec, schemas):
+            warnings.warn(text, SufficeWarning, stacklevel=2)
+        return generated_splits(self.spec, schemas, self.window)
+
+    def _draw(
+        self,
+        totals: ExactTotals,
+        entry: SpoolEntry,
+        charge: Charge,
+        splits: tuple[Split, ...],
+        signer: Signer | None,
+    ) -> list[DataFile]:
+        """Add noise to the sums of generated rows, and keep them in the spool under a marked manifest."""
+        from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
+
+        with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
+            files = spool_files(entry, self.plan, blocks)
+        n_rows = sum(split.n_rows for split in splits)
+        manifest = compose_rehearsal(
+            self.plan,
+            charge,
+            files,
+            public_n=n_rows if self.plan.n_is_public else None,
+            signer=signer,
+        )
+        entry.finish(charge, manifest)
+        return files
+
+    def _publish(self, place: RehearsalPlace, entry: SpoolEntry, files: list[DataFile]) -> str:
+        """Put the files, read them back, see that they are no release, and remove them."""
+        removed = False
+        try:
+            place.publish(entry, files)
+            place.require_refused()
+        finally:
+            if not self.keep:
+                removed = place.remove(files)
+            self.kept = None if removed else place.uri
+        left = "removed" if removed else f"kept at {place.uri}"
+        return f"{counted(len(files) + 1, 'file')} put, read back, refused as a release, {left}"

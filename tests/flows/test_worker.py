@@ -1,0 +1,225 @@
+"""A real server and a real worker: schedules, cancellations, and a server that vanishes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import struct
+import subprocess
+import sys
+import time
+import zoneinfo
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import suffice
+from suffice.flows.running import REPORTING_S
+from suffice.storage.ledger.opening import open_ledger
+from support.held_flow import PLACE
+from support.making import flights, make_workspace
+from support.prefect_server import Gate, running_worker, waited_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.making import Workspace
+    from support.prefect_server import PrefectServer
+
+pytestmark = pytest.mark.timeout(900)
+
+FLOW = "suffice.flows.release.release_statistics"
+HELD = "support.held_flow.release_statistics"
+ZONE = "Test/MidnightSoon"
+EVERY_S = 20
+SETTLED_S = 8.0
+
+
+@pytest.fixture(scope="module")
+def zones(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an empty folder where the worker's runs look for time zones first."""
+    folder = tmp_path_factory.mktemp("zones")
+    (folder / ZONE).parent.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def worker(
+    prefect_server: PrefectServer, zones: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Run a worker of the pool ``nightly``, and return the folder that holds what its held flows wait for."""
+    place = tmp_path_factory.mktemp("worker")
+    prefect_server.post("/work_pools/", {"name": "nightly", "type": "process"})
+    more = {PLACE: str(place), "PYTHONTZPATH": os.pathsep.join([str(zones), *zoneinfo.TZPATH])}
+    with running_worker(prefect_server, "nightly", place / "worker.log", **more):
+        yield place
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_schedule_of_seconds_publishes_two_consecutive_windows_by_itself(
+    prefect_server: PrefectServer, zones: Path, tmp_path: Path
+) -> None:
+    """Midnight falls between two runs that the server makes and the worker starts; nobody triggers them."""
+    workspace = days_around_now(tmp_path)
+    window = {"column": "day", "every": "day", "time_zone": ZONE}
+    spec = workspace.write_spec(name="nightly", window=window)
+    asked = {"spec": str(spec), "store": workspace.store, "ledger": workspace.ledger}
+    now = dt.datetime.now(dt.UTC)
+    (zones / ZONE).write_bytes(zone_with_midnight_at(now + dt.timedelta(seconds=1.5 * EVERY_S)))
+    deployment = deploy(
+        prefect_server,
+        FLOW,
+        {"release": {**asked, "window": "latest-complete"}},
+        schedules=[{"schedule": {"interval": EVERY_S, "anchor_date": now.isoformat()}}],
+    )
+
+    def two_windows() -> list[dict[str, Any]] | None:
+        runs = runs_of(prefect_server, deployment)
+        ended = [run for run in runs if run["state"]["name"] == "Published"]
+        return ended if len(ended) > 1 else None
+
+    runs = waited_for(two_windows, "two windows")
+    prefect_server.post(f"/deployments/{deployment}/pause_deployment", {})
+    published = windows_of(workspace)
+    first, second = (dt.date.fromisoformat(label) for label in published)
+    assert second - first == dt.timedelta(days=1)
+    assert {run["auto_scheduled"] for run in runs} == {True}
+    names = {run["name"] for run in runs}
+    assert names == {f"nightly@{label}" for label in published}
+    with open_ledger(workspace.ledger) as ledger:
+        assert ledger.account("passengers").spent == 2
+        assert ledger.count_charges("passengers") == 2
+
+
+def test_cancelled_after_the_draw_says_that_it_is_published(
+    prefect_server: PrefectServer, worker: Path, tmp_path: Path
+) -> None:
+    workspace = make_workspace(tmp_path)
+    asked = {"spec": str(workspace.write_spec()), "store": workspace.store, "ledger": workspace.ledger}
+    deployment = deploy(prefect_server, HELD, {"release": asked})
+    (worker / "drawn").unlink(missing_ok=True)
+    run = prefect_server.post(f"/deployments/{deployment}/create_flow_run", {"state": {"type": "SCHEDULED"}})[
+        "id"
+    ]
+    waited_for(lambda: True if (worker / "drawn").exists() else None, "the draw")
+    prefect_server.post(
+        f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING", "name": "Cancelling"}}
+    )
+
+    prefect_server.ended(run, names={"Interrupted, published"})
+    time.sleep(SETTLED_S)  # the runner may write over it, and the hook writes it again
+    ended = prefect_server.ended(run, names={"Interrupted, published"})
+    assert (ended["name"], ended["type"]) == ("Interrupted, published", "CANCELLED")
+    assert "the charge is published, and epsilon 1 is spent" in ended["message"]
+    assert workspace.account().spent == 1
+    assert suffice.open_release("flights", store=workspace.store).epsilon == Fraction(1)
+    (event,) = [
+        event
+        for event in prefect_server.events("suffice.release.interrupted-published")
+        if run in json.dumps(event["related"])
+    ]
+    assert event["resource"]["prefect.resource.id"] == "suffice.release.passengers.flights.all"
+
+
+def test_prefects_own_cancelled_is_written_over(
+    prefect_server: PrefectServer,
+) -> None:
+    script = (
+        "import sys, types, uuid; from suffice.flows.cancellation import say_again;"
+        "say_again(None, types.SimpleNamespace(id=uuid.UUID(sys.argv[1])), None)"
+    )
+    told = "the charge is published, and epsilon 1 is spent"
+    ours = {"type": "CANCELLED", "name": "Interrupted, published", "message": told}
+    run = prefect_server.new_run("release-statistics", {})
+    for state in (ours, {"type": "CANCELLED", "name": "Cancelled"}):
+        prefect_server.post(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
+    assert prefect_server.run(run)["state"]["name"] == "Cancelled"
+    subprocess.run([sys.executable, "-c", script, run], env=prefect_server.environment(), check=True)
+    ended = prefect_server.run(run)["state"]
+    assert {key: ended[key] for key in ours} == ours
+
+
+def test_a_run_whose_server_vanishes_ends_within_a_minute_after_publishing(
+    prefect_server: PrefectServer, tmp_path: Path
+) -> None:
+    """Without a bound, Prefect's client goes on for minutes: it took 220 s when it was measured."""
+    workspace = make_workspace(tmp_path)
+    asked = {"spec": str(workspace.write_spec()), "store": workspace.store, "ledger": workspace.ledger}
+    run = prefect_server.new_run("release-statistics", {"release": asked})
+    gate = Gate(prefect_server)
+    environment = prefect_server.environment(
+        PREFECT__FLOW_RUN_ID=run, PREFECT__FLOW_ENTRYPOINT=HELD, **{PLACE: str(tmp_path)}
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "prefect.engine"],
+        env={**environment, "PREFECT_API_URL": gate.url},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        waited_for(lambda: True if (tmp_path / "drawn").exists() else None, "the draw")
+        gate.shut()
+        (tmp_path / "go").touch()
+        waited_for(
+            lambda: True if str(getattr(workspace.charge(), "state", "")) == "published" else None, "it"
+        )
+        published = time.monotonic()
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert time.monotonic() - published < 60
+    assert time.monotonic() - published > REPORTING_S - 10  # Prefect had its time: this is the bound at work
+    assert process.returncode == 0
+    assert b"Prefect's server did not take this run's end" in errors
+    assert workspace.account().spent == 1
+
+
+def deploy(server: PrefectServer, entrypoint: str, parameters: dict[str, Any], **more: Any) -> str:
+    """Make a deployment in the pool ``nightly``, and return its id."""
+    flow = server.post("/flows/", {"name": "release-statistics"})["id"]
+    asked = {
+        "name": f"test-{time.monotonic_ns()}",
+        "flow_id": flow,
+        "work_pool_name": "nightly",
+        "entrypoint": entrypoint,
+        "path": ".",
+        "parameters": parameters,
+        **more,
+    }
+    return str(server.post("/deployments/", asked)["id"])
+
+
+def runs_of(server: PrefectServer, deployment: str) -> list[dict[str, Any]]:
+    """Return the runs of a deployment."""
+    found: list[dict[str, Any]] = server.post(
+        "/flow_runs/filter", {"deployments": {"id": {"any_": [deployment]}}}
+    )
+    return found
+
+
+def windows_of(workspace: Workspace) -> list[str]:
+    """Return the windows that are published, in order."""
+    with open_ledger(workspace.ledger) as ledger:
+        charges = list(ledger.charges("passengers"))
+    return sorted(charge.window for charge in charges if str(charge.state) == "published")
+
+
+def days_around_now(directory: Path) -> Workspace:
+    """Make a place whose rows lie in the days around this one."""
+    table = flights(600)
+    today = dt.datetime.now(dt.UTC).date().toordinal()
+    days = [dt.date.fromordinal(today - 3 + row % 6) for row in range(600)]
+    return make_workspace(directory, table=table.set_column(1, "day", pa.array(days)))
+
+
+def zone_with_midnight_at(moment: dt.datetime) -> bytes:
+    """Return the TZif file of a zone, always as far from UTC, where a day begins at that moment."""
+    ahead = -(moment.hour * 3600 + moment.minute * 60 + moment.second)
+    offset = ahead if ahead > -12 * 3600 else ahead + 24 * 3600
+    block = struct.pack(">4sc15x6I", b"TZif", b"2", 0, 0, 0, 0, 1, 4)
+    block += struct.pack(">iBB", offset, 0, 0) + b"TST\0"
+    return block + block + b"\n\n"

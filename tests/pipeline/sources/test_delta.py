@@ -1,0 +1,148 @@
+"""Delta tables: a version lists the files, partitions are in none, features are understood or refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.sources.delta import check, pin, read, schema, splits
+from suffice.pipeline.spec.spec import load_spec
+from support.hostile import normal
+
+if TYPE_CHECKING:
+    from suffice.pipeline.sources.contract import Pin
+    from suffice.pipeline.spec.spec import Spec
+
+DAYS = [dt.date(2013, 1, 5), dt.date(2013, 1, 31), dt.date(2013, 2, 1), None]
+ROWS = pa.table(
+    {"x": [1.0, 2.0, 4.0, 8.0], "day": pa.array(DAYS, pa.date32()), "city": ["a b/%=ü", "b", None, "b"]}
+)
+
+
+def spec_of(root: Path, **source: Any) -> Spec:
+    return load_spec(
+        {
+            "name": "test",
+            "dataset": "test",
+            "source": {"delta": str(root), **source},
+            "window": {"column": "day", "every": "month"},
+            "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+            "statistics": {"x": normal("x", "0", "1")},
+        }
+    )
+
+
+def rows_read(pinned: Pin, *columns: str) -> list[tuple[Any, ...]]:
+    batches = [batch for split in splits(pinned) for batch in read(split, columns, 2)]
+    return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write_deltalake(tmp_path / "table", ROWS, partition_by=["day", "city"])
+    return tmp_path / "table"
+
+
+def test_partitions_are_columns_of_their_types(table: Path) -> None:
+    pinned = pin(spec_of(table))
+    expected = [tuple(row.values()) for row in ROWS.to_pylist()]
+    assert rows_read(pinned, "x", "day", "city") == sorted(expected, key=repr)
+    for part in schema(pinned):
+        assert part.columns.field("day").type == pa.date32()
+        assert part.part == f"below {table}"
+
+
+def test_a_window_reads_its_partitions_alone(table: Path) -> None:
+    for file in DeltaTable(table).file_uris():
+        if "day=2013-01" not in file:
+            Path(file).write_bytes(b"damaged")
+    assert rows_read(pin(spec_of(table), "2013-01"), "x") == [(1.0,), (2.0,)]
+    with pytest.raises(UsageError, match=r"^source\.delta: the file below .*/table cannot be read"):
+        pin(spec_of(table))
+
+
+def test_a_window_without_a_partition_is_empty(table: Path) -> None:
+    pinned = pin(spec_of(table), "2012-12")
+    assert splits(pinned) == ()
+    assert schema(pinned)[0].columns.names == ROWS.schema.names
+
+
+def test_a_concurrent_writer_changes_nothing(table: Path) -> None:
+    pinned = pin(spec_of(table))
+    before = rows_read(pinned, "x")
+    write_deltalake(table, ROWS, mode="append")
+    DeltaTable(table).delete("x = 1.0")
+    assert rows_read(pinned, "x") == before
+    check(pinned)
+    assert len(rows_read(pin(spec_of(table)), "x")) == 6
+    assert rows_read(pin(spec_of(table, version="0")), "x") == before
+
+
+def test_a_column_that_was_added_later_is_null_in_older_files(table: Path) -> None:
+    added = ROWS.append_column("y", pa.array([7, 7, 7, 7], pa.int64()))
+    write_deltalake(table, added, mode="append", schema_mode="merge")
+    found = rows_read(pin(spec_of(table)), "y")
+    assert found == [(7,)] * 4 + [(None,)] * 4
+
+
+def vacuum(table: Path) -> None:
+    DeltaTable(table).delete()
+    done = DeltaTable(table).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert done
+
+
+def test_a_version_that_was_vacuumed_fails_before_the_draw(table: Path) -> None:
+    pinned = pin(spec_of(table, version="0"))
+    vacuum(table)
+    with pytest.raises(StageFailedError, match=rf"the data file below {table} cannot be read: it is gone"):
+        check(pinned)
+    with pytest.raises(UsageError, match=r"^source\.delta: a file that .* lists is gone") as caught:
+        pin(spec_of(table, version="0"))
+    assert "part-" not in str(caught.value)
+
+
+def test_a_version_that_never_was_is_refused(table: Path) -> None:
+    with pytest.raises(UsageError, match=r"^source\.delta: no readable Delta table with the version 9 at "):
+        pin(spec_of(table, version="9"))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "feature"),
+    [
+        ({"delta.enableDeletionVectors": "true"}, "deletionVectors"),
+        ({"delta.columnMapping.mode": "name"}, "columnMapping"),
+    ],
+)
+def test_features_that_are_not_understood_are_refused(
+    tmp_path: Path, configuration: dict[str, str], feature: str
+) -> None:
+    root = tmp_path / "table"
+    log = root / "_delta_log"
+    write_deltalake(root, ROWS)
+    _declare(log / "00000000000000000000.json", configuration, feature)
+    with pytest.raises(UsageError, match=rf"^source\.delta: .*({feature}|not understood)"):
+        pin(spec_of(root))
+
+
+def _declare(entry: Path, configuration: dict[str, str], feature: str) -> None:
+    """Write a feature into a table's first log entry, as another writer would."""
+    import json
+
+    lines = [json.loads(line) for line in entry.read_text().splitlines()]
+    for line in lines:
+        if "protocol" in line:
+            line["protocol"] = {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": [feature],
+                "writerFeatures": [feature],
+            }
+        if "metaData" in line:
+            line["metaData"]["configuration"] = configuration
+    entry.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
