@@ -34,7 +34,8 @@ _UNREAD = Subject(kind="backfill")
 def backfill_windows(windows: BackfillParameters) -> str:
     """Release every window from the first to the last, each for a charge of its own.
 
-    So are amendments that are due. What is published is skipped. The same run again goes on where this one ended, however that was.
+    So are amendments that are due. What is published is skipped. The same run again goes on where this one
+    ended, however that was.
 
     Parameters
     ----------
