@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
+    from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import ScipyDistribution
@@ -122,6 +123,7 @@ class Release:
         clipping: str = "modelled",
         within_unit: str = "modelled",
         predictor_prior: Prior | str | None = None,
+        progress: CellProgress | None = None,
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
 
@@ -150,6 +152,9 @@ class Release:
         predictor_prior : prior object or str, optional
             Of the mean and covariance of a regression's predictors, whose rows are modelled as normal:
             ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, the default, from the bounds alone.
+        progress : callable, optional
+            Gets the number of cells that are done, and of all, after each block of them: a posterior of many
+            cells is worked out a block at a time.
 
         Raises
         ------
@@ -170,6 +175,7 @@ class Release:
             clipping=clipping,
             within_unit=within_unit,
             predictor_prior=predictor_prior,
+            progress=progress,
         )
         model = Model.of(rows_alone(chosen), self.entry(statistic))
         return dataclasses.replace(posterior, model=model)

