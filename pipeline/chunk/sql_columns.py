@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.errors import SchemaError
-from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Bounded, Dense, Listed, Sparse, lookup
+from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Interval, Listed, Sparse, lookup
 from suffice.pipeline.declaration.table_names import quoted
 from suffice.pipeline.sources.duckdb_tables import ROWS
 from suffice.pipeline.statistics.lattice import Quantiser
@@ -21,8 +21,6 @@ from suffice.pipeline.statistics.measure import CodeColumn
 from suffice.pipeline.statistics.transforms import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from suffice.pipeline.chunk.partition import ChunkJob
@@ -144,8 +142,8 @@ class SqlColumns:
             is_text = not pa.types.is_decimal(kind)
             value = f"CAST({name} AS VARCHAR) COLLATE C" if is_text else name
             return self._joined(value, found.keys, found.codes, join)
-        if isinstance(found, Bounded):
-            return _between(_integer(name, kind), [n * found.divisor for n in found.boundaries.tolist()])
+        if isinstance(found, Interval):
+            return _inside(_integer(name, kind), found.begins * found.divisor, found.ends * found.divisor, 0)
         keys, codes = _integer_keys(found)
         if pa.types.is_floating(kind):
             return self._code_of_float(f"CAST({name} AS DOUBLE)", found, keys, codes, join)
@@ -171,8 +169,7 @@ class SqlColumns:
                 within = f"{_clipped(value, str(first), str(last))} + ({shift})" if shift else value
                 return f"CASE WHEN {value} BETWEEN {first} AND {last} THEN CAST({within} AS BIGINT) END"
             if (codes == codes[0]).all():
-                lower, end = first * divisor, (last + 1) * divisor
-                return f"CASE WHEN {value} >= {lower} AND {value} < {end} THEN {codes[0]} END"
+                return _inside(value, first * divisor, (last + 1) * divisor, int(codes[0]))
         if divisor > 1:
             value = f"({value} // {divisor} - CAST({value} % {divisor} < 0 AS BIGINT))"
         return self._joined(value, pa.array(keys), codes, join)
@@ -277,15 +274,5 @@ def _is_counting(codes: NDArray[np.int32]) -> bool:
     return bool((np.diff(codes) == 1).all())
 
 
-def _between(value: str, boundaries: Sequence[int]) -> str:
-    """Return in which interval a value lies, by bisection; NULL where in none."""
-
-    def search(low: int, high: int) -> str:
-        """Write the search where at least `low` and at most `high` boundaries are not above the value."""
-        if low == high:
-            return str(low - 1) if 0 < low < len(boundaries) else "NULL"
-        middle = (low + high) // 2
-        above, below = search(middle + 1, high), search(low, middle)
-        return f"CASE WHEN {value} >= {boundaries[middle]} THEN {above} ELSE {below} END"
-
-    return search(0, len(boundaries))
+def _inside(value: str, begins: int, ends: int, code: int) -> str:
+    return f"CASE WHEN {value} >= {begins} AND {value} < {ends} THEN {code} END"
