@@ -4,8 +4,8 @@ python benchmarks/scheduling.py [--files 10000] [--rows 10000000]
 
 A share is one minus what the tasks take by Dask's own clock, over wall time and threads. It holds the making
 of the graph, the scheduler, the links, the last addition, and threads that wait at the end. `one a file` has
-a task for every file, which is what releases avoid. Runs alternate; the least of three is shown. Sums are small:
-those of many cells cost their way over the links as well.
+a task for every file, which is what releases avoid. Runs alternate; the least of three is shown. Sums are
+small: those of many cells cost their way over the links as well.
 """
 
 from __future__ import annotations
