@@ -60,6 +60,8 @@ def publish(root: Path) -> str:
     manifest = compose_manifest(
         plan,
         window="all",
+        amendment=0,
+        amends=None,
         release_id=RELEASE_ID,
         public_n=None,
         input_verified=False,

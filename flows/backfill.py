@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from prefect import flow
 
-from suffice.backfilling import LEFT, backfill
+from suffice.backfilling import FAILED, LEFT, carry_out_backfill
 from suffice.errors import SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.cancellation import say_again
 from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
-from suffice.flows.release import show_account
+from suffice.flows.release import newest_charge, show_account
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out, read_again, scheduled_time
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
@@ -69,25 +69,26 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Verdict:
     run.reporter.name_run(subject.title, [spec.dataset, spec.name])
     run.hold(spec.dataset)
     try:
-        done = read_again(
-            lambda: backfill(
-                spec,
-                labels[0],
-                labels[-1],
-                store=places.store,
-                ledger=places.ledger,
-                cluster=places.cluster,
-                as_of=as_of,
-                allow_open=asked.allow_open,
-                publish_timeout=asked.publish_timeout,
+        done = carry_out_backfill(
+            spec,
+            labels[0],
+            labels[-1],
+            store=places.store,
+            ledger=places.ledger,
+            cluster=places.cluster,
+            as_of=as_of,
+            allow_open=asked.allow_open,
+            publish_timeout=asked.publish_timeout,
+            notice=run.reporter.notice,
+            attempt=lambda work: read_again(
+                work,
+                attempts=asked.reading_attempts,
+                pause=asked.reading_pause,
                 notice=run.reporter.notice,
             ),
-            attempts=asked.reading_attempts,
-            pause=asked.reading_pause,
-            notice=run.reporter.notice,
         )
     except (SufficeError, KeyboardInterrupt) as error:
-        ending = endings.backfill_ending(error)
+        ending = endings.backfill_ending(error, None)
         told = endings.error_text(error)
         show = lambda reporter: show_account(reporter, places.ledger, spec.dataset)  # noqa: E731
         return Verdict(ending=ending, message=told, subject=subject, show=show)
@@ -95,14 +96,26 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Verdict:
 
 
 def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Verdict:
-    counts = {status: len(done.named(status)) for status in (PUBLISHED, ALREADY_PUBLISHED, LEFT)}
+    counts = {status: len(done.named(status)) for status in (PUBLISHED, ALREADY_PUBLISHED, FAILED, LEFT)}
     each = f"epsilon {format_epsilon(done.epsilon)} each"
     words = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
-    message = f"{counted(len(done.windows), 'window')} for {each}: {words}"
-    if done.needed is not None:
-        message += f"; {done.refusal}; a grant of {format_epsilon(done.needed)} in all covers what is left"
+    told = [f"{counted(len(done.windows), 'window')} for {each}: {words}"]
+    ending = endings.BACKFILLED
+    if done.failure is not None:
+        charge = None
+        for one in done.windows:
+            if one.status == FAILED:
+                name = subject.names["name"]
+                charge = newest_charge(ledger, dataset, name, one.window, one.amendment)
+        ending = endings.backfill_ending(done.failure, charge)
+        told += [*(f"{window} failed" for window in done.named(FAILED)), endings.error_text(done.failure)]
+    elif done.needed is not None:
+        ending = endings.BACKFILL_REFUSED_BUDGET
+        grant = format_epsilon(done.needed)
+        told += [str(done.refusal), f"a grant of {grant} in all covers what is left"]
+    message = "; ".join(told)
     rows = [
-        {"window": one.window, "status": one.status.replace("_", " "), "release": one.uri or ""}
+        {"window": one.edition, "status": one.status.replace("_", " "), "release": one.uri or ""}
         for one in done.windows
     ]
 
@@ -111,7 +124,7 @@ def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Ver
         show_account(reporter, ledger, dataset)
 
     return Verdict(
-        ending=endings.BACKFILL_REFUSED_BUDGET if counts[LEFT] else endings.BACKFILLED,
+        ending=ending,
         message=message,
         subject=subject,
         facts={status: str(count) for status, count in counts.items()},

@@ -118,8 +118,13 @@ def release_ending(error: SufficeError, charge: Charge | None) -> Ending:
     return NOT_RELEASED
 
 
-def backfill_ending(error: BaseException) -> Ending:
-    """Return how a backfill ended that raised `error`; what it published before stays so."""
+def backfill_ending(error: BaseException, charge: Charge | None) -> Ending:
+    """Return how a backfill ended in `error`, at a window whose key the ledger now has `charge` for.
+
+    What it published before stays so.
+    """
+    if isinstance(error, StageFailedError) and charge is not None and charge.drew:
+        return BACKFILL_SPENT
     for kinds, ending in _OF_A_BACKFILL:
         if isinstance(error, kinds):
             return ending
@@ -132,8 +137,12 @@ def error_text(error: BaseException) -> str:
     return f"{kind}: {error}" if isinstance(error, SufficeError) else kind
 
 
-def charge_text(ending: Ending, charge: Charge | None) -> str:
-    """Return what the ledger says of the charge of a run that ended so; empty where it took nothing."""
+def charge_text(ending: Ending, charge: Charge | None, *, unless_in: str) -> str:
+    """Return what the ledger says of the charge of a run that ended so, and what is told already does not.
+
+    Empty where the run took nothing.
+    """
     if charge is None or not charge.drew or ending in _REFUSALS:
         return ""
-    return f"the charge is {charge.state}, and epsilon {format_epsilon(charge.epsilon)} is spent"
+    facts = (f"the charge is {charge.state}", f"epsilon {format_epsilon(charge.epsilon)} is spent")
+    return ", and ".join(fact for fact in facts if fact not in unless_in)

@@ -111,9 +111,10 @@ def _released(
         failure = error if isinstance(error, SufficeError) else ReleaseInterruptedError("interrupted")
     else:
         return _success(outcome, places, subject)
-    charge = _charge(places.ledger, subject)
+    charge = newest_charge(places.ledger, spec.dataset, spec.name, subject.names["window"])
     ending = endings.release_ending(failure, charge)
-    told = [endings.error_text(failure), endings.charge_text(ending, charge)]
+    error = endings.error_text(failure)
+    told = [error, endings.charge_text(ending, charge, unless_in=error)]
     return Verdict(
         ending=ending,
         message="; ".join(filter(None, told)),
@@ -154,10 +155,10 @@ def show_account(reporter: Reporter, ledger: str, dataset: str) -> None:
     reporter.show_table(f"account-{dataset}", rows, description=f"the account {dataset}")
 
 
-def _charge(ledger: str, subject: Subject) -> Charge | None:
+def newest_charge(ledger: str, dataset: str, name: str, window: str, amendment: int = 0) -> Charge | None:
     """Return the newest charge of a key, where the ledger can be asked and has one."""
     try:
         with open_ledger(ledger, reading_only=True) as opened:
-            return opened.find(subject.names["dataset"], subject.names["name"], subject.names["window"])
+            return opened.find(dataset, name, window, amendment=amendment)
     except StorageError:
         return None

@@ -18,6 +18,7 @@ from suffice.errors import (
     ReleaseInterruptedError,
     SpecChangedError,
     SpecError,
+    StageFailedError,
     UsageError,
 )
 from suffice.gap_report import WindowState
@@ -25,8 +26,10 @@ from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.declaration.domains import Every, period_labels
+from suffice.pipeline.reduce import tree
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from support.making import Workspace, make_workspace, mapping
 
 if TYPE_CHECKING:
@@ -107,7 +110,7 @@ def test_a_backfill_releases_each_window_once_and_skips_what_is_published(
         ("2013-03", "published"),
     ]
     assert (done.refusal, done.needed) == (None, None)
-    assert said == ["2013-01: published (2 of 3 windows)", "2013-03: published (3 of 3 windows)"]
+    assert said == ["2013-01: published (2 of 3 releases)", "2013-03: published (3 of 3 releases)"]
     assert workspace.account().spent == 3
     unopened(monkeypatch)
     again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
@@ -156,11 +159,49 @@ def test_an_interrupted_backfill_says_the_state_and_goes_on(
     with pytest.raises(ReleaseInterruptedError) as caught:
         suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
     state = "is published; 2 of 3" if drawn else "was not charged; 1 of 3"
-    assert f"2013-02 {state} windows are published" in str(caught.value)
+    assert f"2013-02 {state} releases are published" in str(caught.value)
     assert caught.value.__context__ is None
     monkeypatch.setattr(backfilling, "carry_out", carry_out)
     again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
     assert [one.status for one in again.windows].count("published") == (1 if drawn else 2)
+    assert workspace.account().spent == 3
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_backfill_whose_window_fails_says_what_was_done_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, drawn: bool
+) -> None:
+    workspace = make_workspace(tmp_path)
+    spec = monthly(workspace)
+    place = (SqlLedger, "stage") if drawn else (tree, "exact_sums")
+    work = getattr(*place)
+    calls: list[int] = []
+
+    def fail_the_second(*arguments: Any, **terms: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise RuntimeError
+        return work(*arguments, **terms)
+
+    monkeypatch.setattr(*place, fail_the_second)
+    done = backfilling.carry_out_backfill(spec, "2013-01", "2013-03", **where(workspace))
+    assert [one.status for one in done.windows] == ["published", "failed", "left"]
+    assert isinstance(done.failure, StageFailedError)
+    assert (done.refusal, done.needed) == (None, None)
+    assert done.to_dict()["error"] == {
+        "type": "StageFailedError",
+        "message": str(done.failure),
+        "exit_status": 1,
+    }
+    assert workspace.account().spent == (2 if drawn else 1)
+    calls.clear()
+    calls.append(1)  # the next call is the second: what `suffice.backfill` raises
+    with pytest.raises(StageFailedError) as caught:
+        suffice.backfill(spec, "2013-02" if not drawn else "2013-03", "2013-03", **where(workspace))
+    assert caught.value.__context__ is None
+    again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
+    assert again.failure is None
+    assert [one.status for one in again.windows].count("published") == 2
     assert workspace.account().spent == 3
 
 

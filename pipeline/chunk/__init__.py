@@ -15,6 +15,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "kernels": ("NOTHING",),
     "partition": ("BLOCK_ROWS", "ChunkJob", "chunk", "chunk_job"),
     "row_readers": ("CellReader", "LARGEST_REST", "OrderReader", "Places", "column_reader"),
+    "sql_sums": ("SumQuery", "sum_queries"),
     "unit_accumulators": ("UnitAccumulator", "UnitRows"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -30,7 +30,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "too_many_cells",
     ),
     "duckdb_spec": ("DuckdbSpec",),
-    "durations": ("Duration", "DurationField"),
+    "durations": ("Duration", "DurationField", "read_duration"),
     "exact_numbers": (
         "LARGEST_SCALE",
         "MICRO",

@@ -8,6 +8,7 @@ May import: released and below.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "adaptive_blocks": ("Blocks", "NATS", "SLICE", "divide", "divide_by_mass", "divide_line", "nodes_of"),
     "beta": ("Beta", "BetaDistribution"),
+    "cell_blocks": ("CellBlocks", "CellProgress", "blocks_of"),
     "conjugate_mixture": ("ConjugateMixture", "states_in_turn"),
     "dirichlet": ("Dirichlet", "DirichletDistribution", "sample_dirichlet"),
     "dirichlet_blocks": ("BlockDirichlet", "Starts", "block_starts", "block_totals", "sample_blocks"),

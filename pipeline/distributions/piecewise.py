@@ -88,7 +88,7 @@ class PiecewiseTables(Draws):
     @property
     def diagnostics(self) -> dict[str, Any]:
         """The worst of all chains, where there are any, and which tables are taken apart from others."""
-        found = _worst([getattr(piece, "diagnostics", {}) for piece, _, _ in self.pieces])
+        found = worst_diagnostics([getattr(piece, "diagnostics", {}) for piece, _, _ in self.pieces])
         return {**found, **({"not_reconciled": ", ".join(self.apart)} if self.apart else {})}
 
     def mean(self, parameter: str) -> Floats:
@@ -112,7 +112,7 @@ class PiecewiseTables(Draws):
         return result
 
 
-def _worst(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def worst_diagnostics(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return how some pieces were drawn, and the worst numbers of all."""
     found: dict[str, Any] = {}
     for each in pieces:

@@ -135,7 +135,7 @@ def compare(
     """
     if first.release_id == second.release_id:
         message = (
-            f"{first.name}@{first.window} and {second.name}@{second.window} are the same release, "
+            f"{first.label} and {second.label} are the same release, "
             f"{first.release_id}: there is nothing to compare; name two"
         )
         raise UsageError(message)
@@ -160,7 +160,7 @@ def compare(
                 parameter,
                 after,
                 before,
-                names=(_name(second), _name(first)),
+                names=(second.label, first.label),
                 draws=draws,
                 rng=source,
             )
@@ -173,8 +173,8 @@ def compare(
     apparent, noise_sd, noise_probability = _noise_alone(parts[0], parts[1], like, source)
     return Comparison(
         statistic=statistic,
-        first=_name(first),
-        second=_name(second),
+        first=first.label,
+        second=second.label,
         before=before,
         after=after,
         differences=differences,
@@ -212,7 +212,3 @@ def _noisy_again(statistic: NoisyStatistic, replicates: int, rng: np.random.Gene
     noise = discrete_laplace(statistic.plan.scale, values.shape, rng, statistic.cells_summed)
     groups = {column: keys * replicates for column, keys in statistic.groups.items()}
     return dataclasses.replace(statistic, values=values + noise.astype(object), groups=groups)
-
-
-def _name(release: Release) -> str:
-    return f"{release.name}@{release.window}"

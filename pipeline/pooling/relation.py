@@ -52,15 +52,15 @@ def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relati
             return Relation.DISJOINT, f"their windows {first.window} and {second.window} do not meet"
     if ours != others or first.window != second.window:
         return Relation.OVERLAPPING, f"their windows {first.window} and {second.window} may share rows"
-    for what, same in (
-        ("units", _unit(first) == _unit(second)),
-        ("groups", first.manifest["groups"] == second.manifest["groups"]),
-        ("entries in the spec", entry(first, statistic) == entry(second, statistic)),
+    for reason, same in (
+        ("an amendment read rows that came late", not first.amendment and not second.amendment),
+        ("their units differ", _unit(first) == _unit(second)),
+        ("their groups differ", first.manifest["groups"] == second.manifest["groups"]),
+        ("their entries in the spec differ", entry(first, statistic) == entry(second, statistic)),
+        ("every release chooses anew which rows of a unit enter", _unit(first) == "row"),
     ):
         if not same:
-            return Relation.OVERLAPPING, f"they are of the same window, and their {what} differ"
-    if _unit(first) != "row":
-        return Relation.OVERLAPPING, "every release chooses anew which rows of a unit enter"
+            return Relation.OVERLAPPING, f"they are of the same window, and {reason}"
     return Relation.SAME_DATA, f"both are of window {first.window} of {first.dataset}"
 
 
@@ -82,6 +82,12 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
         for other in releases[:position]:
             if one.release_id == other.release_id:
                 message = f"release {one.release_id} is given twice: its noise would count as two"
+                raise UsageError(message)
+            if _are_editions(other, one):
+                message = (
+                    f"{other.label} ({other.release_id}) and {one.label} ({one.release_id}) are editions of "
+                    "one release: one replaces the other, about the same rows; name the newest alone"
+                )
                 raise UsageError(message)
             found, reason = relation_of(other, one, statistic)
             if found is claimed:
@@ -144,6 +150,18 @@ def _derived(release: Release, columns: Sequence[str]) -> dict[str, Any]:
     stated = release.manifest["plan"]["derived"]
     derived = {name: read_derived(name, entry, None) for name, entry in stated.items()}
     return {name: stated[name] for name in sorted(needed(columns, derived))}
+
+
+def _are_editions(first: Release, second: Release) -> bool:
+    """Tell whether one of two releases amends the other, or both amend a third."""
+    return first.amendment != second.amendment and all(
+        one == other
+        for one, other in (
+            (first.dataset, second.dataset),
+            (first.name, second.name),
+            (first.window, second.window),
+        )
+    )
 
 
 def _unit(release: Release) -> object:

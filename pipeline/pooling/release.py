@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.spec.editions import edition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
+    from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import ScipyDistribution
@@ -56,6 +58,17 @@ class Release:
     public_n: int | None
     statistics: Mapping[str, NoisyStatistic] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def amendment(self) -> int:
+        """The number of the amendment that it is; 0 for its window's first release."""
+        amends = self.manifest["amends"]
+        return 0 if amends is None else int(amends["number"])
+
+    @property
+    def label(self) -> str:
+        """Name and edition, as ``flights@2013-01``, or ``flights@2013-01.2`` for the second amendment."""
+        return f"{self.name}@{edition(self.window, self.amendment)}"
 
     @property
     def files(self) -> list[dict[str, Any]]:
@@ -110,6 +123,7 @@ class Release:
         clipping: str = "modelled",
         within_unit: str = "modelled",
         predictor_prior: Prior | str | None = None,
+        progress: CellProgress | None = None,
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
 
@@ -138,6 +152,9 @@ class Release:
         predictor_prior : prior object or str, optional
             Of the mean and covariance of a regression's predictors, whose rows are modelled as normal:
             ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, the default, from the bounds alone.
+        progress : callable, optional
+            Gets the number of cells that are done, and of all, after each block of them: a posterior of many
+            cells is worked out a block at a time.
 
         Raises
         ------
@@ -158,6 +175,7 @@ class Release:
             clipping=clipping,
             within_unit=within_unit,
             predictor_prior=predictor_prior,
+            progress=progress,
         )
         model = Model.of(rows_alone(chosen), self.entry(statistic))
         return dataclasses.replace(posterior, model=model)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.distributions.cell_blocks import blocks_of
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.engines.multinomial.distribution import CountsDistribution
 from suffice.pipeline.engines.normal.distribution import MomentsDistribution
@@ -47,7 +48,7 @@ def log_evidence_of(posterior: Judged) -> Floats:
     for observation in statistic.observations:
         components = observation.values.shape[1]
         constant += components * float(np.log(np.tanh(0.5 / observation.plan.scale)))
-    return _of(posterior.distribution) + constant
+    return np.concatenate([_of(block) for block in blocks_of(posterior.distribution)]) + constant
 
 
 def _of(distribution: Any) -> Floats:
@@ -62,10 +63,10 @@ def _of(distribution: Any) -> Floats:
 
 def _reason_against(posterior: Judged) -> str:
     """Why there is no evidence; empty where there is one."""
-    distribution = posterior.distribution
     known = (LatentSumPosterior, CountsDistribution, MomentsDistribution, PosteriorMixture)
-    is_known = isinstance(distribution, known) or (
-        isinstance(distribution, GriddedDistribution) and distribution.log_evidence is not None
+    is_known = all(
+        block.log_evidence is not None if isinstance(block, GriddedDistribution) else isinstance(block, known)
+        for block in blocks_of(posterior.distribution)
     )
     modelled = posterior.models_clipping
     reasons = {

@@ -17,6 +17,7 @@ from suffice.pipeline.posterior.chosen_priors import (
     prior_for,
     require_range,
 )
+from suffice.pipeline.posterior.in_blocks import in_blocks
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
@@ -25,6 +26,7 @@ from suffice.pipeline.released.within_unit import noisy_products, rows_alone
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.mean_variance.prior_on_grid import AnyJointPrior
@@ -42,8 +44,9 @@ def posterior_of(
     clipping: str = MODELLED,
     within_unit: str = MODELLED,
     predictor_prior: Prior | str | None = None,
+    progress: CellProgress | None = None,
 ) -> Posterior:
-    """Compute the posterior of a released statistic's parameters.
+    """Compute the posterior of a released statistic's parameters, a block of cells at a time.
 
     Parameters
     ----------
@@ -71,6 +74,8 @@ def posterior_of(
     predictor_prior : Prior or str, optional
         Of the mean and the covariance of a regression's predictors, whose rows are modelled as normal:
         ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, which is the default.
+    progress : callable, optional
+        Gets the number of cells that are done, and of all, after each block of them.
 
     Raises
     ------
@@ -81,14 +86,18 @@ def posterior_of(
         Where the prior is not of the family's conjugate kind, or is an improper density.
     """
     if method == NOISE_AWARE:
-        return noise_aware_posterior(
-            statistic,
-            prior=prior,
-            n_prior=n_prior,
-            clipping=clipping,
-            within_unit=within_unit,
-            predictor_prior=predictor_prior,
-        )
+
+        def of_cells(cells: NoisyStatistic) -> Posterior:
+            return noise_aware_posterior(
+                cells,
+                prior=prior,
+                n_prior=n_prior,
+                clipping=clipping,
+                within_unit=within_unit,
+                predictor_prior=predictor_prior,
+            )
+
+        return in_blocks(statistic, of_cells, progress)
     require_way_of_clipping(clipping)
     require_way_of_units(within_unit)
     if method != PLUG_IN:
@@ -102,7 +111,7 @@ def posterior_of(
     if predictor_prior is not None:
         message = f"{PLUG_IN} takes predictors' noisy moments for exact: leave the prior of predictors out"
         raise UsageError(message)
-    return plug_in_posterior(statistic, prior=prior)
+    return in_blocks(statistic, lambda cells: plug_in_posterior(cells, prior=prior), progress)
 
 
 def noise_aware_posterior(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from suffice.errors import UsageError
+from suffice.pipeline.distributions.cell_blocks import blocks_of
 from suffice.pipeline.posterior.contrasts import (
     DIFFERENCE,
     RATIO,
@@ -23,10 +26,19 @@ from suffice.pipeline.statistics.count_table import entry_names
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.typing import Floats
+
+
+def ends_of(mass: float) -> tuple[float, float]:
+    """Return the probabilities below both ends of a central interval.
+
+    Raises
+    ------
+    UsageError
+        Where the mass is not between 0 and 1.
+    """
+    return (1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +146,8 @@ class ParameterPosterior:
         UsageError
             Where the mass is not between 0 and 1, or the parameter is unknown.
         """
-        ends = ((1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0)
-        return self.distribution.quantiles(self._known(parameter), ends, checked_draws(draws), generator(rng))
+        known, ends = self._known(parameter), ends_of(mass)
+        return self.distribution.quantiles(known, ends, checked_draws(draws), generator(rng))
 
     def probability(
         self,
@@ -164,7 +176,13 @@ class ParameterPosterior:
         UsageError
             Where no bound is given, nothing lies between them, or the parameter is unknown.
         """
-        return share_between(self.sample(draws, rng)[self._known(parameter)], above, below)
+        known, draws, source = self._known(parameter), checked_draws(draws), generator(rng)
+        return np.concatenate(
+            [
+                share_between(block.sample(draws, source)[known], above, below)
+                for block in blocks_of(self.distribution)
+            ]
+        )
 
     def difference(
         self,

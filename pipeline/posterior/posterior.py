@@ -15,17 +15,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from suffice.errors import UsageError
+from suffice.pipeline.distributions.cell_blocks import blocks_of
 from suffice.pipeline.posterior.contrasts import tidy_rows
 from suffice.pipeline.posterior.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior
+from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior, ends_of
 
 if TYPE_CHECKING:
     import os
 
-    import numpy as np
     from numpy.typing import NDArray
 
+    from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.checking import Check
     from suffice.pipeline.posterior.clipping_report import Clipping
@@ -257,6 +260,7 @@ def summarise(
     mass: float = MASS,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
+    progress: CellProgress | None = None,
 ) -> list[dict[str, Any]]:
     """One row for every cell, parameter and entry of it: keys, parameter, labels, mean, sd, lower, upper.
 
@@ -264,16 +268,23 @@ def summarise(
     Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
     empty for the others.
 
-    Numbers that do not exist (the mean of a heavy-tailed posterior) are None.
+    Numbers that do not exist (the mean of a heavy-tailed posterior) are None. Large posteriors are summed up
+    a block of cells at a time; ``progress`` gets the number of cells that are done, and of all, after each.
     """
     source = generator(rng)
-    parameters = {}
-    for parameter in posterior.parameters:
-        interval = posterior.credible_interval(parameter, mass, draws=draws, rng=source)
-        parameters[parameter] = {
-            "mean": posterior.mean(parameter),
-            "sd": posterior.sd(parameter),
-            "lower": interval[..., 0],
-            "upper": interval[..., 1],
-        }
+    ends = ends_of(mass)
+    draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
+    blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
+    for block in blocks_of(posterior.distribution):
+        for parameter, found in blocks.items():
+            lower, upper = np.moveaxis(block.quantiles(parameter, ends, draws, source), -1, 0)
+            moments = {"mean": block.mean(parameter), "sd": block.sd(parameter)}
+            found.append({**moments, "lower": lower, "upper": upper})
+        done += len(lower)
+        if progress is not None:
+            progress(done, n_cells)
+    parameters = {
+        parameter: {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        for parameter, found in blocks.items()
+    }
     return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)

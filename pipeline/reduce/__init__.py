@@ -7,6 +7,7 @@ May import: contribution and below. The only room that knows Dask.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "cluster": ("Cluster", "open_cluster"),
+    "push_down": ("pushed_sums", "require_threads"),
     "survey": ("surveyed_on",),
     "tree": ("exact_sums",),
 }

@@ -202,7 +202,13 @@ def _one_round(
     reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     sums = []
     for read, partition in zip(reads, partitions, strict=True):
-        graph[read] = (_read, for_tasks(partition, is_distributed=cluster.is_distributed), round_key, topic)
+        graph[read] = (
+            _read,
+            for_tasks(partition, is_distributed=cluster.is_distributed),
+            round_key,
+            topic,
+            progress is not None,
+        )
         sums.append(f"sums-{read}")
         graph[sums[-1]] = (_sums_of, read)
     for bucket in range(shared.n_buckets):
@@ -220,10 +226,15 @@ def _one_round(
     return last_addition([result for result in results if result is not None])
 
 
-def _read(partition: Split | Packed, shared: Round | Packed, topic: str | None) -> Partial[Divided] | Failure:
+def _read(
+    partition: Split | Packed, shared: Round | Packed, topic: str | None, is_watched: bool
+) -> Partial[Divided] | Failure:
     """Read, encode and divide rows, in a task."""
     return guarded(
-        lambda: Partial(divide_rows(in_task(partition), in_task(shared))), topic, READING_FAILED, report=True
+        lambda: Partial(divide_rows(in_task(partition), in_task(shared))),
+        topic,
+        READING_FAILED,
+        report=is_watched,
     )
 
 

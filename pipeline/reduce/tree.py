@@ -31,6 +31,15 @@ Result = TypeVar("Result")
 SPLIT_EVERY = 8
 """Partial sums that one task adds, and at most this many are left for the calling process."""
 
+TASK_VALUES = 8_000_000
+"""Values (rows times columns) of a task: some 0.1 s of one processor, against 2 ms to schedule it."""
+
+TASKS_PER_THREAD = 4
+"""Of smaller tasks there are so many for each thread, so that none waits long for the last of another."""
+
+MOST_TASKS = 2048
+"""Of larger data tasks are no more than this, or `TASKS_PER_THREAD` where that is more, but larger."""
+
 PARTIAL_BYTES = 1 << 28
 """Partial sums of a run hold at most this in all, or one of them per thread where that is more."""
 
@@ -89,12 +98,17 @@ def exact_sums(
     # Keys are unique to the run: a shared scheduler never hands out what another run computed.
     run = f"suffice-{uuid.uuid4().hex}"
     topic = run if cluster.is_distributed else None
-    # The fewer tasks, the fewer tables: how many depends on the job's size and the cluster alone.
-    partitions = join(partitions, max(cluster.n_threads, PARTIAL_BYTES // sums_bytes(job)))
+    partitions = join(partitions, _task_count(job, partitions, cluster.n_threads))
     graph: dict[str, Any] = {f"job-{run}": job}
     reads = [f"read-{run}-{number}" for number in range(len(partitions))]
     for key, partition in zip(reads, partitions, strict=True):
-        graph[key] = (_read, for_tasks(partition, is_distributed=cluster.is_distributed), f"job-{run}", topic)
+        graph[key] = (
+            _read,
+            for_tasks(partition, is_distributed=cluster.is_distributed),
+            f"job-{run}",
+            topic,
+            progress is not None,
+        )
     last = add_tree(graph, reads, f"add-{run}", topic)
     watched = Watched(run, reads, progress) if progress else None
     results = succeeded(cluster.compute(graph, last, watched))
@@ -160,15 +174,39 @@ def add_tree(
     return keys
 
 
-def _read(partition: Split | Packed, job: ChunkJob, topic: str | None) -> PartialSums | Failure:
+def _task_count(job: ChunkJob, partitions: Sequence[Split], n_threads: int) -> int:
+    """Return how many tasks there are at most: enough for all threads, and no more than is worth it."""
+    n_values = sum(partition.n_rows for partition in partitions) * len(job.names)
+    worth = max(TASKS_PER_THREAD * n_threads, min(MOST_TASKS, n_values // TASK_VALUES))
+    # The fewer tasks, the fewer tables.
+    return min(worth, max(n_threads, PARTIAL_BYTES // sums_bytes(job)))
+
+
+def _read(
+    partition: Split | Packed, job: ChunkJob, topic: str | None, is_watched: bool
+) -> PartialSums | Failure:
     """Sum one partition, in a task; on a distributed cluster there is a topic to report to."""
-    return guarded(lambda: PartialSums(chunk(in_task(partition), job)), topic, READING_FAILED, report=True)
+    return guarded(
+        lambda: PartialSums(chunk(in_task(partition), job)), topic, READING_FAILED, report=is_watched
+    )
 
 
 def guarded(
     work: Callable[[], Result], topic: str | None, otherwise: str, *, report: bool = False
 ) -> Result | Failure:
-    """Do a task's work; what goes wrong comes back as a fixed text."""
+    """Do a task's work; what goes wrong comes back as a fixed text.
+
+    Parameters
+    ----------
+    work : callable
+        What the task does.
+    topic : str or None
+        Where it reports, on a distributed cluster; None on threads.
+    otherwise : str
+        The text of what has none.
+    report : bool
+        Whether somebody waits to hear that it is done: that takes the scheduler as long as a small task does.
+    """
     try:
         if topic is not None and this_worker_may_spill():
             return Failure(MAY_SPILL)

@@ -103,6 +103,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "arrow_arrays": ("as_float64", "comparable", "fixed_width", "null_mask", "validity"),
     "checksums": ("read_checksums",),
     "contract": ("Pin", "Split", "join"),
+    "duckdb_tables": ("ROWS", "querying"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
     "generated": ("generated_splits",),
     "schema_check": ("check_schema", "unit_warnings"),

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.spec import Spec
 
-TASK_VALUES = 8_000_000
-"""Values (rows times columns) that make a task: some 0.1 s of one processor, against 2 ms to schedule it."""
-MOST_TASKS = 2048
+SPLIT_VALUES = 2_000_000
+"""Values (rows times columns) that are worth a split: some 25 ms of one processor. Tasks join splits."""
+MOST_SPLITS = 1 << 14
 
 
 def _nothing_is_held() -> None:
@@ -144,7 +144,7 @@ class Source(Protocol):
         """Return the columns of every part of the snapshot."""
 
     def splits(self, pin: Pin) -> tuple[Split, ...]:
-        """Divide the snapshot into tasks of about `task_rows`: every row in one.
+        """Divide the snapshot into splits of about `split_rows`: every row in one.
 
         None is without rows where their numbers are known.
         """
@@ -197,9 +197,9 @@ def spec_columns(spec: Spec) -> tuple[str, ...]:
     return physical((*window, *spec.groups, *unit, *statistics), spec.derived)
 
 
-def task_rows(n_rows: int, n_columns: int) -> int:
-    """Return how many rows are enough for a task, of a source of so many rows and columns."""
-    return max(1, TASK_VALUES // n_columns, n_rows // MOST_TASKS)
+def split_rows(n_rows: int, n_columns: int) -> int:
+    """Return how many rows are enough for a split, of a source of so many rows and columns."""
+    return max(1, SPLIT_VALUES // n_columns, n_rows // MOST_SPLITS)
 
 
 def join(splits: Sequence[Split], most: int) -> list[Split]:

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.csv_spec import ColumnType, CsvSpec
+from suffice.pipeline.declaration.source_spec import is_url
 from suffice.pipeline.sources.checksums import fits, mismatch
-from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
 from suffice.pipeline.sources.delimited_lines import (
     LONGEST_LINE,
     LineFormat,
@@ -25,7 +26,7 @@ from suffice.pipeline.sources.delimited_lines import (
 )
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_access import PinnedFile, opened, status
-from suffice.pipeline.sources.file_listing import list_files, reaches
+from suffice.pipeline.sources.file_listing import list_files, list_objects, reaches
 from suffice.pipeline.sources.text_values import ARROW_TYPES, read_texts
 from suffice.pipeline.spec.terms import ALL
 
@@ -140,7 +141,7 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
     address = spec.source_address
     columns = spec_columns(spec)
     known = frozenset({*columns, *source.columns, *(source.header or ())})
-    files = tuple(_pinned(path, source, known) for path in list_files(address, KIND))
+    files = tuple(_pinned(path, source, known) for path in _listed(address))
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},
@@ -165,7 +166,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
     pinned: PinnedCsv = pin.private
     with ThreadPoolExecutor(_COUNTERS) as pool:
         ranges = [lines for of_file in pool.map(_count, pinned.files) for lines in of_file]
-    enough = task_rows(sum(lines.n_rows for lines in ranges), pinned.n_columns)
+    enough = split_rows(sum(lines.n_rows for lines in ranges), pinned.n_columns)
     return tuple(_batches(ranges, enough))
 
 
@@ -214,6 +215,12 @@ def check(pin: Pin) -> None:
     """
     for csv in pin.private.files:
         _check_pinned(csv.file)
+
+
+def _listed(address: str) -> Sequence[str]:
+    if is_url(address):
+        return [file.address for file in list_objects(address, KIND)]
+    return list_files(address, KIND)
 
 
 def _pinned(path: str, source: CsvSpec, known: frozenset[str]) -> CsvFile:

@@ -125,8 +125,8 @@ def columns_of(block: bytes, form: LineFormat, positions: Sequence[int]) -> list
         quotes = np.flatnonzero(signs == ord(form.quote))
         bad |= _is_misquoted(signs, quotes, starts, ends, form)
         delimiters = delimiters[~_is_quoted(delimiters, quotes, starts)]
-    lines = np.searchsorted(newlines, delimiters)
-    bad |= np.bincount(lines, minlength=len(newlines)) != form.n_fields - 1
+    lines, counts = _lines_of(delimiters, starts)
+    bad |= counts != form.n_fields - 1
     good = np.flatnonzero(~bad)
     between = delimiters[~bad[lines]].reshape(len(good), form.n_fields - 1)
     # Field j begins after edge j, and ends at edge j + 1.
@@ -159,9 +159,15 @@ def _texts(
     return pieces.take(pa.array(chosen, mask=is_null))
 
 
+def _lines_of(positions: Positions, starts: Positions) -> tuple[Positions, Positions]:
+    """Return the lines of ascending positions, and how many of them each line has."""
+    counts = np.diff(np.searchsorted(positions, starts), append=len(positions))
+    return np.repeat(np.arange(len(starts)), counts), counts
+
+
 def _rank(positions: Positions, quotes: Positions, starts: Positions) -> Positions:
-    """Return how many quotes stand before these positions in their own lines."""
-    lines = np.searchsorted(starts, positions, side="right") - 1
+    """Return how many quotes stand before these ascending positions in their own lines."""
+    lines, _ = _lines_of(positions, starts)
     return np.searchsorted(quotes, positions) - np.searchsorted(quotes, starts)[lines]
 
 
@@ -169,7 +175,8 @@ def _is_quoted(positions: Positions, quotes: Positions, starts: Positions) -> Fl
     """Tell which positions stand inside of quotes of their own line."""
     if not len(quotes):
         return np.zeros(len(positions), np.bool_)
-    return _rank(positions, quotes, starts) % 2 == 1
+    is_odd: Flags = _rank(positions, quotes, starts) % 2 == 1
+    return is_odd
 
 
 def _is_misquoted(
@@ -179,8 +186,8 @@ def _is_misquoted(
     bad = np.zeros(len(starts), np.bool_)
     if not len(quotes):
         return bad
-    lines = np.searchsorted(starts, quotes, side="right") - 1
-    rank = _rank(quotes, quotes, starts)
+    lines, counts = _lines_of(quotes, starts)
+    rank = np.arange(len(quotes)) - np.repeat(np.cumsum(counts) - counts, counts)
     opens = rank % 2 == 0
     delimiter, quote = ord(form.delimiter), ord(form.quote)
     before, after = signs[quotes - 1], signs[quotes + 1]  # a block ends with a newline
@@ -190,8 +197,8 @@ def _is_misquoted(
         (quotes + 1 == ends[lines]) | (after == delimiter) | ((after == quote) & (quotes + 1 < ends[lines]))
     )
     bad[lines[np.where(opens, ~begins, ~finishes)]] = True
-    bad |= np.bincount(lines, minlength=len(starts)) % 2 == 1
-    return bad
+    is_bad: Flags = bad | (counts % 2 == 1)
+    return is_bad
 
 
 def _is_not_utf8(block: bytes, signs: Bytes, starts: Positions, newlines: Positions) -> Flags:

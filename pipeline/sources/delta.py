@@ -28,7 +28,6 @@ from suffice.pipeline.sources.table_files import (
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Iterator
 
     from suffice.pipeline.sources.contract import Pin, Split
@@ -147,11 +146,11 @@ def _file_address(address: str, path: str) -> str:
     return f"{address}/{name}"
 
 
-def _may_hold(value: pa.Scalar, days: tuple[dt.date, dt.date]) -> bool:
+def _may_hold(value: pa.Scalar, days: tuple[int, int]) -> bool:
     """Tell whether rows of one value in the window's column may be in the window."""
     if not value.is_valid:
         return False
     if not pa.types.is_date(value.type):  # the schema check, or the rows, decide
         return True
-    day = value.as_py()
-    return may_hold(day, day, days)
+    day = value.cast(pa.int32()).as_py()
+    return may_hold(day, day + 1, days)

@@ -6,28 +6,39 @@ to be written. DuckDB's own lock keeps writers out while somebody reads.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from suffice.errors import MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.declaration.duckdb_spec import DuckdbSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
 from suffice.pipeline.sources.checksums import fits, mismatch
-from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
 from suffice.pipeline.sources.duckdb_file import driver, has_unwritten_changes, opened, read_errors
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_access import PinnedFile, status
 from suffice.pipeline.spec.terms import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
+    import numpy as np
+    from numpy.typing import NDArray
 
     from suffice.pipeline.spec.spec import Spec
 
+    Query = Callable[[str, Mapping[str, float], Mapping[str, pa.Table]], dict[str, NDArray[np.int64]]]
+    """Takes SQL, its parameters and tables of keys by name; gives columns of integers by name."""
+
 KIND = DuckdbSpec.kind
 
+ROWS = '"rows;"'
+"""What queries call the rows: no table of a spec has a semicolon in its name."""
+
 _PLACE = f"source.{KIND}"
+_UNREAD = pa.time64("us")
 _GROUP_ROWS = 122_880
 """Rows that DuckDB stores together: a task begins at a multiple of it, so that none is decoded twice."""
 
@@ -43,7 +54,7 @@ class RowRange:
     table : str
         Schema and table.
     ids : (int, int) or None
-        The first id, and the one after the last; None for all rows of a view, which has no ids.
+        The first id, and the one after the last; None for all rows, where ids are not to be had.
     n_rows : int
         Rows in it.
     """
@@ -93,19 +104,23 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         raise UsageError(message)
     try:
         with opened(path) as connection:
-            columns = (
-                connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0")  # noqa: S608
-                .to_arrow_reader()
-                .read_all()
-                .schema
+            columns = _columns(connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0"))  # noqa: S608
+            is_table = _is_table(connection, table)
+            ranges = _ranges(
+                connection, file, table, len(spec_columns(spec)), is_divided=not source.push_down
             )
-            ranges = _ranges(connection, file, table, len(spec_columns(spec)))
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
             "or it holds no such table, or no such view of its own rows"
         )
         raise UsageError(message) from None
+    if source.push_down and not is_table:
+        message = (
+            f"source.push_down: {table} is a view, which may have other rows for each statistic: name a "
+            "table, or leave push_down out"
+        )
+        raise UsageError(message)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": spec.source_address},
@@ -183,19 +198,92 @@ def check(pin: Pin) -> None:
     _check_pinned(pinned.file)
 
 
-def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tuple[RowRange, ...]:
-    """Count rows in ranges of ids that are tasks; a view is one."""
-    name = quoted_name(table)
-    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
+@contextmanager
+def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
+    """Open the pinned file for queries that sum its table, in this process and in memory.
+
+    Parameters
+    ----------
+    pin : Pin
+        Of a table.
+    n_threads : int
+        Threads that sum.
+
+    Raises
+    ------
+    StageFailedError
+        Where the file cannot be read, or is not the pinned one; the text is fixed.
+    """
+    pinned: _Pinned = pin.private
+    _check_pinned(pinned.file)
+    rows = f"WITH {ROWS} AS NOT MATERIALIZED (SELECT * FROM {quoted_name(pinned.table)}) "  # noqa: S608
+    try:
+        with opened(pinned.file.address) as connection:
+            connection.execute("SET enable_progress_bar = false").fetchall()
+            connection.execute(f"SET threads = {int(n_threads)}").fetchall()
+
+            def run(
+                sql: str, parameters: Mapping[str, float], keys: Mapping[str, pa.Table]
+            ) -> dict[str, NDArray[np.int64]]:
+                for name, table in keys.items():
+                    connection.register(name, table)
+                found: dict[str, NDArray[np.int64]] = connection.execute(
+                    rows + sql, dict(parameters)
+                ).fetchnumpy()
+                for name in keys:
+                    connection.unregister(name)
+                return found
+
+            yield run
+    except driver().Error:
+        raise _failure(pinned.file, "cannot be read: it is damaged, or memory is short") from None
+    _check_pinned(pinned.file)
+
+
+def _is_table(connection: Any, table: str) -> bool:
     schema_name, table_name = table.split(".")
-    ((is_table,),) = connection.execute(
+    ((n_tables,),) = connection.execute(
         "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?"
         " AND database_name = current_database()",
         [schema_name, table_name],
     ).fetchall()
-    if not is_table:
+    return bool(n_tables)
+
+
+def _columns(relation: Any) -> pa.Schema:
+    """Return the columns as Arrow has them.
+
+    Of ``UHUGEINT`` DuckDB hands over other numbers in silence, negative ones, where Arrow has none so large:
+    it is given out as a type that no statistic reads.
+    """
+    kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+    found = relation.to_arrow_reader().read_all().schema
+    return pa.schema(
+        [field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in found]
+    )
+
+
+def _ranges(
+    connection: Any, file: PinnedFile, table: str, n_columns: int, *, is_divided: bool
+) -> tuple[RowRange, ...]:
+    """Count rows in ranges of ids that are tasks.
+
+    A view is one task: it has no ids. So is a table with a column of that name, which hides them, and one
+    that is not read but summed.
+    """
+    name = quoted_name(table)
+    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
+    schema_name, table_name = table.split(".")
+    ((has_ids,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() t WHERE schema_name = $1 AND table_name = $2"
+        " AND database_name = current_database()"
+        " AND NOT EXISTS (FROM duckdb_columns() c WHERE c.table_oid = t.table_oid"
+        " AND c.database_oid = t.database_oid AND lower(c.column_name) = 'rowid')",
+        [schema_name, table_name],
+    ).fetchall()
+    if not has_ids or not is_divided:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
-    step = -(-task_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
+    step = -(-split_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
     return tuple(
         RowRange(file=file, table=table, ids=(number * step, (number + 1) * step), n_rows=found)

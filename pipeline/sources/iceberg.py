@@ -6,10 +6,10 @@ statistic of a column leaves out a file; which files a window needs follows from
 
 from __future__ import annotations
 
-import datetime as dt
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from suffice.errors import MissingExtraError, SufficeError, UsageError
@@ -39,8 +39,9 @@ KIND = IcebergSpec.kind
 
 _PLACE = f"source.{KIND}"
 _NEWEST_FORMAT = 2
-_EPOCH = dt.date(1970, 1, 1)
-_ZONE = dt.timedelta(days=1)
+_UNITS: dict[str, Literal["D", "M", "Y"]] = {"identity": "D", "day": "D", "month": "M", "year": "Y"}
+"""What partition values of dates count, from 1970 on, by transform."""
+_ZONE_DAYS = 1
 """More than any time zone is away from UTC, in which partitions of instants are."""
 
 read = read_files
@@ -167,29 +168,23 @@ def _listed(
         )
 
 
-def _may_hold(column: TableColumn | None, transform: str, value: Any, days: tuple[dt.date, dt.date]) -> bool:
+def _may_hold(column: TableColumn | None, transform: str, value: Any, days: tuple[int, int]) -> bool:
     """Tell whether a partition of the window's column may hold rows of the window."""
-    if column is None or transform not in {"identity", "day", "month", "year"}:
+    if column is None or transform not in _UNITS:
         return True
     if value is None:
         return False
     is_date = pa.types.is_date(column.type)
     if transform == "identity" and not is_date:
         return True
-    first, following = _span(transform, value)
-    around = dt.timedelta(0) if is_date else _ZONE
-    return may_hold(first - around, following - dt.timedelta(days=1) + around, days)
-
-
-def _span(transform: str, value: int) -> tuple[dt.date, dt.date]:
-    """Return the first day of a partition, and the first after it."""
-    if transform == "year":
-        return dt.date(1970 + value, 1, 1), dt.date(1971 + value, 1, 1)
-    if transform == "month":
-        first, following = (dt.date(1970 + months // 12, months % 12 + 1, 1) for months in (value, value + 1))
-        return first, following
-    day = _EPOCH + dt.timedelta(days=value)
-    return day, day + dt.timedelta(days=1)
+    # NumPy's calendar has no last year: what a row holds is no reason to fail.
+    unit = _UNITS[transform]
+    first, following = (
+        int(np.datetime64(number, unit).astype("datetime64[D]").astype(np.int64))
+        for number in (value, value + 1)
+    )
+    around = 0 if is_date else _ZONE_DAYS
+    return may_hold(first - around, following + around, days)
 
 
 def _file_address(location: str, address: str) -> str:

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.sources.contract import PartSchema, Split, task_rows
+from suffice.pipeline.sources.contract import PartSchema, Split, split_rows
 from suffice.pipeline.sources.exact_data import Kept, exact_data
 from suffice.pipeline.sources.parquet_footers import Footer, read_footers
 from suffice.pipeline.sources.parquet_pieces import RowGroups, check_file, read_piece
@@ -103,9 +103,9 @@ def file_schemas(pinned: PinnedFiles) -> tuple[PartSchema, ...]:
 
 
 def file_splits(kind: str, pinned: PinnedFiles) -> tuple[Split, ...]:
-    """Batch consecutive row groups into tasks of a kind of source; a row group is never divided."""
+    """Batch consecutive row groups into splits of a kind of source; a row group is never divided."""
     n_rows = sum(group.n_rows for footer in pinned.footers for group in footer.row_groups)
-    return tuple(_splits(kind, _row_groups(pinned), task_rows(n_rows, pinned.n_columns)))
+    return tuple(_splits(kind, _row_groups(pinned), split_rows(n_rows, pinned.n_columns)))
 
 
 def read_files(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
@@ -167,7 +167,7 @@ def _row_groups(pinned: PinnedFiles) -> Iterator[RowGroups]:
 
 
 def _splits(kind: str, groups: Iterable[RowGroups], enough: int) -> Iterator[Split]:
-    """Batch consecutive row groups into tasks of `enough` rows or more."""
+    """Batch consecutive row groups into splits of `enough` rows or more."""
     batch: list[RowGroups] = []
     n_rows = 0
     for group in groups:

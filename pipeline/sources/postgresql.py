@@ -15,7 +15,7 @@ from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
 from suffice.pipeline.sources import postgresql_catalog as catalog
 from suffice.pipeline.sources.adbc import blocks, connected, driver_errors, keys_fit, not_read
-from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, task_rows
+from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.postgresql_columns import batch_of
 from suffice.pipeline.sources.postgresql_session import (
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 KIND = PostgresqlSpec.kind
 
 _PLACE = f"source.{KIND}"
+_COST = 8
+"""Processor time of a row, server and driver together, as a multiple of one in a Parquet file."""
 
 
 @exact_data(travels=True)
@@ -132,7 +134,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
         pieces = (_rows(pinned, whole, condition, 1) for condition in conditions)
         return tuple(Split.of(KIND, [piece]) for piece in pieces)
     n_rows = int(sum(leaf.n_pages * leaf.rows_per_page for leaf in pinned.leaves))
-    enough = task_rows(n_rows, pinned.n_columns)
+    enough = max(1, split_rows(n_rows, pinned.n_columns) // _COST)
     found: list[Split] = []
     batch: list[Rows] = []
     for leaf in pinned.leaves:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.declaration.domains import next_period, period_start
+from suffice.pipeline.declaration.domains import period_end, period_start
 from suffice.pipeline.sources.checksums import fits, mismatch
 from suffice.pipeline.sources.contract import PartSchema, Pin, spec_columns
 from suffice.pipeline.sources.exact_data import exact_data
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
 
 _FIELD_ID = b"PARQUET:field_id"
+_EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
 @exact_data(travels=True)
@@ -95,7 +96,7 @@ class TableColumns:
 
     def _by_id(self, stored: pa.Schema) -> dict[object, str]:
         known = dict(self.stored_ids)
-        ids = {}
+        ids: dict[object, str] = {}
         for field in stored:
             text = (field.metadata or {}).get(_FIELD_ID)
             field_id = known.get(field.name) if text is None else int(text)
@@ -221,20 +222,18 @@ def verify_table(pin: Pin, checksums: str) -> None:
         raise mismatch(f"source.{pin.kind}: {address}")
 
 
-def window_days(spec: Spec, window: str) -> tuple[dt.date, dt.date] | None:
+def window_days(spec: Spec, window: str) -> tuple[int, int] | None:
     """Return the first day of a window, and the first after it; None where every file is read.
 
-    Nothing is left out where the number of all records is public: it counts them whatever their window.
+    Days are counted from 1970-01-01: a table may hold dates that Python has none for. Nothing is left out
+    where the number of all records is public: it counts them whatever their window.
     """
     if spec.window is None or window == ALL or compile_plan(spec).n_is_public:
         return None
     start = period_start(window, spec.window.every)
-    try:
-        return start, next_period(start, spec.window.every)
-    except OverflowError:
-        return start, dt.date.max
+    return start.toordinal() - _EPOCH, period_end(start, spec.window.every) - _EPOCH
 
 
-def may_hold(first: dt.date, last: dt.date, days: tuple[dt.date, dt.date]) -> bool:
-    """Tell whether a file whose days are from one to another, both included, may hold rows of a window."""
-    return first < days[1] and last >= days[0]
+def may_hold(first: int, following: int, days: tuple[int, int]) -> bool:
+    """Tell whether a file may hold rows of a window, given its first day and the first after its last."""
+    return first < days[1] and following > days[0]

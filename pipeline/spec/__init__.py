@@ -8,6 +8,8 @@ May import: families and below. The last room that both branches share.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "calendar": (
         "LATEST_COMPLETE",
+        "amendment_due",
+        "check_amendment",
         "last_ended",
         "latest_complete",
         "moment",
@@ -17,6 +19,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "checking": ("LARGEST_PLAN",),
     "declared_order": ("DeclaredOrder",),
+    "editions": ("AmendedRelease", "MOST_AMENDMENTS", "amended_of", "edition", "read_edition"),
     "plan": ("Plan", "compile_plan", "measures"),
     "recompile": ("CanonicalPlan", "read_canonical_plan"),
     "spec": ("Spec", "load_spec", "require_spec"),

@@ -48,23 +48,32 @@ class WindowTimes:
         The first instant of its first day, and of the day after its last, in the window's time zone.
     complete : datetime, UTC
         `ends` and the lag; from then on ``latest-complete`` may name the window.
+    amendments : tuple of datetime, UTC
+        When each amendment of the spec falls due; so long after `complete`.
     """
 
     label: str
     begins: dt.datetime
     ends: dt.datetime
     complete: dt.datetime
+    amendments: tuple[dt.datetime, ...]
 
 
 def window_times(window: Window, label: str) -> WindowTimes:
     """Return the times of a window; `label` is canonical."""
     start = period_start(label, window.every)
     end = period_end(start, window.every)
+
+    def later(days: int) -> dt.datetime:
+        """Return the instant so many days of the calendar after the end, and the hours of the lag."""
+        return _instant(day_start(end + window.lag.days + days, window.time_zone) + 3600 * window.lag.hours)
+
     return WindowTimes(
         label=label,
         begins=_instant(day_start(start.toordinal(), window.time_zone)),
         ends=_instant(day_start(end, window.time_zone)),
-        complete=_instant(day_start(end + window.lag.days, window.time_zone) + 3600 * window.lag.hours),
+        complete=later(0),
+        amendments=tuple(later(duration.days) for duration in window.amend),
     )
 
 
@@ -130,6 +139,46 @@ def resolve_window(
                 "--allow-open releases it for good without the rows that are still to come",
             )
     return label
+
+
+def amendment_due(times: WindowTimes, as_of: dt.datetime, *, newest: int, charged: dt.datetime) -> int:
+    """Return the number of the amendment of a window that is to be released; 0 where none is.
+
+    That is the last that has fallen due: the ones before it would read the same rows. None is where the
+    newest edition is that amendment or a later one, or was charged, and so read, after it fell due.
+
+    Parameters
+    ----------
+    times : WindowTimes
+    as_of : datetime
+    newest : int
+        The number of the newest edition that is published; 0 for the first release.
+    charged : datetime
+        When that was charged.
+    """
+    last = sum(due <= as_of for due in times.amendments)
+    return last if last > newest and times.amendments[last - 1] > charged else 0
+
+
+def check_amendment(
+    spec: Terms, label: str, amendment: int, *, as_of: dt.datetime, place: str = "--amendment"
+) -> None:
+    """Refuse an amendment that the spec's calendar does not have, or not yet; 0 is the first release.
+
+    Raises
+    ------
+    SpecError
+        Where the spec states no such amendment, or it has not fallen due; the text says when it does.
+    """
+    if amendment == 0:
+        return
+    if spec.window is None or not 1 <= amendment <= len(spec.window.amend):
+        rule = f"the spec states no amendment {amendment}"
+        raise SpecError(place, rule, "as amend: [7 days, 30 days] below window; the first is 1")
+    due = window_times(spec.window, label).amendments[amendment - 1]
+    if due > as_of:
+        when = _written(due, spec.window)
+        raise SpecError(place, f"amendment {amendment} of {label} falls due at {when}")
 
 
 def windows_between(
@@ -213,7 +262,9 @@ def _before(window: Window, label: str) -> str:
 
 def _around(window: Window, as_of: dt.datetime, *, days: int) -> str:
     """Return the label of the window so many days after a moment; by a day too late rather than too early."""
-    ordinal = as_of.astimezone(_zone(window)).date().toordinal() + days
+    with contextlib.suppress(OverflowError):  # its day there has no name: a day off is near enough
+        as_of = as_of.astimezone(_zone(window))
+    ordinal = as_of.date().toordinal() + days
     return period_label(dt.date.fromordinal(min(max(1, ordinal), dt.date.max.toordinal())), window.every)
 
 

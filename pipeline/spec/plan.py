@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.derived_column import DerivedColumn
     from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.declaration.durations import Duration
     from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.spec.terms import Terms
@@ -55,6 +56,9 @@ class Plan:
         The bound on a column unit's rows, and what becomes of rows without one.
     grid : str or None
         The window grid, ``column:every:time_zone``.
+    amend : tuple of Duration
+        How long after a window is complete its amendments fall due; not part of the canonical plan, so that a
+        published release's plan has none.
     derived : dict of str to DerivedColumn
         Columns that are computed from others of their row.
     groups : dict of str to Domain
@@ -78,6 +82,7 @@ class Plan:
     unit: str
     column_unit: ColumnUnit | None
     grid: str | None
+    amend: tuple[Duration, ...]
     derived: dict[str, DerivedColumn]
     groups: dict[str, Domain]
     statistics: tuple[StatisticPlan, ...]
@@ -96,6 +101,11 @@ class Plan:
         """Whether some statistic is released beside a public number of records."""
         return any(statistic.design is Design.MINIMAL for statistic in self.statistics)
 
+    @property
+    def window_epsilon(self) -> Fraction:
+        """What a window is charged in all, in nats, with every amendment of the calendar."""
+        return self.epsilon * (1 + len(self.amend))
+
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice plan --json`` prints."""
         return {
@@ -106,6 +116,8 @@ class Plan:
             "unit": self.unit,
             **(self.column_unit.bound() if self.column_unit else {}),
             "window": self.grid,
+            "amend": list(map(str, self.amend)),
+            "epsilon_per_window": format_epsilon(self.window_epsilon),
             "derived": {name: str(of) for name, of in self.derived.items()},
             "groups": {name: len(domain) for name, domain in self.groups.items()},
             "cells": self.n_cells,
@@ -144,6 +156,13 @@ class Plan:
             f"{self.name}: epsilon {format_epsilon(self.epsilon)} of {self.dataset}, {self.neighboring}, "
             f"{self._unit_text()}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
         )
+        if self.amend:
+            after = " and ".join(map(str, self.amend))
+            heading = (
+                f"{heading.rstrip()}\namended {after} after a window is complete, each for epsilon "
+                f"{format_epsilon(self.epsilon)} again: "
+                f"{format_epsilon(self.window_epsilon)} a window in all\n\n"
+            )
         columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
         of: dict[str, list[str]] = {}
         for statistic in self.statistics:
@@ -198,6 +217,7 @@ def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
         unit=terms.privacy.unit_name,
         column_unit=terms.privacy.column_unit,
         grid=terms.grid,
+        amend=terms.window.amend if terms.window else (),
         derived=dict(terms.derived),
         groups=dict(terms.groups),
         statistics=tuple(statistics),

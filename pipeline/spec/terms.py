@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -14,7 +15,7 @@ from suffice.errors import SpecError
 from suffice.pipeline.declaration.derived_column import DerivedColumn
 from suffice.pipeline.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
-from suffice.pipeline.declaration.durations import Duration, DurationField
+from suffice.pipeline.declaration.durations import Duration, DurationField, read_duration
 from suffice.pipeline.declaration.fields import (
     Column,
     ColumnUnit,
@@ -31,6 +32,7 @@ from suffice.pipeline.declaration.fields import (
 from suffice.pipeline.declaration.scalars import read_choice
 from suffice.pipeline.declaration.time_zones import UTC, TimeZone
 from suffice.pipeline.declaration.zone_days import window_grid
+from suffice.pipeline.spec.editions import MOST_AMENDMENTS
 from suffice.pipeline.statistics.sensitivity import NeighboringRelation
 
 ALL = "all"
@@ -42,10 +44,24 @@ DEFAULT_MAX_TOTAL_ROWS = 10**12
 PLAN_VERSION = "1"
 
 
+def _amendments(value: object) -> tuple[Duration, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_AMENDMENTS:
+        message = f"amendments are a list of 1 to {MOST_AMENDMENTS} lengths of time, as [7 days, 30 days]"
+        raise ValueError(message)
+    durations = tuple(map(read_duration, value))
+    if any(duration.hours or not duration.days for duration in durations):
+        message = "an amendment falls due whole days or weeks after its window is complete, and at least one"
+        raise ValueError(message)
+    if any(later.days <= earlier.days for earlier, later in pairwise(durations)):
+        message = "the lengths of time of amendments increase"
+        raise ValueError(message)
+    return durations
+
+
 class Window(SpecModel):
     """Releases per period of a date column: ``--window 2013-01`` selects those rows.
 
-    `lag` and `first` say when a window is expected, and not what is in it: they are no terms.
+    `lag`, `first` and `amend` say when releases are expected, and not what is in them: they are no terms.
 
     Attributes
     ----------
@@ -58,6 +74,9 @@ class Window(SpecModel):
         How long after its end a window counts as complete.
     first : str or None
         The label of the first window that is expected.
+    amend : tuple of Duration
+        How long after a window is complete its amendments fall due, each a release of the whole window anew
+        and a charge of its own; increasing.
     """
 
     column: Column
@@ -65,6 +84,7 @@ class Window(SpecModel):
     time_zone: TimeZone = UTC
     lag: DurationField = Field(default=Duration(), exclude=True)
     first: Text | None = Field(default=None, exclude=True)
+    amend: Annotated[tuple[Duration, ...], PlainValidator(_amendments)] = Field(default=(), exclude=True)
 
     @model_validator(mode="after")
     def _first_is_a_label(self) -> Self:

@@ -3,50 +3,73 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import BudgetExceededError, ReleaseInterruptedError
+from suffice.errors import BudgetExceededError, ReleaseInterruptedError, StorageError, SufficeError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.spec.calendar import LATEST_COMPLETE, moment, windows_between
+from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.spec.calendar import (
+    LATEST_COMPLETE,
+    amendment_due,
+    moment,
+    window_times,
+    windows_between,
+)
+from suffice.pipeline.spec.editions import edition
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.profile.settings import settings
-from suffice.release_run import ALREADY_PUBLISHED
+from suffice.release_run import ALREADY_PUBLISHED, PUBLISHED
 from suffice.releasing import PUBLISH_TIMEOUT, carry_out
-from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.ledger.opening import open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.spec.plan import Plan
+    from suffice.releasing import Outcome
+    from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
+    Work = Callable[[], Outcome]
 
+FAILED = "failed"
 LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfilledWindow:
-    """What became of one window.
+    """What became of one window's first release, or of its amendment.
 
     Attributes
     ----------
     window : str
+    amendment : int
+        0 for the first release.
     status : str
-        ``published`` now, ``already_published`` before, or ``left``: the budget did not reach it.
+        ``published`` now, ``already_published`` before, ``failed``: its run ended without a release, or
+        ``left``: the backfill did not come to it.
     uri : str or None
-        Where its release stands, of one that was published now.
+        Where its release stands, of one whose run came to its end now.
     """
 
     window: str
+    amendment: int
     status: str
     uri: str | None = None
+
+    @property
+    def edition(self) -> str:
+        """The window, with the number of an amendment."""
+        return edition(self.window, self.amendment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,31 +79,38 @@ class Backfill:
     Attributes
     ----------
     windows : tuple of BackfilledWindow
-        Oldest first.
+        In the order in which they were due, oldest first.
     epsilon : Fraction, nats
         What each window is charged.
     refusal : str or None
         Why the account refused the first window that is left; None where none is.
     needed : Fraction or None, nats
-        The total that a grant has to state for all windows that are left; None where none is.
+        The total that a grant has to state for all windows that are left; None where none was refused.
+    failure : SufficeError or None
+        What else ended it, an interrupt too, at the window before those that are left.
     """
 
     windows: tuple[BackfilledWindow, ...]
     epsilon: Fraction
     refusal: str | None
     needed: Fraction | None
+    failure: SufficeError | None
 
     def named(self, status: str) -> tuple[str, ...]:
-        """Return the windows with a status."""
-        return tuple(window.window for window in self.windows if window.status == status)
+        """Return the editions with a status."""
+        return tuple(one.edition for one in self.windows if one.status == status)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice backfill --json`` prints."""
         return {
-            "windows": [{"window": one.window, "status": one.status, "uri": one.uri} for one in self.windows],
+            "windows": [
+                {"window": one.window, "amendment": one.amendment, "status": one.status, "uri": one.uri}
+                for one in self.windows
+            ],
             "epsilon": format_epsilon(self.epsilon),
             "refusal": self.refusal,
             "needed_grant": None if self.needed is None else format_epsilon(self.needed),
+            "error": None if self.failure is None else _error_fields(self.failure),
         }
 
 
@@ -100,7 +130,10 @@ def backfill(
     progress: Progress | None = None,
     notice: Notice | None = None,
 ) -> Backfill:
-    """Release every window from `first` to `last`, oldest first, each for a charge of its own.
+    """Release every window from `first` to `last`, and amendments that are due, oldest first.
+
+    Each is a charge of its own. Of a window that is published, the last amendment of the spec's calendar that
+    has fallen due is released too, unless what is published was read after that.
 
     A window that is published is skipped: the ledger says so, and the source is not opened for it. Where the
     account refuses a window for lack of epsilon, the backfill ends, and says what it would take to go on.
@@ -130,97 +163,187 @@ def backfill(
     SufficeError
         As :func:`suffice.release`; what was published before stays so.
     """
-    require_spec(spec)
-    chosen = settings(
+    done = carry_out_backfill(
+        spec,
+        first,
+        last,
         store=None if store is None else os.fspath(store),
         ledger=ledger,
         cluster=cluster,
+        as_of=as_of,
+        allow_open=allow_open,
+        publish_timeout=publish_timeout,
+        wait=wait,
         witness=witness,
-        spec_path=spec.directory,
+        progress=progress,
+        notice=notice,
     )
+    if done.failure is not None:
+        raise done.failure
+    return done
+
+
+def carry_out_backfill(
+    spec: Spec,
+    first: str,
+    last: str,
+    *,
+    store: str | None = None,
+    ledger: str | None = None,
+    cluster: str | None = None,
+    as_of: str | datetime | None = None,
+    allow_open: bool = False,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    wait: bool = False,
+    witness: str | None = None,
+    progress: Progress | None = None,
+    notice: Notice | None = None,
+    attempt: Callable[[Work], Outcome] | None = None,
+) -> Backfill:
+    """Do what :func:`backfill` does, and say what was done also where a window's run failed.
+
+    Parameters
+    ----------
+    attempt : callable, optional
+        Called with the run of a window; calls it, more than once where it wants to.
+
+    The others are those of :func:`backfill`.
+    """
+    require_spec(spec)
+    chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     instant = moment(as_of, datetime.now(UTC))
     labels = windows_between(spec, first, last, as_of=instant, allow_open=allow_open)
     plan = compile_plan(spec)
     say = notice or (lambda _: None)
-    with open_ledger(chosen.ledger, reading_only=True) as opened:
-        published = _published(opened, plan, labels)
-    done: dict[str, BackfilledWindow] = {
-        label: BackfilledWindow(window=label, status=ALREADY_PUBLISHED) for label in published
-    }
-    refusal = None
-    for label in labels:
-        if label in done:
+    with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
+        releases = _expected(opened, spec, plan, labels, instant)
+        per_window = opened.account(spec.dataset).per_window is not None
+    refusal: str | None = None
+    failure: SufficeError | None = None
+    for position, one in enumerate(releases):
+        if one.status == ALREADY_PUBLISHED:
             continue
-        outcome, interruption = None, None
+        work = partial(
+            carry_out,
+            spec,
+            store=chosen.store,
+            ledger=chosen.ledger,
+            cluster=chosen.cluster,
+            window=one.window,
+            amendment=one.amendment,
+            as_of=instant,
+            allow_open=allow_open,
+            publish_timeout=publish_timeout,
+            wait=wait,
+            witness=chosen.witness,
+            progress=progress,
+            notice=notice,
+        )
+        ended: BaseException | None = None
+        outcome: Outcome | None = None
         try:
-            outcome = carry_out(
-                spec,
-                store=chosen.store,
-                ledger=chosen.ledger,
-                cluster=chosen.cluster,
-                window=label,
-                as_of=instant,
-                allow_open=allow_open,
-                publish_timeout=publish_timeout,
-                wait=wait,
-                witness=chosen.witness,
-                progress=progress,
-                notice=notice,
-            )
+            outcome = work() if attempt is None else attempt(work)
         except BudgetExceededError as error:
-            refusal = str(error)
-        except (KeyboardInterrupt, ReleaseInterruptedError):
-            interruption = _interruption(chosen.ledger, spec, label, len(done), len(labels))
-        if interruption is not None:
-            raise ReleaseInterruptedError(interruption)
-        if outcome is None:
+            refusal = refusal or str(error)
+        except (SufficeError, KeyboardInterrupt) as error:
+            ended = error
+        if ended is not None:
+            releases[position], failure = _ended(ended, chosen.ledger, plan, one, releases)
             break
-        done[label] = BackfilledWindow(window=label, status=outcome.status, uri=outcome.release.uri)
-        say(f"{label}: {outcome.status.replace('_', ' ')} ({len(done)} of {len(labels)} windows)")
-    left = [label for label in labels if label not in done]
+        if outcome is not None:
+            releases[position] = replace(one, status=outcome.status, uri=outcome.release.uri)
+            say(f"{one.edition}: {outcome.status.replace('_', ' ')} ({_count(releases)})")
+        elif not per_window:  # else other windows have epsilon of their own
+            break
+    left = [one for one in releases if one.status == LEFT]
     needed = None
-    if left:
+    if refusal is not None and left:
         with open_ledger(chosen.ledger, reading_only=True) as opened:
             needed = _needed(opened, plan, left)
     return Backfill(
-        windows=tuple(done.get(label) or BackfilledWindow(window=label, status=LEFT) for label in labels),
-        epsilon=plan.epsilon,
-        refusal=refusal,
-        needed=needed,
+        windows=tuple(releases), epsilon=plan.epsilon, refusal=refusal, needed=needed, failure=failure
     )
 
 
-def _published(ledger: Ledger, plan: Plan, labels: Sequence[str]) -> list[str]:
-    """Return the windows that are published for this very plan; another plan's are left to be refused."""
-    with ledger.at_one_moment():
-        charges = [ledger.find(plan.dataset, plan.name, label) for label in labels]
-    return [
-        charge.window
-        for charge in charges
-        if charge is not None and charge.state is ChargeState.PUBLISHED and charge.plan_hash == plan.plan_hash
-    ]
+def _expected(
+    ledger: Ledger, spec: Spec, plan: Plan, labels: Sequence[str], as_of: datetime
+) -> list[BackfilledWindow]:
+    """Return the first release of every window, and the amendments that are due, by when each was.
+
+    What is published counts where it is of this very plan; another plan's is left to be refused.
+    """
+    assert spec.window is not None  # noqa: S101 - the windows were listed
+    editions = ledger.editions(spec.dataset, spec.name)
+    expected = []
+    for label in labels:
+        times = window_times(spec.window, label)
+        charge = ledger.find(spec.dataset, spec.name, label)
+        published = charge is not None and charge.state is ChargeState.PUBLISHED
+        published = published and charge is not None and charge.plan_hash == plan.plan_hash
+        status = ALREADY_PUBLISHED if published else LEFT
+        expected.append((times.complete, BackfilledWindow(window=label, amendment=0, status=status)))
+        newest = newest_published(editions.get(label, ()))
+        if published and newest is not None:
+            due = amendment_due(times, as_of, newest=newest.amendment, charged=newest.created)
+            if due:
+                amended = BackfilledWindow(window=label, amendment=due, status=LEFT)
+                expected.append((times.amendments[due - 1], amended))
+    return [one for _, one in sorted(expected, key=lambda pair: pair[0])]
 
 
-def _needed(ledger: Ledger, plan: Plan, left: Sequence[str]) -> Fraction:
-    """Return the total that covers the windows that are left, besides all that is taken already."""
+def _needed(ledger: Ledger, plan: Plan, left: Sequence[BackfilledWindow]) -> Fraction:
+    """Return the total that covers the releases that are left, besides all that is taken already."""
     with ledger.at_one_moment():
         account = ledger.account(plan.dataset)
         if account.per_window is None:
             lacking = len(left) * plan.epsilon - account.remaining
         else:
-            lacking = plan.epsilon - min(ledger.remaining(plan.dataset, label) for label in left)
+            counts = Counter(one.window for one in left)
+            lacking = max(
+                count * plan.epsilon - ledger.remaining(plan.dataset, window)
+                for window, count in counts.items()
+            )
         return account.granted + max(lacking, Fraction(0))
 
 
-def _interruption(url: str, spec: Spec, label: str, done: int, total: int) -> str:
-    """Say what is published, and what became of the charge of the window at hand."""
-    with open_ledger(url, reading_only=True) as ledger:
-        charge = ledger.find(spec.dataset, spec.name, label)
+def _count(releases: Sequence[BackfilledWindow]) -> str:
+    done = sum(one.status in {PUBLISHED, ALREADY_PUBLISHED} for one in releases)
+    return f"{done} of {counted(len(releases), 'release')}"
+
+
+def _ended(
+    error: BaseException, url: str, plan: Plan, one: BackfilledWindow, releases: Sequence[BackfilledWindow]
+) -> tuple[BackfilledWindow, SufficeError]:
+    """Say what became of the release at hand whose run ended in an error, and what to tell of the error.
+
+    A run may end in one after it published, as by an interrupt: so the ledger is asked.
+    """
+    charge: Charge | None = None
+    try:
+        with open_ledger(url, reading_only=True) as ledger:
+            charge = ledger.find(plan.dataset, plan.name, one.window, amendment=one.amendment)
+        state = _state(charge)
+    except StorageError:
+        state = "may have a charge: the ledger does not answer"
+    published = (
+        charge is not None and charge.state is ChargeState.PUBLISHED and charge.plan_hash == plan.plan_hash
+    )
+    now = replace(one, status=PUBLISHED if published else FAILED)
+    if isinstance(error, SufficeError) and not isinstance(error, ReleaseInterruptedError):
+        return now, error
+    count = _count([now if each == one else each for each in releases])
+    text = f"interrupted: {one.edition} {state}; {count} are published; run it again to go on"
+    return now, ReleaseInterruptedError(text)
+
+
+def _state(charge: Charge | None) -> str:
+    """Return what became of the charge of a window."""
     if charge is None:
-        state = "was not charged"
-    elif charge.state is ChargeState.ABANDONED:
-        state = "is spent, not published" if charge.drew else "was charged nothing"
-    else:
-        state = f"is {charge.state}"
-        done += charge.state is ChargeState.PUBLISHED
-    return f"interrupted: {label} {state}; {done} of {total} windows are published; run it again to go on"
+        return "was not charged"
+    if charge.state is ChargeState.ABANDONED:
+        return "is spent, not published" if charge.drew else "was charged nothing"
+    return f"is {charge.state}"
+
+
+def _error_fields(error: SufficeError) -> dict[str, Any]:
+    return {"type": type(error).__name__, "message": str(error), "exit_status": error.exit_status}

@@ -10,7 +10,8 @@
     │   ├── PinnedError                   2   a parameter outside of what the operator pinned
     │   ├── PriorError                    2   a prior that cannot be read or used
     │   ├── SpecChangedError              2   the key was charged for a different spec
-    │   └── NameTakenError                2   the release name belongs to another dataset
+    │   ├── NameTakenError                2   the release name belongs to another dataset
+    │   └── AmendmentError                2   there is nothing to amend, or a later amendment was charged
     ├── AccountError                      3   the account refuses
     │   ├── AccountMissingError           3   no grant for this dataset
     │   ├── BudgetExceededError           3   less remains than is asked for
@@ -152,6 +153,10 @@ class SpecChangedError(UsageError):
 
 class NameTakenError(UsageError):
     """A release name belongs to one dataset for good."""
+
+
+class AmendmentError(UsageError):
+    """An amendment that is not due, would amend nothing, or comes after a later one."""
 
 
 class AccountError(SufficeError):

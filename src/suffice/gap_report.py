@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import (
+    amendment_due,
     last_ended,
     latest_complete,
     moment,
@@ -23,17 +24,16 @@ from suffice.pipeline.spec.calendar import (
 )
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.profile.settings import settings
-from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from fractions import Fraction
 
     from suffice.pipeline.spec.terms import Window
     from suffice.storage.ledger.charge import ChargeSummary
-    from suffice.storage.ledger.ledger import Ledger
 
 
 class WindowState(StrEnum):
@@ -65,8 +65,10 @@ class WindowStatus:
     ends, complete : datetime, UTC
         When it ended, and when its lag ended or ends.
     charge : str or None
-        The state of its newest charge, ``spent`` where that drew and ended without a release; None where it
-        was never charged.
+        The state of its first release's newest charge, ``spent`` where that drew and ended without a release;
+        None where it was never charged.
+    amendment : int
+        The number of the newest amendment that is published; 0 where none is.
     """
 
     window: str
@@ -74,6 +76,7 @@ class WindowStatus:
     ends: datetime
     complete: datetime
     charge: str | None
+    amendment: int
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice status --json`` prints."""
@@ -82,6 +85,46 @@ class WindowStatus:
             "state": str(self.state),
             "ends": _written(self.ends),
             "complete": _written(self.complete),
+            "charge": self.charge,
+            "amendment": self.amendment,
+        }
+
+
+class AmendmentState(StrEnum):
+    """``due``: its time has come; ``overdue``: so long ago as the lag of the spec's windows."""
+
+    DUE = "due"
+    OVERDUE = "overdue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmendmentStatus:
+    """An amendment that is still to be released, of a window that is published.
+
+    Attributes
+    ----------
+    window : str
+    amendment : int
+        Its number in the spec's calendar: the last that has fallen due.
+    state : AmendmentState
+    due : datetime, UTC
+    charge : str or None
+        As for :class:`WindowStatus`.
+    """
+
+    window: str
+    amendment: int
+    state: AmendmentState
+    due: datetime
+    charge: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice status --json`` prints."""
+        return {
+            "window": self.window,
+            "amendment": self.amendment,
+            "state": str(self.state),
+            "due": _written(self.due),
             "charge": self.charge,
         }
 
@@ -99,16 +142,19 @@ class GapReport:
         or ``calendar`` (nothing was charged yet: the latest complete one).
     windows : tuple of WindowStatus
         Oldest first.
+    amendments : tuple of AmendmentStatus
+        Those that are due, by window.
     epsilon : Fraction, nats
-        What each window is charged.
+        What each release is charged, of a window for the first time or as an amendment.
     remaining : Fraction, nats
         What the account has left; of a grant per window, what a window that was never charged has.
     per_window : bool
         Whether the grant holds for each window.
     covered : int
-        How many of the windows that are missing or overdue the budget covers.
+        How many of the windows that are missing or overdue, and of the amendments that are due, the budget
+        covers.
     further : int or None
-        How many windows after those it covers; None: every one, as the grant holds for each window.
+        How many releases after those it covers; None: every one, as the grant holds for each window.
     """
 
     name: str
@@ -116,6 +162,7 @@ class GapReport:
     as_of: datetime
     first_from: str
     windows: tuple[WindowStatus, ...]
+    amendments: tuple[AmendmentStatus, ...]
     epsilon: Fraction
     remaining: Fraction
     per_window: bool
@@ -124,8 +171,9 @@ class GapReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no window is overdue or gone from the store."""
-        return not any(window.state in ALARMING for window in self.windows)
+        """Whether no window and no amendment is overdue, and no release gone from the store."""
+        late = any(one.state is AmendmentState.OVERDUE for one in self.amendments)
+        return not late and not any(window.state in ALARMING for window in self.windows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice status --json`` prints."""
@@ -136,6 +184,7 @@ class GapReport:
             "first_from": self.first_from,
             "ok": self.ok,
             "windows": [window.to_dict() for window in self.windows],
+            "amendments": [one.to_dict() for one in self.amendments],
             "epsilon": format_epsilon(self.epsilon),
             "remaining_epsilon": format_epsilon(self.remaining),
             "per_window": self.per_window,
@@ -186,16 +235,22 @@ def status(
         first = resolve_window(spec, first, as_of=instant, allow_open=True, place="--from")
     with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
         account = opened.account(spec.dataset)
-        charges = newest_charges(opened, spec)
+        charges = opened.editions(spec.dataset, spec.name)
         start, first_from = _first(spec.window, first, charges, instant)
         labels = _labels(spec, start, instant)
         standing: frozenset[tuple[str, str]] = frozenset()
-        if any(_is_published(charges.get(label)) for label in labels):
+        if any(newest_published(charges.get(label, ())) for label in labels):
             standing = open_store(chosen.store).standing(spec.name)
         windows = tuple(
-            _window_status(spec.window, label, charges.get(label), standing, instant) for label in labels
+            _window_status(spec.window, label, charges.get(label, ()), standing, instant) for label in labels
+        )
+        amendments = tuple(
+            one
+            for label in labels
+            for one in _amendment_status(spec.window, label, charges.get(label, ()), instant)
         )
         gaps = [window.window for window in windows if window.state in GAPS]
+        gaps += [one.window for one in amendments]
         epsilon = spec.privacy.epsilon
         further: int | None
         if account.per_window is None:
@@ -212,18 +267,13 @@ def status(
         as_of=instant,
         first_from=first_from,
         windows=windows,
+        amendments=amendments,
         epsilon=epsilon,
         remaining=remaining,
         per_window=account.per_window is not None,
         covered=covered,
         further=further,
     )
-
-
-def newest_charges(ledger: Ledger, spec: Spec) -> dict[str, ChargeSummary]:
-    """Return the newest charge of each window of a spec's name that was ever charged."""
-    mine = (charge for charge in ledger.charges(spec.dataset) if charge.name == spec.name)
-    return {charge.window: charge for charge in sorted(mine, key=lambda charge: charge.attempt)}
 
 
 def _first(window: Window, first: str | None, charged: Iterable[str], as_of: datetime) -> tuple[str, str]:
@@ -244,28 +294,59 @@ def _labels(spec: Spec, first: str, as_of: datetime) -> tuple[str, ...]:
     return windows_between(spec, first, last_ended(spec.window, as_of), as_of=as_of)
 
 
-def _is_published(charge: ChargeSummary | None) -> bool:
-    return charge is not None and charge.state is ChargeState.PUBLISHED
-
-
 def _window_status(
     window: Window,
     label: str,
-    charge: ChargeSummary | None,
+    editions: Sequence[ChargeSummary],
     standing: frozenset[tuple[str, str]],
     as_of: datetime,
 ) -> WindowStatus:
     times = window_times(window, label)
-    if charge is not None and charge.state is ChargeState.PUBLISHED:
-        is_there = (label, charge.release_id) in standing
-        state = WindowState.PUBLISHED if is_there else WindowState.NOT_IN_STORE
+    published = [charge for charge in editions if charge.state is ChargeState.PUBLISHED]
+    if published:
+        are_there = all((charge.edition, charge.release_id) in standing for charge in published)
+        state = WindowState.PUBLISHED if are_there else WindowState.NOT_IN_STORE
     else:
         state = WindowState.OVERDUE if times.complete <= as_of else WindowState.MISSING
-    stands = None
-    if charge is not None:
-        is_spent = charge.state is ChargeState.ABANDONED and charge.drew
-        stands = "spent" if is_spent else str(charge.state)
-    return WindowStatus(window=label, state=state, ends=times.ends, complete=times.complete, charge=stands)
+    return WindowStatus(
+        window=label,
+        state=state,
+        ends=times.ends,
+        complete=times.complete,
+        charge=_stands(editions, 0),
+        amendment=max((charge.amendment for charge in published), default=0),
+    )
+
+
+def _amendment_status(
+    window: Window, label: str, editions: Sequence[ChargeSummary], as_of: datetime
+) -> tuple[AmendmentStatus, ...]:
+    """Return the amendment of a window that is due, if one is."""
+    times, newest = window_times(window, label), newest_published(editions)
+    number = 0
+    if newest is not None:
+        number = amendment_due(times, as_of, newest=newest.amendment, charged=newest.created)
+    if not number:
+        return ()
+    due = times.amendments[number - 1]
+    late = as_of - due >= times.complete - times.ends
+    return (
+        AmendmentStatus(
+            window=label,
+            amendment=number,
+            state=AmendmentState.OVERDUE if late else AmendmentState.DUE,
+            due=due,
+            charge=_stands(editions, number),
+        ),
+    )
+
+
+def _stands(editions: Sequence[ChargeSummary], amendment: int) -> str | None:
+    """Say how the newest charge of an edition stands; None where it was never charged."""
+    charge = next((one for one in editions if one.amendment == amendment), None)
+    if charge is None:
+        return None
+    return "spent" if charge.state is ChargeState.ABANDONED and charge.drew else str(charge.state)
 
 
 def _written(instant: datetime) -> str:

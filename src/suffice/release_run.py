@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from suffice.pipeline.chunk.exact_totals import ExactTotals
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.reduce.cluster import Cluster
     from suffice.pipeline.sources.contract import Pin, Split
@@ -68,6 +70,7 @@ class ReleaseRun:
         spec: Spec,
         plan: Plan,
         window: str,
+        amendment: int,
         ledger: Ledger,
         store: ReleaseStore,
         spool_path: Path | None,
@@ -89,11 +92,15 @@ class ReleaseRun:
         self.signer = signer
         self.input_verified = False
         self.witness = witness
-        self.request = charge_request(spec, plan, window, store_id=store.store_id, store_uri=store.uri)
+        self.request = charge_request(
+            spec, plan, window, amendment=amendment, store_id=store.store_id, store_uri=store.uri
+        )
 
     def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Settle what an earlier run of the same key left; make the release where none came of that."""
-        charge, status = self._settle(self.ledger.find(self.spec.dataset, self.spec.name, self.window))
+        charge, status = self._settle(
+            self.ledger.find(self.spec.dataset, self.spec.name, self.window, amendment=self.request.amendment)
+        )
         if charge is not None:
             return charge, status
         self.ledger.check(self.request)
@@ -105,9 +112,12 @@ class ReleaseRun:
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.reduce.push_down import require_threads  # noqa: PLC0415
         from suffice.pipeline.reduce.survey import surveyed_on  # noqa: PLC0415
         from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
+        if self.spec.pushes_down:
+            require_threads(address)
         spool = open_spool(self.spool_path)
         with uncharged():
             self.store.check_create_only()
@@ -123,7 +133,7 @@ class ReleaseRun:
                 sources.verify(pin, checksums)
             self.input_verified = checksums is not None
             splits = sources.splits(pin)
-            job = chunk_job(self.spec, self.window)
+            add = self._adding(chunk_job(self.spec, self.window), cluster, pin, splits, progress)
             charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
             if charge.state is not ChargeState.RESERVED:  # another run of the same key came first
                 settled, status = self._settle(charge)
@@ -133,7 +143,33 @@ class ReleaseRun:
             with held(self.ledger, charge):
                 if charge.epoch > 1:  # taken over from a run that died before it drew, here or elsewhere
                     refuse_marked_elsewhere(self.ledger, self.store, charge)
-                return self._release(charge, spool, cluster, pin, splits, job, progress), PUBLISHED
+                return self._release(charge, spool, pin, splits, add), PUBLISHED
+
+    def _adding(
+        self,
+        job: ChunkJob,
+        cluster: Cluster,
+        pin: Pin,
+        splits: Sequence[Split],
+        progress: Progress | None,
+    ) -> Callable[[], ExactTotals]:
+        """Return what adds all rows up: tasks that read them, or the database that holds them.
+
+        Raises
+        ------
+        SchemaError
+            Where the database is to add a column of a type that it is not asked to.
+        """
+        from suffice.pipeline import sources  # noqa: PLC0415
+        from suffice.pipeline.chunk.sql_sums import sum_queries  # noqa: PLC0415
+        from suffice.pipeline.reduce.push_down import pushed_sums  # noqa: PLC0415
+        from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
+
+        if not self.spec.pushes_down:
+            return partial(exact_sums, job, splits, cluster, progress=progress)
+        (table,) = sources.schema(pin)
+        queries = sum_queries(job, table.columns)
+        return partial(pushed_sums, job, queries, pin, n_threads=cluster.n_threads, progress=progress)
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
         """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
@@ -174,15 +210,12 @@ class ReleaseRun:
         self,
         charge: Charge,
         spool: Spool,
-        cluster: Cluster,
         pin: Pin,
         splits: Sequence[Split],
-        job: ChunkJob,
-        progress: Progress | None,
+        add: Callable[[], ExactTotals],
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
         from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
-        from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         failure: SufficeError | None = None
         totals: Any = None
@@ -192,7 +225,7 @@ class ReleaseRun:
         try:
             entry = spool.reserve(charge, spool_sizes(self.plan, charge, self.ledger.now()))
             stage = "reading"
-            totals = exact_sums(job, splits, cluster, progress=progress)
+            totals = add()
             public_n = self._unchanged(pin, splits)
             stage = "preflight"
             self._preflight(charge)
@@ -266,6 +299,8 @@ class ReleaseRun:
         return compose_manifest(
             self.plan,
             window=charge.window,
+            amendment=charge.amendment,
+            amends=charge.amends,
             release_id=charge.release_id,
             public_n=public_n,
             input_verified=self.input_verified,
@@ -281,12 +316,15 @@ class ReleaseRun:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
 
 
-def charge_request(spec: Spec, plan: Plan, window: str, *, store_id: str, store_uri: str) -> ChargeRequest:
-    """Return what a release of a window asks of its account."""
+def charge_request(
+    spec: Spec, plan: Plan, window: str, *, store_id: str, store_uri: str, amendment: int = 0
+) -> ChargeRequest:
+    """Return what a release of a window, or an amendment of it, asks of its account."""
     return ChargeRequest(
         dataset=spec.dataset,
         name=spec.name,
         window=window,
+        amendment=amendment,
         epsilon=plan.epsilon,
         neighboring=str(plan.neighboring),
         unit=plan.unit,
@@ -310,7 +348,9 @@ def require_engine() -> None:
     try:
         for module in (
             "suffice.pipeline.chunk.partition",
+            "suffice.pipeline.chunk.sql_sums",
             "suffice.pipeline.reduce.cluster",
+            "suffice.pipeline.reduce.push_down",
             "suffice.pipeline.mechanism.mechanism",
             "suffice.pipeline.reduce.tree",
         ):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import UsageError
 from suffice.guarding import uncharged, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.spec.calendar import moment, resolve_window
+from suffice.pipeline.spec.calendar import check_amendment, moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.terms import ALL
@@ -68,6 +68,7 @@ def run_release(
     cluster: str | None = None,
     window: str = ALL,
     *,
+    amendment: int = 0,
     as_of: str | datetime | None = None,
     allow_open: bool = False,
     new_attempt: bool = False,
@@ -96,6 +97,9 @@ def run_release(
         ``SUFFICE_CLUSTER``, what the profile pins, or ``threads``.
     window : str
         The label of the period released, or ``latest-complete``, for a spec with windows; else ``all``.
+    amendment : int
+        Release the window again, as this amendment of the spec's calendar, for another charge; 0 for its
+        first release.
     as_of : str or datetime, optional
         The run's scheduled time, with its offset from UTC; now, where it is left out. It decides which window
         is ``latest-complete``, and which has ended.
@@ -121,7 +125,7 @@ def run_release(
 
     Raises
     ------
-    SpecError, SpecChangedError, NameTakenError
+    SpecError, SpecChangedError, NameTakenError, AmendmentError
         Nothing was charged.
     PinnedError, ProfileError
         A parameter lies outside of the deployment profile, or the profile cannot be used; nothing was
@@ -143,6 +147,7 @@ def run_release(
         ledger=ledger,
         cluster=cluster,
         window=window,
+        amendment=amendment,
         as_of=as_of,
         allow_open=allow_open,
         new_attempt=new_attempt,
@@ -162,6 +167,7 @@ def carry_out(
     ledger: str | None = None,
     cluster: str | None = None,
     window: str = ALL,
+    amendment: int = 0,
     as_of: str | datetime | None = None,
     allow_open: bool = False,
     new_attempt: bool = False,
@@ -177,7 +183,9 @@ def carry_out(
         message = "the publish timeout is a number of seconds of at least 0"
         raise UsageError(message)
     chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
-    window = resolve_window(spec, window, as_of=moment(as_of, datetime.now(UTC)), allow_open=allow_open)
+    instant = moment(as_of, datetime.now(UTC))
+    window = resolve_window(spec, window, as_of=instant, allow_open=allow_open)
+    check_amendment(spec, window, amendment, as_of=instant)
     plan = compile_plan(spec)
     require_manifest(plan)
     signer = signer_from_environment()
@@ -190,6 +198,7 @@ def carry_out(
             spec=spec,
             plan=plan,
             window=window,
+            amendment=amendment,
             ledger=opened,
             store=opened_store,
             spool_path=spool_path(chosen.ledger, chosen.spool),
@@ -206,7 +215,7 @@ def carry_out(
             follow_witness(opened, chosen.witness)
         remaining = opened.remaining(spec.dataset, window)
         return Outcome(
-            release=open_release(run.store.release_uri(charge.name, charge.window, charge.release_id)),
+            release=open_release(run.store.release_uri(charge.name, charge.edition, charge.release_id)),
             status=status,
             remaining_epsilon=format_epsilon(remaining),
         )

@@ -16,6 +16,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "LIVE",
         "SpoolName",
         "label",
+        "newest_published",
         "release_id",
     ),
     "export": ("Export", "export_lines", "read_export"),

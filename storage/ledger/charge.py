@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, micro_epsilon
+from suffice.pipeline.spec.editions import MOST_AMENDMENTS, AmendedRelease, edition
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
     from fractions import Fraction
 
@@ -42,7 +44,9 @@ class ChargeRequest:
     Attributes
     ----------
     dataset, name, window : str
-        The key. `window` is ``all``, or a canonical label of `grid`.
+        The key, with `amendment`. `window` is ``all``, or a canonical label of `grid`.
+    amendment : int
+        0 for the first release of a window; an amendment has its number in the spec's calendar.
     epsilon : Fraction, > 0, nats
         A multiple of one millionth.
     neighboring, unit : str
@@ -74,6 +78,7 @@ class ChargeRequest:
     plan_hash: str
     store_id: str
     store_uri: str
+    amendment: int = 0
 
     def __post_init__(self) -> None:
         check_name("dataset", self.dataset)
@@ -82,14 +87,22 @@ class ChargeRequest:
         if (self.window == ALL) != (self.grid is None) or not self.window:
             message = f"window {self.window!r} does not go with the grid {self.grid!r}"
             raise UsageError(message)
+        if self.amendment not in range(1 if self.window == ALL else MOST_AMENDMENTS + 1):
+            message = f"window {self.window!r} has no amendment {self.amendment}"
+            raise UsageError(message)
         if hashlib.sha256(self.plan_json.encode()).hexdigest() != self.plan_hash:
             message = "the plan's hash is not the SHA-256 of the plan"
             raise UsageError(message)
 
     @property
+    def edition(self) -> str:
+        """The window, with the number of an amendment."""
+        return edition(self.window, self.amendment)
+
+    @property
     def label(self) -> str:
         """The key as people read it."""
-        return label(self.name, self.window)
+        return label(self.name, self.edition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +130,11 @@ class Charge:
     charge_id, release_id, ledger_id : str
         32, 16 and 32 hex digits; fixed at reservation.
     dataset, name, window : str
-        The key; `attempt` counts from 1 within it.
+        The key, with `amendment`; `attempt` counts from 1 within it.
+    amendment : int
+        0 for the first release of the window.
+    amends : AmendedRelease or None
+        What it replaces, where it is an amendment; fixed at reservation.
     epsilon : Fraction, nats
     state : ChargeState
     marked : bool
@@ -152,6 +169,8 @@ class Charge:
     dataset: str
     name: str
     window: str
+    amendment: int
+    amends: AmendedRelease | None
     attempt: int
     epsilon: Fraction
     state: ChargeState
@@ -172,9 +191,14 @@ class Charge:
     created: datetime
 
     @property
+    def edition(self) -> str:
+        """The window, with the number of an amendment."""
+        return edition(self.window, self.amendment)
+
+    @property
     def label(self) -> str:
         """The key as people read it."""
-        return label(self.name, self.window)
+        return label(self.name, self.edition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,12 +210,18 @@ class ChargeSummary:
     dataset: str
     name: str
     window: str
+    amendment: int
     attempt: int
     epsilon: Fraction
     state: ChargeState
     drew: bool
     store_uri: str
     created: datetime
+
+    @property
+    def edition(self) -> str:
+        """The window, with the number of an amendment."""
+        return edition(self.window, self.amendment)
 
     @property
     def counts_as(self) -> str:
@@ -206,9 +236,15 @@ class ChargeSummary:
         return self.epsilon * (self.counts_as != "returned")
 
 
-def label(name: str, window: str) -> str:
-    """Write a key as the command line does: ``NAME``, or ``NAME@WINDOW``."""
-    return name if window == ALL else f"{name}@{window}"
+def newest_published(charges: Iterable[ChargeSummary]) -> ChargeSummary | None:
+    """Return the published charge of the highest amendment among those of one window."""
+    published = [charge for charge in charges if charge.state is ChargeState.PUBLISHED]
+    return max(published, key=lambda charge: charge.amendment, default=None)
+
+
+def label(name: str, edition: str) -> str:
+    """Write a key as the command line does: ``NAME``, ``NAME@WINDOW``, or ``NAME@WINDOW.N``."""
+    return name if edition == ALL else f"{name}@{edition}"
 
 
 def release_id(ledger_id: str, charge_id: str) -> str:

@@ -160,13 +160,20 @@ class Ledger(ABC):
         """Let all that this thread reads until the context ends be of one moment."""
 
     @abstractmethod
-    def find(self, dataset: str, name: str, window: str) -> Charge | None:
-        """Return the newest attempt of a key, if there is any.
+    def find(self, dataset: str, name: str, window: str, *, amendment: int = 0) -> Charge | None:
+        """Return the newest attempt of a key, if there is any; of a window's first release, unless said.
 
         Raises
         ------
         NameTakenError
             Where `name` belongs to another dataset.
+        """
+
+    @abstractmethod
+    def editions(self, dataset: str, name: str) -> dict[str, list[ChargeSummary]]:
+        """Return of each window of a name the newest charge of its first release and of each amendment.
+
+        Each in the order of amendments.
         """
 
     @abstractmethod
@@ -178,7 +185,7 @@ class Ledger(ABC):
 
         Raises
         ------
-        AccountMissingError, GuaranteeError, BudgetExceededError
+        AccountMissingError, GuaranteeError, BudgetExceededError, AmendmentError
         """
 
     @abstractmethod
@@ -194,7 +201,7 @@ class Ledger(ABC):
 
         Raises
         ------
-        AccountError
+        AccountError, AmendmentError
             As :meth:`check`.
         SpecChangedError, WrongStoreError, ChargeInProgressError, ChargeSpentError, NameTakenError
             As :func:`decide_rerun` and :meth:`find`.

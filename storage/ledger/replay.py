@@ -135,6 +135,7 @@ class Books:
         )
         _require(not store["retired"], "a retired store is not charged for")
         _require((content["charge_id"],) not in self.charges, "a charge is reserved once")
+        self._require_amended(content)
         self.n_charges += 1
         self.charges[content["charge_id"],] = {
             **{name: content[name] for name in content if name != SALT},
@@ -151,6 +152,22 @@ class Books:
         }
         self._shift(content, reserved=content["micro_epsilon"], spent=0)
         self._require_within_grant(dataset)
+
+    def _require_amended(self, content: Row) -> None:
+        """Hold an amendment against what it replaces; where ended charges are not kept, only its form."""
+        if content["amendment"] == 0:
+            _require(content["amends"] is None is content["amended_sha256"], "a first release amends nothing")
+        elif self._on_end is None:
+            key = ("dataset", "name", "window", "plan_hash", "store_id")
+            fits = any(
+                charge["release_id"] == content["amends"]
+                and charge["manifest_sha256"] == content["amended_sha256"]
+                and charge["state"] == ChargeState.PUBLISHED
+                and charge["amendment"] < content["amendment"]
+                and all(charge[field] == content[field] for field in key)
+                for charge in self.charges.values()
+            )
+            _require(fits, "an amendment replaces an earlier release of its window")
 
     def _change_store(self, kind: EntryKind, content: Row) -> None:
         store = self.stores[content["store_id"],]

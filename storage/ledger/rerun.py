@@ -7,13 +7,20 @@ import math
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from suffice.errors import ChargeInProgressError, ChargeSpentError, SpecChangedError, WrongStoreError
+from suffice.errors import (
+    AmendmentError,
+    ChargeInProgressError,
+    ChargeSpentError,
+    SpecChangedError,
+    WrongStoreError,
+)
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.spec.editions import AmendedRelease
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from suffice.storage.ledger.charge import Charge, ChargeRequest
@@ -80,13 +87,7 @@ def decide_rerun(
     if charge is None:
         return Decision.START
     _check_same_plan(charge, request, plan_of)
-    if charge.store_id != request.store_id:
-        message = (
-            f"{charge.label} was first charged for the store {charge.store_id} at {charge.store_uri}; "
-            f"{request.store_uri} is the store {request.store_id}: use the first, or choose another name. If "
-            "the first was moved: `suffice store adopt NEW_PLACE`"
-        )
-        raise WrongStoreError(message)
+    _check_same_store(charge, request)
     if charge.state is ChargeState.PUBLISHED:
         return Decision.ALREADY_PUBLISHED
     if charge.state is ChargeState.STAGED:
@@ -100,6 +101,57 @@ def decide_rerun(
     if charge.state is ChargeState.RESERVED:
         return Decision.TAKE_OVER
     return Decision.ABANDON_AND_START if new_attempt else Decision.ABANDON_AND_REFUSE
+
+
+def decide_amended(
+    others: Sequence[Charge], request: ChargeRequest, *, plan_of: Callable[[str], str]
+) -> AmendedRelease:
+    """Decide which release an amendment replaces: the newest that is published of its window.
+
+    Parameters
+    ----------
+    others : sequence of Charge
+        Of the same window's other editions, those that were not abandoned.
+    request : ChargeRequest
+        Of an amendment that has no charge yet.
+    plan_of : callable
+        As for :func:`decide_rerun`.
+
+    Raises
+    ------
+    AmendmentError
+        Where nothing of the window is published, or a later amendment was charged before.
+    ChargeInProgressError
+        Where an earlier edition is charged, and not published yet.
+    SpecChangedError, WrongStoreError
+        Where the window was charged for another canonical plan, or with another store.
+    """
+    if not others:
+        message = (
+            f"{request.label} would amend nothing: {request.name}@{request.window} is not published; release "
+            "it first, without --amendment"
+        )
+        raise AmendmentError(message)
+    newest = max(others, key=lambda charge: charge.amendment)
+    if newest.amendment > request.amendment:
+        message = f"{newest.label} was charged before {request.label}: amendments follow one another"
+        raise AmendmentError(message)
+    _check_same_plan(newest, request, plan_of)
+    _check_same_store(newest, request)
+    if newest.state is not ChargeState.PUBLISHED or newest.manifest_sha256 is None:
+        message = f"{newest.label}, which {request.label} would amend, is {newest.state}: let it end first"
+        raise ChargeInProgressError(message)
+    return AmendedRelease(release_id=newest.release_id, manifest_sha256=newest.manifest_sha256)
+
+
+def _check_same_store(charge: Charge, request: ChargeRequest) -> None:
+    if charge.store_id != request.store_id:
+        message = (
+            f"{charge.label} was first charged for the store {charge.store_id} at {charge.store_uri}; "
+            f"{request.store_uri} is the store {request.store_id}: use the first, or choose another name. If "
+            "the first was moved: `suffice store adopt NEW_PLACE`"
+        )
+        raise WrongStoreError(message)
 
 
 def spent_error(charge: Charge) -> ChargeSpentError:

@@ -55,6 +55,8 @@ def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """
     name, window = manifest["name"], manifest["window"]
     release = name if window == "all" else f"{name}, window {window}"
+    if manifest["amends"] is not None:
+        release += f", amendment {manifest['amends']['number']}"
     entry = {
         "url_slug": f"{name}-{manifest['release_id']}".replace("_", "-").replace(".", "-"),
         "status": "Draft",

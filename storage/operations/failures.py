@@ -75,7 +75,7 @@ def published_by_another(ledger: Ledger, charge: Charge, error: Exception) -> Ch
     if not isinstance(error, ChargeLostError):
         return None
     with suppress(LedgerError):
-        current = ledger.find(charge.dataset, charge.name, charge.window)
+        current = ledger.find(charge.dataset, charge.name, charge.window, amendment=charge.amendment)
         if current is not None and current.state is ChargeState.PUBLISHED:
             return current if current.charge_id == charge.charge_id else None
     return None

@@ -127,14 +127,14 @@ def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:
     known = _last_known(ledger, store.store_id)
     refuse_newer(ledger, store.uri, markers_after(store.objects, store.uri, known))
     for charge in ledger.unfinished(store.store_id):
-        place = f"{charge.name}/{charge.window}/{charge.release_id}"
+        place = f"{charge.name}/{charge.edition}/{charge.release_id}"
         if charge.state is ChargeState.RESERVED:
             older = next(store.objects.keys_after(f"{place}/", ""), None) is not None
         else:
-            manifest = store.read_manifest(charge.name, charge.window, charge.release_id)
+            manifest = store.read_manifest(charge.name, charge.edition, charge.release_id)
             older = manifest is not None and not is_tombstone(manifest)
         if older and _is_still(ledger, store, charge.charge_id, charge.state):
-            what = f"{place}, which this ledger says was never drawn ({label(charge.name, charge.window)})"
+            what = f"{place}, which this ledger says was never drawn ({label(charge.name, charge.edition)})"
             raise _older(store.uri, what)
 
 

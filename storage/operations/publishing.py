@@ -134,12 +134,12 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     if charge.manifest is None:
         message = "the ledger gave a staged charge without its manifest"
         raise LedgerError(message)
-    standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+    standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
     if standing is None:
         try:
             put_files(store, spool, charge)
         except SpoolError:  # also where another run has published it, and removed what the spool kept
-            standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+            standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
             if standing is None:
                 raise
         else:
@@ -164,7 +164,7 @@ def put_files(store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:
     """
     entry = kept_files(spool, charge)
     for file in files_of(charge):
-        key = f"{charge.name}/{charge.window}/{charge.release_id}/{file.path}"
+        key = f"{charge.name}/{charge.edition}/{charge.release_id}/{file.path}"
         if entry is not None:
             with suppress(ObjectExistsError):  # then what stands there is read back
                 store.objects.put_new(key, entry.data(file.path, file.size))
@@ -213,7 +213,7 @@ def mark_published(ledger: Ledger, charge: Charge) -> Charge:
     for _ in range(_MOST_CLAIMS):
         with suppress(ChargeLostError):
             return ledger.publish(charge)
-        current = ledger.find(charge.dataset, charge.name, charge.window)
+        current = ledger.find(charge.dataset, charge.name, charge.window, amendment=charge.amendment)
         if current is not None and current.charge_id == charge.charge_id:
             with suppress(ChargeLostError):
                 charge = ledger.take_over(current)
@@ -243,7 +243,7 @@ def elsewhere(spool: Spool | None, charge: Charge) -> SpoolElsewhereError:
 
 def foreign(store: ReleaseStore, charge: Charge) -> StoreError:
     """Return the error for a manifest that stands where this charge's belongs."""
-    location = store.release_uri(charge.name, charge.window, charge.release_id)
+    location = store.release_uri(charge.name, charge.edition, charge.release_id)
     return StoreError(
         f"another manifest than that of {charge.label} stands at {location}: it is left as it is"
     )
@@ -253,9 +253,9 @@ def _put_manifest(store: ReleaseStore, charge: Charge) -> bytes:
     """Put the manifest, and return what stands at its key now."""
     assert charge.manifest is not None  # noqa: S101 - publish() has looked
     try:
-        store.put_manifest(charge.name, charge.window, charge.release_id, charge.manifest)
+        store.put_manifest(charge.name, charge.edition, charge.release_id, charge.manifest)
     except ObjectExistsError:
-        standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+        standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
         if standing is None:  # gone between two readings: nothing is certain
             raise
         return standing

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import ChargeInProgressError, ChargeLostError, SpoolError, SufficeError, WrongStoreError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.spec.editions import edition
 from suffice.storage.ledger.charge import LIVE, ChargeState, label
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
@@ -50,7 +51,7 @@ class Recovered:
     Attributes
     ----------
     charge_id, release_id, dataset, name, window, store_uri : str
-    attempt : int
+    amendment, attempt : int
     epsilon : Fraction, nats
     action : Action
     before, after : ChargeState
@@ -68,6 +69,7 @@ class Recovered:
     dataset: str
     name: str
     window: str
+    amendment: int
     store_uri: str
     attempt: int
     epsilon: Fraction
@@ -96,6 +98,7 @@ class Recovered:
             "dataset": self.dataset,
             "name": self.name,
             "window": self.window,
+            "amendment": self.amendment,
             "attempt": self.attempt,
             "release_id": self.release_id,
             "store": self.store_uri,
@@ -110,7 +113,8 @@ class Recovered:
         }
 
     def __str__(self) -> str:
-        head = f"{self.dataset}: {label(self.name, self.window)}, attempt {self.attempt}: "
+        key = label(self.name, edition(self.window, self.amendment))
+        head = f"{self.dataset}: {key}, attempt {self.attempt}: "
         epsilon = format_epsilon(self.epsilon)
         if self.action is Action.PUBLISHED:
             text = f"{self.before}, now published; epsilon {epsilon} is spent"
@@ -237,6 +241,7 @@ def _recover_one(
         dataset=dataset,
         name=summary.name,
         window=summary.window,
+        amendment=summary.amendment,
         store_uri=summary.store_uri,
         attempt=summary.attempt,
         epsilon=summary.epsilon,
@@ -247,7 +252,7 @@ def _recover_one(
     )
     try:
         # The newest attempt of the key: the only one that can be unfinished, and all have one store.
-        newest = ledger.find(dataset, summary.name, summary.window)
+        newest = ledger.find(dataset, summary.name, summary.window, amendment=summary.amendment)
         if newest is None or (summary.state in LIVE and not _is_unfinished(newest, summary)):
             return None  # it ended just now
         if summary.state in LIVE:

@@ -42,6 +42,8 @@ def rehearsed_charge(request: ChargeRequest, ledger_id: str, now: datetime) -> C
         dataset=request.dataset,
         name=request.name,
         window=request.window,
+        amendment=0,
+        amends=None,
         attempt=1,
         epsilon=request.epsilon,
         state=ChargeState.RESERVED,
@@ -75,6 +77,8 @@ def compose_rehearsal(
     manifest = compose_manifest(
         plan,
         window=charge.window,
+        amendment=0,
+        amends=None,
         release_id=charge.release_id,
         public_n=public_n,
         input_verified=False,

@@ -80,7 +80,7 @@ def settle(
         Where the store fails, or something stands at the manifest's key that is not of this charge: then
         the charge is as it was.
     """
-    location = f"{charge.name}/{charge.window}/{charge.release_id}/"
+    location = f"{charge.name}/{charge.edition}/{charge.release_id}/"
     if charge.state is ChargeState.RESERVED and store.objects.keys(location):
         message = (
             f"the store has objects of {charge.label}, which this ledger says was never drawn: its epsilon "
@@ -148,9 +148,9 @@ def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str)
     """
     if charge.drew:
         try:
-            store.put_tombstone(charge.name, charge.window, charge.release_id)
+            store.put_tombstone(charge.name, charge.edition, charge.release_id)
         except ObjectExistsError:
-            standing = store.read_manifest(charge.name, charge.window, charge.release_id)
+            standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
             if standing is None:  # gone between two readings: nothing is certain
                 raise
             if not is_tombstone(standing):
@@ -200,7 +200,7 @@ def remove_orphans(store: ReleaseStore, charge: Charge | ChargeSummary) -> tuple
     StoreError
         Where a manifest stands there, whose files are never removed, or the store fails.
     """
-    location = (charge.name, charge.window, charge.release_id)
+    location = (charge.name, charge.edition, charge.release_id)
     if store.read_manifest(*location) is None:
         with suppress(ObjectExistsError):  # then the next line tells what stands there
             store.put_tombstone(*location)
@@ -209,7 +209,7 @@ def remove_orphans(store: ReleaseStore, charge: Charge | ChargeSummary) -> tuple
 
 def _undecided(store: ReleaseStore, charge: Charge) -> bool:
     """Tell whether neither a manifest nor a tombstone stands at a charge's key."""
-    return store.read_manifest(charge.name, charge.window, charge.release_id) is None
+    return store.read_manifest(charge.name, charge.edition, charge.release_id) is None
 
 
 def _adopt(ledger: Ledger, store: ReleaseStore, charge: Charge, standing: bytes) -> Charge:

@@ -52,6 +52,8 @@ def spool_sizes(plan: Plan, charge: Charge, created: datetime) -> dict[str, int]
     manifest = compose_manifest(
         plan,
         window=charge.window,
+        amendment=charge.amendment,
+        amends=charge.amends,
         release_id=charge.release_id,
         public_n=plan.max_total_rows if plan.n_is_public else None,
         files=files,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.exact_numbers import MICRO
+from suffice.pipeline.spec.editions import amended_of, edition
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256
 from suffice.storage.operations.markers import read_marker
@@ -80,19 +81,23 @@ def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
         charge = charges.get(trace.release_id)
         if charge is None:
             problems.append(f"{trace.key}: {_without_charge(store, trace, books.ledger_id, hashes)}")
-        elif (charge["name"], charge["window"]) != (trace.name, trace.window):
-            problems.append(f"{trace.key}: its charge is for {label(charge['name'], charge['window'])}")
+        elif (charge["name"], _edition(charge)) != (trace.name, trace.edition):
+            problems.append(f"{trace.key}: its charge is for {label(charge['name'], _edition(charge))}")
         elif charge["store_id"] != store.store_id:
             problems.append(f"{trace.key}: {_charged_elsewhere(charge, store)}")
         elif not charge["drew"]:
             problems.append(f"{trace.key}: data stand there, though its charge never drew: {_OLDER}")
     here = [charge for charge in charges.values() if charge["store_id"] == store.store_id]
     for charge in here:
-        where = f"{charge['name']}/{charge['window']}/{charge['release_id']}"
-        files = traces.files.get(Place(charge["name"], charge["window"], charge["release_id"]), [])
-        problems += [f"{where}: {problem}" for problem in _compare_charge(store, charge, hashes, files)]
+        place = Place(charge["name"], _edition(charge), charge["release_id"])
+        files = traces.files.get(place, [])
+        problems += [f"{place.key}: {problem}" for problem in _compare_charge(store, charge, hashes, files)]
     problems += _compare_markers(store, traces.markers, books, hashes)
     return Comparison(problems=tuple(problems), compared=len(here), elsewhere=len(charges) - len(here))
+
+
+def _edition(charge: Row) -> str:
+    return edition(charge["window"], charge["amendment"])
 
 
 _OLDER = "this is an older copy of the ledger, or its end was cut off"
@@ -152,13 +157,13 @@ def _compare_markers(
             yield f"{key}: the ledger has no charge for it in this store"
     for sequence, charge in reserved.items():
         if charge["drew"] and charge["store_id"] == store.store_id and sequence not in markers:
-            where = label(charge["name"], charge["window"])
+            where = label(charge["name"], _edition(charge))
             yield f"{marker_key(sequence)}: {where} was drawn, and its marker is not there"
 
 
 def _without_charge(store: ReleaseStore, trace: Place, ledger_id: str, hashes: Mapping[int, str]) -> str:
     """Say what stands at a place that no charge explains."""
-    data = store.read_manifest(trace.name, trace.window, trace.release_id)
+    data = store.read_manifest(trace.name, trace.edition, trace.release_id)
     if data is None or is_tombstone(data):
         what = "data files stand" if data is None else "a tombstone stands"
         return f"{what} there, and the ledger has no charge for them: {_OLDER}, or they were put there"
@@ -179,7 +184,7 @@ def _compare_charge(
     store: ReleaseStore, charge: Row, hashes: Mapping[int, str], files: Sequence[str]
 ) -> list[str]:
     """Name everything in which a charge and what stands at its place disagree."""
-    data = store.read_manifest(charge["name"], charge["window"], charge["release_id"])
+    data = store.read_manifest(charge["name"], _edition(charge), charge["release_id"])
     state, stands = ChargeState(charge["state"]), data is not None and not is_tombstone(data)
     if state is ChargeState.ABANDONED:
         if stands:
@@ -197,6 +202,10 @@ def _compare_charge(
     manifest = parse_manifest(data)
     compared = {
         "epsilon": (manifest.epsilon * MICRO, charge["micro_epsilon"]),
+        "amendment": (
+            (manifest.amendment, manifest.amends),
+            (charge["amendment"], amended_of(charge["amends"], charge["amended_sha256"])),
+        ),
         "plan": (manifest.plan_hash, charge["plan_hash"]),
         "drawing entry": (
             (manifest.drawing_sequence, manifest.drawing_hash),

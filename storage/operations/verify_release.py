@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import NameTakenError, ReleaseCorruptError, SignatureError
+from suffice.pipeline.spec.editions import edition
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.releases.location import MANIFEST
@@ -88,6 +89,7 @@ def verify_release(
             *_check_signature(content, pinned),
             *_check_files(location, manifest),
             *_check_owner(location, manifest),
+            *_check_amended(location, manifest),
         ]
         if ledger is not None:
             problems += _check_ledger(ledger, location, manifest, data)
@@ -129,11 +131,25 @@ def _check_owner(location: Location, manifest: Manifest) -> list[str]:
     return []
 
 
+def _check_amended(location: Location, manifest: Manifest) -> list[str]:
+    """Look in the release's store for the one that it amends: an earlier edition, as it was linked."""
+    if location.store is None or manifest.amends is None:
+        return []
+    for number in range(manifest.amendment):
+        found = location.store.read_manifest(
+            manifest.name, edition(manifest.window, number), manifest.amends.release_id
+        )
+        if found is not None:
+            same = sha256(found) == manifest.amends.manifest_sha256
+            return [] if same else ["the manifest of the release that it amends is another than it names"]
+    return [f"the release {manifest.amends.release_id}, which it amends, is not in the store"]
+
+
 def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: bytes) -> list[str]:
     if ledger.ledger_id != manifest.ledger_id:
         return [f"the release belongs to ledger {manifest.ledger_id}, not to this one, {ledger.ledger_id}"]
     try:
-        charge = ledger.find(manifest.dataset, manifest.name, manifest.window)
+        charge = ledger.find(manifest.dataset, manifest.name, manifest.window, amendment=manifest.amendment)
     except NameTakenError as error:
         return [f"the ledger knows this name otherwise: {error}"]
     if charge is None:
@@ -142,6 +158,7 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
         "release id": (manifest.release_id, charge.release_id),
         "epsilon": (manifest.epsilon, charge.epsilon),
         "plan": (manifest.plan_hash, charge.plan_hash),
+        "amended release": (manifest.amends, charge.amends),
         "drawing entry": (
             (manifest.drawing_sequence, manifest.drawing_hash),
             (charge.drawing_sequence, charge.drawing_hash),

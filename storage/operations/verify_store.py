@@ -122,7 +122,7 @@ class _Tally:
 
     def release(self, place: Place, names: Sequence[str]) -> None:
         """Verify what stands at one place."""
-        location = (place.name, place.window, place.release_id)
+        location = (place.name, place.edition, place.release_id)
         manifest = self.store.read_manifest(*location) if MANIFEST in names else None
         if manifest is None:
             self.note([f"{place.key}: no manifest names what stands there: {counted(len(names), 'file')}"])

@@ -21,7 +21,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "manifest_model": ("FORMAT_VERSION", "FileEntry", "Manifest"),
     "manifest_reader": ("LARGEST_MANIFEST", "parse_manifest"),
     "release_parquet": ("StatisticWriter", "encoded_size"),
-    "release_store": ("ReleaseStore", "locate", "open_release", "open_store"),
+    "release_store": ("ReleaseStore", "locate", "newer_edition", "open_release", "open_store"),
     "spool": ("Spool", "find_spool", "open_spool", "spool_path"),
     "spool_entry": ("SpoolEntry", "write_all"),
     "store_identity": ("KEY", "StoreIdentity", "read_identity", "require_empty", "write_identity"),

@@ -20,16 +20,16 @@ LARGEST_SEQUENCE = 10**_DIGITS - 1
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a charge puts what it releases."""
+    """Where a charge puts what it releases: name, edition of a window, release id."""
 
     name: str
-    window: str
+    edition: str
     release_id: str
 
     @property
     def key(self) -> str:
         """The prefix of its keys, without the last slash."""
-        return f"{self.name}/{self.window}/{self.release_id}"
+        return f"{self.name}/{self.edition}/{self.release_id}"
 
 
 def read_place(key: str) -> tuple[Place, str] | None:

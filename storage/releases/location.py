@@ -32,7 +32,7 @@ class Location:
         The release's own directory.
     uri : str
     key : tuple of str or None
-        Name, window and release id by its place in a store; None for a copy outside of one.
+        Name, edition and release id by its place in a store; None for a copy outside of one.
     store : ReleaseStore or None
         The store that it stands in.
     """
@@ -60,7 +60,7 @@ class Location:
             message = f"there is no release at {self.uri}: it is a rehearsal's, of generated rows"
             raise ReleaseMissingError(message)
         manifest = parse_manifest(data)
-        stated = (manifest.name, manifest.window, manifest.release_id)
+        stated = (manifest.name, manifest.edition, manifest.release_id)
         if self.key is not None and self.key != stated:
             message = f"the manifest at {self.uri} belongs to another release: {'/'.join(stated)}"
             raise ReleaseCorruptError(message)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from suffice.pipeline.spec.editions import AmendedRelease
     from suffice.pipeline.spec.plan import Plan
     from suffice.storage.signatures.signing import Signer
 
@@ -69,6 +70,8 @@ def compose_manifest(
     plan: Plan,
     *,
     window: str,
+    amendment: int,
+    amends: AmendedRelease | None,
     release_id: str,
     public_n: int | None,
     input_verified: bool,
@@ -86,6 +89,8 @@ def compose_manifest(
     plan : Plan
     window : str
         The label of the period released, or ``all``.
+    amendment, amends : int, AmendedRelease or None
+        Which amendment of the window it is, and what it replaces; 0 and None for a first release.
     release_id, ledger_id : str
         16 and 32 hex digits.
     public_n : int or None
@@ -104,12 +109,16 @@ def compose_manifest(
     Raises
     ------
     ValueError
-        Where the number of records is given though the plan keeps it private, or the reverse.
+        Where the number of records is given though the plan keeps it private, or the reverse, or an
+        amendment names nothing that it replaces, or the reverse.
     ReleaseCorruptError
         Where the parts do not make a manifest that can be read.
     """
     if (public_n is not None) != plan.n_is_public:
         message = "the number of records goes into a manifest exactly where the plan makes it public"
+        raise ValueError(message)
+    if (amends is not None) != bool(amendment):
+        message = "a manifest names the release that it replaces exactly where it is of an amendment"
         raise ValueError(message)
     entries = [statistic_fields(statistic) for statistic in plan.statistics]
     content = {
@@ -117,6 +126,7 @@ def compose_manifest(
         "format_version": FORMAT_VERSION,
         "declared_order": plan.order.document(),
         "window": window,
+        "amends": None if amends is None else {"number": amendment, **dataclasses.asdict(amends)},
         "release_id": release_id,
         "created": created.astimezone(UTC).strftime("%Y-%m-%dT%HZ"),
         "n": public_n,
@@ -207,7 +217,8 @@ def rehearsal_manifest(manifest: bytes, signer: Signer | None) -> bytes:
 
     The mark is signed with the rest, so that what is signed is no release either.
     """
-    content = {**canonical_json.decode(manifest), "rehearsal": True}
+    decoded: Any = canonical_json.decode(manifest)
+    content: dict[str, Any] = {**decoded, "rehearsal": True}
     content["checksum"] = checksum(content)
     if signer is not None:
         content["signature"] = signer.sign(content)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from suffice.pipeline.spec.editions import MOST_AMENDMENTS, amended_of, edition
 from suffice.storage.signatures.signing import is_signature_value
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from suffice.pipeline.spec.editions import AmendedRelease
     from suffice.pipeline.spec.plan import Plan
 
 FORMAT_VERSION = 1
@@ -54,11 +56,20 @@ class SignatureEntry(_Model):
         return self
 
 
+class AmendmentEntry(_Model):
+    """Which amendment of its window a release is, and the release that it replaces."""
+
+    number: Annotated[int, Field(ge=1, le=MOST_AMENDMENTS)]
+    release_id: Hex16
+    manifest_sha256: Hex64
+
+
 class Stated(_Model):
     """What a manifest states that does not follow from its plan."""
 
     format_version: Literal[1]
     window: Window
+    amends: AmendmentEntry | None
     release_id: Hex16
     created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
     n: Annotated[int, Field(ge=0)] | None
@@ -102,6 +113,22 @@ class Manifest:
     def window(self) -> str:
         """The period released, or ``all``."""
         return self.stated.window
+
+    @property
+    def amendment(self) -> int:
+        """The number of the amendment; 0 for a window's first release."""
+        return self.stated.amends.number if self.stated.amends else 0
+
+    @property
+    def amends(self) -> AmendedRelease | None:
+        """The release that it replaces, where it is an amendment."""
+        amends = self.stated.amends
+        return None if amends is None else amended_of(amends.release_id, amends.manifest_sha256)
+
+    @property
+    def edition(self) -> str:
+        """The window, with the number of an amendment."""
+        return edition(self.window, self.amendment)
 
     @property
     def release_id(self) -> str:

@@ -42,7 +42,9 @@ _LARGEST_FILES = 2**20
 _LARGEST_SMALL = 4096
 
 _STATED = frozenset(Stated.model_fields)
-_BEGINNING = re.compile(rb'\{"cells":\d{1,8},"checksum":(?=("[0-9a-f]{64}"),)')
+_BEGINNING = re.compile(
+    rb'\{"amends":(?:null|\{[^{}]{1,200}\}),"cells":\d{1,8},"checksum":(?=("[0-9a-f]{64}"),)'
+)
 _VERSION = re.compile(rb',"format_version":([^,]{1,20}),')
 # What follows a release id is no part of the plan: a statistic of that name would be a mapping.
 _SIGNATURE = re.compile(
@@ -235,6 +237,7 @@ def _check_stated(manifest: Manifest, canonical: CanonicalPlan) -> None:
         check_window(canonical.terms, manifest.window)
     except SpecError:
         raise _corrupt("window: the plan has no such window") from None
+    _check_amends(manifest)
     if (manifest.n is not None) != plan.n_is_public:
         raise _corrupt("n: it is stated exactly where the plan makes it public")
     if manifest.stated.declared_order != plan.order.document():
@@ -252,6 +255,16 @@ def _check_stated(manifest: Manifest, canonical: CanonicalPlan) -> None:
         least, greatest = sizes.of_file(statistic)
         if not least <= file.size <= greatest:
             raise _corrupt(f"files.{position}.size: no file of this plan has that size")
+
+
+def _check_amends(manifest: Manifest) -> None:
+    """Check the link of an amendment as far as it can be without the release that it names."""
+    if manifest.amends is None:
+        return
+    if manifest.plan.grid is None:
+        raise _corrupt("amends: the plan has no windows, so that none is amended")
+    if manifest.amends.release_id == manifest.release_id:
+        raise _corrupt("amends: no release replaces itself")
 
 
 def _place(path: tuple[str, ...]) -> str:

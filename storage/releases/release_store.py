@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import ReleaseMissingError, StoreError, UsageError
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.spec.editions import edition, read_edition
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.probe import check_create_only
@@ -36,8 +37,7 @@ DEFAULT_STORE = "releases"
 _MOST_NAMED = 5
 _MOST_COMPARED = 10_000
 
-_NAME = re.compile(r"([a-z0-9][a-z0-9_.-]{0,62})(?:@([A-Za-z0-9-]{1,32}))?", re.ASCII)
-_WINDOW = re.compile(r"[A-Za-z0-9-]{1,32}", re.ASCII)
+_NAME = re.compile(r"([a-z0-9][a-z0-9_.-]{0,62})(?:@([A-Za-z0-9.-]{1,36}))?", re.ASCII)
 _RELEASE_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
@@ -47,8 +47,14 @@ class ListedRelease:
 
     name: str
     window: str
+    amendment: int
     release_id: str
     uri: str
+
+    @property
+    def edition(self) -> str:
+        """The window, with the number of an amendment."""
+        return edition(self.window, self.amendment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +75,9 @@ class ReleaseStore:
     store_id: str
     ledger_id: str
 
-    def release_uri(self, name: str, window: str, release_id: str) -> str:
+    def release_uri(self, name: str, edition: str, release_id: str) -> str:
         """Return where a release stands, or would stand."""
-        return f"{self.uri}/{name}/{window}/{release_id}"
+        return f"{self.uri}/{name}/{edition}/{release_id}"
 
     def check_create_only(self) -> None:
         """Ask the store whether it creates objects only once; see :func:`open_store`.
@@ -84,7 +90,7 @@ class ReleaseStore:
         check_create_only(self.objects, self.uri)
 
     def write_data(
-        self, name: str, window: str, release_id: str, statistic: str, data: bytes, *, rows: int
+        self, name: str, edition: str, release_id: str, statistic: str, data: bytes, *, rows: int
     ) -> DataFile:
         """Write one data file, create-only; no reader sees it before the manifest.
 
@@ -94,7 +100,7 @@ class ReleaseStore:
             Where the file exists.
         """
         path = f"{statistic}.parquet"
-        self.objects.put_new(f"{name}/{window}/{release_id}/{path}", data)
+        self.objects.put_new(f"{name}/{edition}/{release_id}/{path}", data)
         return DataFile(
             statistic=statistic,
             path=path,
@@ -103,7 +109,7 @@ class ReleaseStore:
             rows=rows,
         )
 
-    def put_manifest(self, name: str, window: str, release_id: str, data: bytes) -> None:
+    def put_manifest(self, name: str, edition: str, release_id: str, data: bytes) -> None:
         """Publish a release: put its manifest, create-only.
 
         Raises
@@ -111,9 +117,9 @@ class ReleaseStore:
         ObjectExistsError
             Where a manifest or a tombstone stands there already.
         """
-        self.objects.put_new(f"{name}/{window}/{release_id}/{MANIFEST}", data)
+        self.objects.put_new(f"{name}/{edition}/{release_id}/{MANIFEST}", data)
 
-    def put_tombstone(self, name: str, window: str, release_id: str) -> None:
+    def put_tombstone(self, name: str, edition: str, release_id: str) -> None:
         """Put a tombstone where the manifest would stand, so that it can never be published.
 
         Raises
@@ -121,13 +127,13 @@ class ReleaseStore:
         ObjectExistsError
             Where a manifest or a tombstone stands there already.
         """
-        self.put_manifest(name, window, release_id, tombstone(release_id))
+        self.put_manifest(name, edition, release_id, tombstone(release_id))
 
-    def read_manifest(self, name: str, window: str, release_id: str) -> bytes | None:
+    def read_manifest(self, name: str, edition: str, release_id: str) -> bytes | None:
         """Return what stands at a manifest's key, a tombstone too, or None."""
-        return self.objects.get(f"{name}/{window}/{release_id}/{MANIFEST}", at_most=LARGEST_MANIFEST)
+        return self.objects.get(f"{name}/{edition}/{release_id}/{MANIFEST}", at_most=LARGEST_MANIFEST)
 
-    def remove_data(self, name: str, window: str, release_id: str) -> tuple[str, ...]:
+    def remove_data(self, name: str, edition: str, release_id: str) -> tuple[str, ...]:
         """Remove the data files that an abandoned charge left, and return their keys.
 
         Raises
@@ -136,32 +142,38 @@ class ReleaseStore:
             Where no tombstone stands there, so that the files belong to a release or may yet; or where
             they cannot be removed.
         """
-        standing = self.read_manifest(name, window, release_id)
+        standing = self.read_manifest(name, edition, release_id)
         if standing is None or not is_tombstone(standing):
             message = (
-                f"there is no tombstone at {self.release_uri(name, window, release_id)}: its files are kept"
+                f"there is no tombstone at {self.release_uri(name, edition, release_id)}: its files are kept"
             )
             raise StoreError(message)
-        prefix = f"{name}/{window}/{release_id}/"
+        prefix = f"{name}/{edition}/{release_id}/"
         return tuple(self.objects.sweep(prefix, keep=prefix + MANIFEST))
 
     def releases(self, name: str | None = None) -> tuple[ListedRelease, ...]:
-        """Return the published releases of `name`, or of all, by name and window; tombstones are none."""
+        """Return the published releases of `name`, or of all, by name and edition; tombstones are none."""
         return tuple(entry for entry in self._manifests(name) if self._is_published(entry))
 
     def standing(self, name: str) -> frozenset[tuple[str, str]]:
-        """Return window and release id of all manifests and tombstones of a name, by one listing."""
-        return frozenset((entry.window, entry.release_id) for entry in self._manifests(name))
+        """Return edition and release id of all manifests and tombstones of a name, by one listing."""
+        return frozenset((entry.edition, entry.release_id) for entry in self._manifests(name))
 
     def windows(self, name: str) -> tuple[str, ...]:
         """Return the windows that have a release of `name`, in window order."""
         return tuple(sorted({release.window for release in self.releases(name)}))
 
-    def find(self, name: str, window: str | None = None) -> ListedRelease:
-        """Return the release of a name in a window, or in its last window.
+    def find(self, name: str, wanted: str | None = None) -> ListedRelease:
+        """Return the release of a name in a window, or in its last window: the newest edition of it.
 
-        A listing of the name's windows, and one of each window that is tried: no more, whatever else
+        A listing of the name's editions, and one of each edition that is tried: no more, whatever else
         stands in the store.
+
+        Parameters
+        ----------
+        name : str
+        wanted : str, optional
+            A window; or one edition of it, as ``2013-01.0`` for its first release.
 
         Raises
         ------
@@ -170,50 +182,61 @@ class ReleaseStore:
         StoreError
             Where several stand there, as after copying stores together.
         """
-        windows = self._windows(name) if window is None else [window]
-        for candidate in reversed(windows):
+        editions = self._editions(name)
+        window, amendment = (None, None) if wanted is None else read_edition(wanted) or (wanted, None)
+        for candidate in sorted(editions, reverse=True):
+            if window not in {None, candidate[0]} or amendment not in {None, candidate[1]}:
+                continue
+            place = f"{name}/{edition(*candidate)}"
             entries = [
-                ListedRelease(
-                    name=name,
-                    window=candidate,
-                    release_id=release_id,
-                    uri=self.release_uri(name, candidate, release_id),
-                )
-                for release_id in self.objects.names(f"{name}/{candidate}/")
+                self._listed(name, edition(*candidate), release_id)
+                for release_id in self.objects.names(f"{place}/")
                 if _RELEASE_ID.fullmatch(release_id)
             ]
             found = [entry for entry in entries if self._is_published(entry)]
             if len(found) > 1:
-                message = (
-                    f"{len(found)} releases stand at {self.uri}/{name}/{candidate}: name one by its path"
-                )
+                message = f"{len(found)} releases stand at {self.uri}/{place}: name one by its path"
                 raise StoreError(message)
             if found:
                 return found[0]
-        raise self._missing(name, window)
+        raise self._missing(name, wanted, [edition(*one) for one in sorted(editions)])
 
-    def _windows(self, name: str) -> list[str]:
-        return [window for window in self.objects.names(f"{name}/") if _WINDOW.fullmatch(window)]
+    def _editions(self, name: str) -> set[tuple[str, int]]:
+        """Return the windows of a name that have a directory, each with the number of its amendment."""
+        found = {directory: read_edition(directory) for directory in self.objects.names(f"{name}/")}
+        return {
+            (read[0], read[1] or 0)
+            for directory, read in found.items()
+            if read is not None and edition(read[0], read[1] or 0) == directory
+        }
+
+    def _listed(self, name: str, directory: str, release_id: str) -> ListedRelease:
+        window, amendment = read_edition(directory) or (directory, None)
+        return ListedRelease(
+            name=name,
+            window=window,
+            amendment=amendment or 0,
+            release_id=release_id,
+            uri=self.release_uri(name, directory, release_id),
+        )
 
     def _manifests(self, name: str | None) -> list[ListedRelease]:
-        """Return where manifests or tombstones stand, by name and window."""
+        """Return where manifests or tombstones stand, by name and edition."""
         listed = []
         for key in self.objects.keys(f"{name}/" if name else ""):
             parts = key.split("/")
             if len(parts) == 4 and parts[3] == MANIFEST:
-                uri = self.release_uri(*parts[:3])
-                listed.append(ListedRelease(name=parts[0], window=parts[1], release_id=parts[2], uri=uri))
-        return sorted(listed, key=lambda entry: (entry.name, entry.window))
+                listed.append(self._listed(*parts[:3]))
+        return sorted(listed, key=lambda entry: (entry.name, entry.window, entry.amendment))
 
     def _is_published(self, entry: ListedRelease) -> bool:
-        key = f"{entry.name}/{entry.window}/{entry.release_id}/{MANIFEST}"
+        key = f"{entry.name}/{entry.edition}/{entry.release_id}/{MANIFEST}"
         data = self.objects.get(key, at_most=LARGEST_TOMBSTONE)
         return data is not None and not is_tombstone(data)
 
-    def _missing(self, name: str, window: str | None) -> ReleaseMissingError:
-        windows = [] if window is None else self._windows(name)
-        if windows:
-            return ReleaseMissingError(f"{name} has no release in window {window}{_alike(window, windows)}")
+    def _missing(self, name: str, wanted: str | None, editions: Sequence[str]) -> ReleaseMissingError:
+        if wanted is not None and editions:
+            return ReleaseMissingError(f"{name} has no release in window {wanted}{_alike(wanted, editions)}")
         names = [entry for entry in self.objects.names("") if _NAME.fullmatch(entry)]
         return ReleaseMissingError(f"the store {self.uri} has no release named {name}{_alike(name, names)}")
 
@@ -284,7 +307,9 @@ def open_release(
     ----------
     reference : str or path
         A path or URI of a release's directory, or of its manifest; or ``NAME`` or ``NAME@WINDOW`` in
-        the store, the last window where none is named. A relative path has a ``/``, as ``./NAME``.
+        the store, the last window where none is named. Of a window that was amended, the newest amendment;
+        ``NAME@WINDOW.0`` is its first release, ``NAME@WINDOW.1`` its first amendment. A relative path has a
+        ``/``, as ``./NAME``.
     store : str or path, optional
         URI of the store; ``SUFFICE_STORE`` or ``releases`` otherwise.
     public_keys : sequence of str or path, optional
@@ -335,6 +360,19 @@ def open_release(
         statistics=statistics,
         manifest=content,
     )
+
+
+def newer_edition(release: Release) -> ListedRelease | None:
+    """Return the newest amendment of a release, in the store that it stands in; None where there is none.
+
+    Raises
+    ------
+    StoreError
+        Where several releases stand in the place of one.
+    """
+    owner = _owner(read_address(release.uri))
+    newest = None if owner is None else owner.find(release.name, release.window)
+    return newest if newest is not None and newest.amendment > release.amendment else None
 
 
 def locate(reference: str, store: str | None = None) -> Location:

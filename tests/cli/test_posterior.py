@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -117,3 +122,55 @@ def test_a_posterior_models_clipping_or_warns_where_it_matters(
     assert not suffice.json("posterior", "flights", "wide")["clipping"]["is_warned"]
     assert "clipping matters" not in suffice.text("posterior", "flights", "wide")
     assert suffice.json("posterior", "flights", "flag")["clipping"] is None
+
+
+MANY = 2500
+"""Cells that take several blocks."""
+
+
+def test_a_posterior_of_many_cells_shows_progress_and_ends_when_interrupted(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    statistic = {"family": "bernoulli", "column": "cancelled"}
+    spec = spec_file(
+        workspace,
+        groups={"stops": {"range": ["0", str(MANY - 1)]}},
+        statistics={"cancelled": statistic},
+    )
+    suffice.json("release", spec)
+    out, plot = tmp_path / "draws.csv", tmp_path / "plot.svg"
+    words = ["flights", "cancelled", "--out", str(out), "--plot", str(plot), "--draws", "2"]
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "suffice", "posterior", *words, "--store", workspace.store]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+        os.close(theirs)
+        shown = _read_until(ours, b" of 2500 cells")
+        process.send_signal(signal.SIGINT)
+        shown += _read_until(ours, None)
+        os.close(ours)
+        printed = process.communicate()[0]
+    assert b"posterior: " in shown
+    assert b"intervals: 2500" not in shown
+    assert (process.returncode, printed) == (130, "")
+    assert b"interrupted" in shown
+    assert list(tmp_path.glob("draws*")) == list(tmp_path.glob("plot*")) == []
+    assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    # Unwatched, it is quiet, and shows all cells in one plot.
+    suffice.text("posterior", *words)
+    text = plot.read_text(encoding="utf-8")
+    assert "every cell's median and 95 % interval, in the order of the medians" in text
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 1 + 2 * MANY
+
+
+def _read_until(terminal: int, wanted: bytes | None) -> bytes:
+    """Return what was shown on a terminal up to some bytes, or to its end."""
+    shown = b""
+    while wanted is None or wanted not in shown:
+        try:
+            more = os.read(terminal, 4096)
+        except OSError:  # how Linux tells the end of a terminal
+            break
+        if not more:
+            break
+        shown += more
+    return shown

@@ -11,6 +11,7 @@ import pytest
 
 from suffice import backfilling
 from suffice.cli.windows import OVERDUE
+from suffice.pipeline.reduce import tree
 from suffice.releasing import carry_out
 from support.making import Workspace, make_workspace
 from support.running import Runner, spec_file
@@ -91,7 +92,7 @@ def test_a_window_that_is_none_is_refused(
 def test_a_backfill_stops_at_the_budget_with_a_table(spec: str, suffice: Runner) -> None:
     suffice.json("release", spec, "--window", "2013-02")
     text = suffice.text("backfill", spec, "--from", "2013-01", *AS_OF, status=3)
-    assert "published 1, already published 1, left 1; epsilon 1 each" in text
+    assert "published 1, already published 1, failed 0, left 1; epsilon 1 each" in text
     assert "the release asks for 1" in text
     assert "to go on: a grant of epsilon 3 in all" in text
     document = suffice.json("backfill", spec, "--from", "2013-01", *AS_OF, status=3)
@@ -118,10 +119,36 @@ def test_an_interrupted_backfill_is_130_and_names_the_state(
         return outcome
 
     monkeypatch.setattr(backfilling, "carry_out", interrupted)
-    error = suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-02", status=130)["error"]
-    assert error["message"] == (
-        "interrupted: 2013-01 is published; 1 of 2 windows are published; run it again to go on"
-    )
+    document = suffice.json("backfill", spec, "--from", "2013-01", "--to", "2013-02", status=130)
+    assert states(document) == {"2013-01": "published", "2013-02": "left"}
+    assert document["error"] == {
+        "type": "ReleaseInterruptedError",
+        "message": "interrupted: 2013-01 is published; 1 of 2 releases are published; run it again to go on",
+        "exit_status": 130,
+    }
+
+
+def test_a_backfill_whose_window_fails_prints_its_table_and_the_errors_status(
+    spec: str, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("backfill", spec, "--from", "2013-01", *AS_OF)
+    work = tree.exact_sums
+    calls: list[int] = []
+
+    def fail_from_the_second_on(*arguments: Any, **terms: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 1:
+            raise RuntimeError
+        return work(*arguments, **terms)
+
+    monkeypatch.setattr(tree, "exact_sums", fail_from_the_second_on)
+    text = suffice.text(*words, status=1)
+    assert "published 1, already published 0, failed 1, left 1; epsilon 1 each" in text
+    assert "suffice: the data could not be read; nothing was drawn, and its epsilon was returned" in text
+    document = suffice.json(*words, status=1)
+    assert states(document) == {"2013-01": "already_published", "2013-02": "failed", "2013-03": "left"}
+    assert document["error"]["type"] == "StageFailedError"
+    assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "1"
 
 
 def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
@@ -140,6 +167,7 @@ def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
             "ends": "2013-02-28T23:00:00Z",
             "complete": "2013-03-03T23:00:00Z",
             "charge": None,
+            "amendment": 0,
         },
         {
             "window": "2013-03",
@@ -147,6 +175,7 @@ def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
             "ends": "2013-03-31T22:00:00Z",
             "complete": "2013-04-03T22:00:00Z",
             "charge": None,
+            "amendment": 0,
         },
     ]
     assert (late["covered"], late["further"]) == (2, 0)
@@ -176,3 +205,42 @@ def test_a_grant_per_window_states_its_time_zone_and_names_its_sources(
 def test_the_page_on_exit_statuses_has_the_monitors() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "exit-statuses.md"
     assert f"| {OVERDUE} | `suffice status`" in page.read_text(encoding="utf-8")
+
+
+def test_an_amendment_is_asked_for_by_its_number_and_shown(workspace: Workspace, suffice: Runner) -> None:
+    spec = spec_file(
+        workspace, statistics=STATISTICS, groups=None, window={**WINDOW, "amend": ["7 days", "4 weeks"]}
+    )
+    planned = suffice.json("plan", spec)
+    assert (planned["amend"], planned["epsilon_per_window"]) == (["7 days", "28 days"], "3")
+    assert "amended 7 days and 28 days after a window is complete" in suffice.text("plan", spec)
+    words = ("release", spec, "--window", "2013-01")
+    refused = suffice.json(*words, "--amendment", "1", status=2)["error"]
+    assert "would amend nothing" in refused["message"]
+    first = suffice.json(*words)
+    assert (first["amendment"], first["amends"], first["amended_by"]) == (0, None, None)
+    early = suffice.json(*words, "--amendment", "1", "--as-of", "2013-02-10T00:00Z", status=2)["error"]
+    assert "falls due at 2013-02-11T00:00+01:00 (Europe/Berlin)" in early["message"]
+    second = suffice.json(*words, "--amendment", "1")
+    assert (second["amendment"], second["amends"]) == (1, first["release_id"])
+    assert suffice.json("show", "flights@2013-01")["release_id"] == second["release_id"]
+    old = suffice.json("show", "flights@2013-01.0")
+    assert (old["release_id"], old["amended_by"]) == (first["release_id"], second["release_id"])
+    assert f"amended by         release {second['release_id']}, which replaces it" in suffice.text(
+        "show", "flights@2013-01.0"
+    )
+    assert f"amends             release {first['release_id']}, as amendment 1" in suffice.text(
+        "show", "flights"
+    )
+    pooled = ("pool", "cancelled", "--same-data", "flights@2013-01.0", "--same-data", "flights@2013-01")
+    for more in ((), ("--vouched",)):
+        error = suffice.json(*pooled, *more, status=2)["error"]
+        assert "flights@2013-01 (" in error["message"]
+        assert "are editions of one release" in error["message"]
+    (account,) = suffice.json("ledger", "show")["accounts"]
+    assert [(one["window"], one["amendment"]) for one in account["charges"]] == [
+        ("2013-01", 0),
+        ("2013-01", 1),
+    ]
+    verified = suffice.json("verify", "flights@2013-01.1", "--ledger", workspace.ledger)
+    assert verified["ok"]

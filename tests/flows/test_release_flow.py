@@ -371,7 +371,8 @@ def test_a_deployments_schema_refuses_passwords() -> None:
     fields = schema["definitions"]["ReleaseParameters"]["properties"]
     described = {name: field.get("description") for name, field in fields.items()}
     places = {"spec", "window", "store", "ledger", "cluster"}
-    assert set(described) == places | {"reading_attempts", "reading_pause", "publish_timeout"}
+    patience = {"reading_attempts", "reading_pause", "publish_timeout"}
+    assert set(described) == places | patience | {"allow_open"}
     assert all(described.values())
 
 

@@ -114,7 +114,9 @@ def test_cancelled_after_the_draw_says_that_it_is_published(
     time.sleep(SETTLED_S)  # the runner may write over it, and the hook writes it again
     ended = prefect_server.ended(run, names={"Interrupted, published"})
     assert (ended["name"], ended["type"]) == ("Interrupted, published", "CANCELLED")
-    assert "the charge is published, and epsilon 1 is spent" in ended["message"]
+    assert ended["message"] == (
+        "ReleaseInterruptedError: interrupted after the draw: the charge is published; epsilon 1 is spent"
+    )
     assert workspace.account().spent == 1
     assert suffice.open_release("flights", store=workspace.store).epsilon == Fraction(1)
     (event,) = [

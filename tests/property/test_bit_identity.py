@@ -44,7 +44,7 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
         "order": draw(st.integers(0, 2**32 - 1)),
         "cuts": sorted(draw(st.lists(st.integers(0, n_rows), max_size=4))),
         "row_group_size": draw(st.integers(20, 700)),
-        "task_values": draw(st.sampled_from([1, 3000, 10**7])),
+        "split_values": draw(st.sampled_from([1, 3000, 10**7])),
         "by_pandas": draw(st.sets(st.integers(0, 4))),
         "options": draw(
             st.sampled_from([{}, {"use_dictionary": False}, {"store_schema": False}, {"data_page_size": 64}])
@@ -83,7 +83,7 @@ def check_bits(
         directory, {f"s{number}": entry for number, entry in enumerate(statistics)}, groups=groups
     )
     job = chunk_job(spec)
-    ours = to_python(exact_sums(job, splits_of(spec, layout["task_values"]), cluster).open_totals())
+    ours = to_python(exact_sums(job, splits_of(spec, layout["split_values"]), cluster).open_totals())
     whole = to_python(sum_batches(table.to_batches(), job))
     assert ours.keys() == whole.keys()
     for name, sums in whole.items():

@@ -73,7 +73,7 @@ def same_bits(ours: Sums, theirs: Sums) -> bool:
     order=st.integers(0, 2**32 - 1),
     cuts=st.lists(st.integers(0, N_ROWS), max_size=5),
     row_group_size=st.integers(20, N_ROWS),
-    task_values=st.sampled_from([1, 3000, 10**7]),
+    split_values=st.sampled_from([1, 3000, 10**7]),
     options=st.sampled_from([{}, {"use_dictionary": False}, {"store_schema": False}, {"data_page_size": 64}]),
     by_pandas=st.sets(st.integers(0, 5)),
 )
@@ -84,7 +84,7 @@ def test_order_files_row_groups_tasks_and_clusters_change_no_bit(
     order: int,
     cuts: list[int],
     row_group_size: int,
-    task_values: int,
+    split_values: int,
     options: dict[str, Any],
     by_pandas: set[int],
 ) -> None:
@@ -101,7 +101,7 @@ def test_order_files_row_groups_tasks_and_clusters_change_no_bit(
     spec = make_spec(directory, **SPEC)
     job = chunk_job(spec)
     assert same_bits(
-        exact_sums(job, splits_of(spec, task_values), cluster).open_totals(),
+        exact_sums(job, splits_of(spec, split_values), cluster).open_totals(),
         sum_batches(table.to_batches(), job),
     )
 

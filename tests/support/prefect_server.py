@@ -17,7 +17,6 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,7 +31,8 @@ Found = TypeVar("Found")
 
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 PATIENCE_S = 240.0
-_TRIES = 20
+BUSY = 503
+"""What the server answers while another of its writers holds its SQLite file."""
 
 _SOONER = {
     "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2",
@@ -104,18 +104,16 @@ class PrefectServer:
     def _answer(self, path: str, body: bytes | None) -> Any:
         headers = {"content-type": "application/json"}
         asked = urllib.request.Request(f"{self.url}{path}", data=body, headers=headers)  # noqa: S310 - our own server
-        for _ in range(_TRIES):
+        for pause in (1, 2, 4, 8, 0):
             try:
                 with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
                     content = answer.read()
-            except urllib.error.HTTPError as error:
-                if error.code != HTTPStatus.SERVICE_UNAVAILABLE:  # its SQLite is busy
-                    raise
-                time.sleep(1)
-            else:
                 return json.loads(content) if content else None
-        message = f"the server was busy {_TRIES} times: {path}"
-        raise AssertionError(message)
+            except urllib.error.HTTPError as error:
+                if error.code != BUSY or not pause:
+                    raise
+            time.sleep(pause)
+        raise AssertionError
 
 
 def waited_for(look: Callable[[], Found | None], what: str) -> Found:

@@ -90,6 +90,8 @@ def compose(plan: Plan, files: list[DataFile], **changes: Any) -> bytes:
         "release_id": RELEASE_ID,
         "public_n": 1000 if plan.n_is_public else None,
         "input_verified": False,
+        "amendment": 0,
+        "amends": None,
         "files": files,
         "ledger_id": LEDGER_ID,
         "drawing_sequence": 4,

@@ -21,10 +21,10 @@ HELD: deque[Pin] = deque(maxlen=4)
 """The last pins: splits are read while their pin is open."""
 
 
-def splits_of(spec: Spec, task_values: int = contract.TASK_VALUES) -> tuple[Split, ...]:
+def splits_of(spec: Spec, split_values: int = contract.SPLIT_VALUES) -> tuple[Split, ...]:
     """Return the splits of a spec's source; of one value each, they are as small as can be."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contract, "TASK_VALUES", task_values)
+        patch.setattr(contract, "SPLIT_VALUES", split_values)
         HELD.append(sources.pin(spec))
         return sources.splits(HELD[-1])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from suffice.cli import output
+from suffice.cli import messages, output
 from suffice.cli.options import (
     DEFAULT_STORE,
     ClippingOption,
@@ -46,7 +46,8 @@ def other_method(
     if method is None:
         return None
     used = {**terms, "n_prior": None, "predictor_prior": None} if method == "plug-in" else terms
-    return release.posterior(statistic, where=where, method=method, **used)
+    progress = messages.cell_progress("posterior")
+    return release.posterior(statistic, where=where, method=method, **used, progress=progress)
 
 
 def check_versus(where: Mapping[str, str], versus: Sequence[str] | None) -> None:

@@ -152,6 +152,9 @@ def release(
     window: Annotated[
         str, typer.Option("--window", metavar="W", help="A window label, as 2013-01, or latest-complete.")
     ] = "all",
+    amendment: Annotated[
+        int, typer.Option("--amendment", metavar="N", help="Release the window again, as its N-th amendment.")
+    ] = 0,
     store: StoreOption = DEFAULT_STORE,
     ledger: LedgerOption = DEFAULT_LEDGER,
     cluster: ClusterOption = "threads",
@@ -177,6 +180,7 @@ def release(
         ledger=ledger,
         cluster=cluster,
         window=window,
+        amendment=amendment,
         as_of=as_of,
         allow_open=allow_open,
         new_attempt=new_attempt,
@@ -323,6 +327,10 @@ def _print_release(document: dict[str, Any]) -> None:
             f"{'closed':<18} released {when} its window ended at {document['window_ended']}, as of "
             f"{document['released']}: rows that came later are not in it"
         )
+    if document.get("amends"):
+        say(f"{'amends':<18} release {document['amends']}, as amendment {document['amendment']}")
+    if document.get("amended_by"):
+        say(f"{'amended by':<18} release {document['amended_by']}, which replaces it")
     if document["signed_by"] is None:
         say(f"{'signed by':<18} nobody")
     else:

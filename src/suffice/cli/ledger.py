@@ -205,6 +205,7 @@ def abandon_command(
         "dataset": ended.dataset,
         "name": ended.name,
         "window": ended.window,
+        "amendment": ended.amendment,
         "before": str(found.state),
         "after": str(ended.state),
         "spent": format_epsilon(ended.epsilon),
@@ -228,9 +229,12 @@ def _spool(ledger: str) -> Spool | None:
 
 def _find_charge(ledger: Ledger, text: str) -> Charge:
     """Find a charge by its id, or the newest of a key."""
+    from suffice.pipeline.spec.editions import read_edition  # noqa: PLC0415
+
     dataset, slash, key = text.partition("/")
-    name, _, window = key.partition("@")
-    found = ledger.find(dataset, name, window or "all") if slash else ledger.charge(text)
+    name, _, wanted = key.partition("@")
+    window, amendment = read_edition(wanted or "all") or (wanted, None)
+    found = ledger.find(dataset, name, window, amendment=amendment or 0) if slash else ledger.charge(text)
     if found is None:
         message = "the ledger has no such charge: `suffice ledger show --json` lists them"
         raise UsageError(message)

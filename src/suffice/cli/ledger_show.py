@@ -135,6 +135,7 @@ def _charges(ledger: Ledger, account: Account, last: int | None) -> Iterator[dic
             "charge_id": charge.charge_id,
             "name": charge.name,
             "window": charge.window,
+            "amendment": charge.amendment,
             "attempt": charge.attempt,
             "epsilon": format_epsilon(charge.epsilon),
             "state": str(charge.state),

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 
 
 def progress(doing: str = "reading", unit: str = "tasks") -> Callable[[int, int], None] | None:
-    """Return what shows progress to whoever sits at a terminal; logs of JSON lines have none.
+    """Return what shows progress to whoever sits at a terminal; elsewhere, and in JSON lines, there is none.
 
     How many parts there are follows from how many rows there are, which no log may tell.
     """
-    return Progress(doing, unit) if log_format() == "text" else None
+    return Progress(doing, unit) if _is_watched() else None
+
+
+def cell_progress(doing: str) -> Callable[[int, int], None] | None:
+    """Return what shows how many cells are done, where they take several blocks."""
+    return Progress(doing, "cells", only_parts=True) if _is_watched() else None
 
 
 def notice(text: str) -> None:
@@ -58,6 +63,10 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
     """Show our own warnings; those of libraries are not for whoever runs a command."""
     if issubclass(category, SufficeWarning):
         show_warning(str(message))
+
+
+def _is_watched() -> bool:
+    return log_format() == "text" and sys.stderr.isatty()
 
 
 def _is_json() -> bool:

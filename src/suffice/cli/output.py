@@ -331,16 +331,26 @@ _WIDTH = 60
 
 
 class Progress:
-    """Progress on standard error, on a terminal only."""
+    """Progress on standard error, on a terminal only.
 
-    def __init__(self, doing: str = "reading", unit: str = "tasks") -> None:
+    Parameters
+    ----------
+    doing, unit : str
+        What is done, and what is counted.
+    only_parts : bool
+        Whether to show nothing of what is done in one go.
+    """
+
+    def __init__(self, doing: str = "reading", unit: str = "tasks", *, only_parts: bool = False) -> None:
         self._shown = sys.stderr.isatty()
+        self._is_one_go = only_parts
         self._doing, self._unit = doing, unit
         self._started = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
         """Show that `done` of `total` have ended."""
-        if self._shown:
+        self._is_one_go = self._is_one_go and done == total
+        if self._shown and not self._is_one_go:
             seconds = (time.monotonic() - self._started) / max(done, 1) * (total - done)
             left = f", about {seconds:.0f} s left" if seconds >= _WORTH_SAYING else ""
             text = f"{self._doing}: {done} of {total} {self._unit}{left}"

@@ -1,4 +1,4 @@
-"""Plots of posteriors: densities over a few cells, a forest of intervals over many."""
+"""Plots of posteriors: densities over a few cells, a forest of intervals over many, bands over very many."""
 
 from __future__ import annotations
 
@@ -57,34 +57,43 @@ def plot_posterior(
         For the draws.
     kind : {"density", "forest"}, optional
         A density per cell and category, or the median and the 95 % interval of each, one under the other;
-        densities for at most 8 of them otherwise.
+        densities for at most 8 of them otherwise. Of more than 200 a forest has no keys: medians and
+        intervals stand in the order of the medians, as the plot then says.
     beside : Posterior, optional
         Of the same cells by another method, drawn in grey beside it.
 
     Raises
     ------
     UsageError
-        Where the ending or the kind is another, or there are too many cells to draw.
+        Where the ending or the kind is another, or there are too many cells to draw as densities.
     MissingExtraError
         Where matplotlib is not installed.
     """
     figure_class = check_plot(path, kind)
-    series = _series(posterior, draws, rng)
-    others = {} if beside is None else _series(beside, draws, rng)
-    n_lines = max(len(lines) for lines in series.values())
+    n_lines = max(
+        posterior.n_groups * max(1, len(posterior.labels(name)[1])) for name in posterior.parameters
+    )
     chosen = kind or (DENSITY if n_lines <= _MOST_DENSITIES else FOREST)
-    most = _MOST_DENSITIES if chosen == DENSITY else _MOST_INTERVALS
-    if n_lines > most:
+    if chosen == DENSITY and n_lines > _MOST_DENSITIES:
         message = f"--plot: {n_lines} cells are too many to draw as a {chosen}: keep some with --where"
         raise UsageError(message)
-    height = 4.0 if chosen == DENSITY else max(4.0, 0.2 * n_lines)
-    figure = figure_class(figsize=(6.5 * len(series), height), layout="constrained")
-    axes = figure.subplots(1, len(series), squeeze=False)[0]
-    for axis, (parameter, lines) in zip(axes, series.items(), strict=True):
-        (_densities if chosen == DENSITY else _forest)(axis, lines, others.get(parameter, {}))
-        axis.set_xlabel(parameter)
+    is_ranked = n_lines > _MOST_INTERVALS
+    height = max(4.0, 0.2 * n_lines) if chosen == FOREST and not is_ranked else 4.0
+    figure = figure_class(figsize=(6.5 * len(posterior.parameters), height), layout="constrained")
+    axes = figure.subplots(1, len(posterior.parameters), squeeze=False)[0]
+    if is_ranked:
+        for axis, parameter in zip(axes, posterior.parameters, strict=True):
+            _ranked(axis, parameter, posterior, beside, draws, rng)
+    else:
+        series = _series(posterior, draws, rng)
+        others = {} if beside is None else _series(beside, draws, rng)
+        for axis, (parameter, lines) in zip(axes, series.items(), strict=True):
+            (_densities if chosen == DENSITY else _forest)(axis, lines, others.get(parameter, {}))
+            axis.set_xlabel(parameter)
     grey = f" (in grey: {beside.method})" if beside is not None else ""
     subtitle = f"{posterior.method} posterior{grey}, prior {posterior.prior}"
+    if is_ranked:
+        subtitle += "\nevery cell's median and 95 % interval, in the order of the medians"
     figure.suptitle(f"{title}\n{subtitle}", fontsize="medium")
     _save(figure, path)
 
@@ -207,3 +216,32 @@ def _forest(axis: Axes, lines: Lines, others: Lines) -> None:
             axis.hlines(heights, quantiles[:, 0], quantiles[:, 2], linewidth=1.5, color=colour)
             axis.plot(quantiles[:, 1], heights, "o", markersize=3, color=colour)
     axis.set_yticks(positions, list(lines), fontsize="x-small")
+
+
+def _ranked(
+    axis: Axes,
+    parameter: str,
+    posterior: Posterior,
+    beside: Posterior | None,
+    draws: int,
+    rng: np.random.Generator,
+) -> None:
+    """Draw a band of intervals, all cells and categories in the order of their medians."""
+    low, median, high = _quantiles(posterior, parameter, draws, rng)
+    order = np.argsort(median, kind="stable")
+    rank = np.arange(1, len(order) + 1)
+    axis.fill_between(rank, low[order], high[order], color="C0", alpha=0.3, linewidth=0.0, step="mid")
+    axis.plot(rank, median[order], ".", markersize=1, color="C0")
+    if beside is not None:
+        _, other, _ = _quantiles(beside, parameter, draws, rng)
+        axis.plot(rank, other[order], ".", markersize=1, color="grey", zorder=1)
+    axis.set_xlabel("rank")
+    axis.set_ylabel(parameter)
+
+
+def _quantiles(
+    posterior: Posterior, parameter: str, draws: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Ends of 95 % intervals and medians, (3, n_lines)."""
+    found = posterior.distribution.quantiles(parameter, [0.025, 0.5, 0.975], draws, rng)
+    return found.reshape(-1, 3).T

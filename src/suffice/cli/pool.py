@@ -99,7 +99,7 @@ def pool(
         with new_file("--out", out, overwrite=overwrite) as written:
             output.write_draws(posterior, written, draws, rng)
     pooled = {
-        relation: [f"{release.name}@{release.window}" for release in releases]
+        relation: [release.label for release in releases]
         for relation, releases in related.items()
         if releases
     }

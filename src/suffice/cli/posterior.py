@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import analysis, output
+from suffice.cli import analysis, messages, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
@@ -100,13 +100,17 @@ def posterior(
         "predictor_prior": predictor_prior,
     }
     statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))
-    drawn_from = opened.posterior(statistic, where=keys, method=method, **terms)
+    drawn_from = opened.posterior(
+        statistic, where=keys, method=method, **terms, progress=messages.cell_progress("posterior")
+    )
     rng = np.random.default_rng(seed)
-    rows = summarise(drawn_from, mass, draws, rng)
+    rows = summarise(drawn_from, mass, draws, rng, messages.cell_progress("intervals"))
     answers: dict[str, Any] = {}
     if versus:
         other_keys = {**keys, **parse_pairs("--versus", versus)}
-        against = opened.posterior(statistic, where=other_keys, method=method, **terms)
+        against = opened.posterior(
+            statistic, where=other_keys, method=method, **terms, progress=messages.cell_progress("posterior")
+        )
         answers.update(
             analysis.comparison(drawn_from, against, versus, statements, mass=mass, draws=draws, rng=rng)
         )
@@ -133,7 +137,7 @@ def posterior(
     if as_json:
         output.print_json(
             {
-                "release": f"{opened.name}@{opened.window}",
+                "release": opened.label,
                 "statistic": statistic,
                 "family": drawn_from.family,
                 "rows_of": drawn_from.rows_of,
@@ -157,7 +161,7 @@ def posterior(
     _print_posterior(drawn_from, rows, answers)
     output.print_saturation(opened.statistic(statistic))
     _print_judgements(drawn_from)
-    say(f"\nrelease: {opened.name}@{opened.window}")
+    say(f"\nrelease: {opened.label}")
     _print_terms(drawn_from)
     say(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)

@@ -55,12 +55,12 @@ def compare_priors(
         where=parse_pairs("--where", where),
     )
     if as_json:
-        output.print_json({"release": f"{opened.name}@{opened.window}", **found.to_dict()})
+        output.print_json({"release": opened.label, **found.to_dict()})
         return
     if len(found.log_evidence) > 1:
         output.print_rows(found.rows())
         say("\nall cells together\n")
     output.print_rows(found.totals())
-    say(f"\nrelease: {opened.name}@{opened.window}")
+    say(f"\nrelease: {opened.label}")
     say(f"prior of N: {found.n_prior}")
     say("log_bayes_factor: log of the evidence over that of the first prior")

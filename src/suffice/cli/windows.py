@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,12 +54,12 @@ def backfill(
     wait: WaitOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Release every window from one to another, oldest first, until they are done or the budget is."""
+    """Release every window from one to another, and amendments that are due, as far as the budget goes."""
     settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-    from suffice.backfilling import backfill as fill  # noqa: PLC0415 - each command imports what it needs
+    from suffice.backfilling import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
 
-    done = fill(
+    done = carry_out_backfill(
         load_spec(spec),
         first,
         last,
@@ -77,6 +78,10 @@ def backfill(
         output.print_json(done.to_dict())
     else:
         _print_backfill(done)
+    if done.failure is not None:
+        if not as_json:
+            messages.show_error(type(done.failure).__name__, str(done.failure), done.failure.exit_status)
+        sys.exit(done.failure.exit_status)  # Typer's own exit with 130 would count as another interrupt
     if done.refusal is not None:
         raise typer.Exit(BudgetExceededError.exit_status)
 
@@ -97,7 +102,7 @@ def status(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which windows are published, missing or overdue, and what the budget covers; 6 where one is."""
+    """Show what is published, missing, due or overdue, and what the budget covers; 6 where one is overdue."""
     settings(store=store, ledger=ledger, spec_path=spec)  # before the spec is opened
     from suffice.gap_report import status as report_on  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
@@ -112,9 +117,13 @@ def status(
 
 
 def window_fields(release: Release) -> dict[str, Any]:
-    """Return when a release's window ended, and whether it was released after that; empty without windows."""
+    """Return when a release's window ended, whether it was released after that, what it amends, and what it.
+
+    Empty without windows.
+    """
     from suffice.pipeline.spec.calendar import window_times  # noqa: PLC0415
     from suffice.pipeline.spec.terms import Window  # noqa: PLC0415
+    from suffice.storage.releases.release_store import newer_edition  # noqa: PLC0415
 
     grid = release.manifest["plan"]["window"]
     if grid is None:
@@ -125,12 +134,15 @@ def window_fields(release: Release) -> dict[str, Any]:
         "window_ended": f"{ends:%Y-%m-%dT%H:%MZ}",
         "released": release.manifest["created"],
         "closed": created + dt.timedelta(hours=1) > ends,
+        "amendment": release.amendment,
+        "amends": release.manifest["amends"]["release_id"] if release.amendment else None,
+        "amended_by": newer.release_id if (newer := newer_edition(release)) else None,
     }
 
 
 def _print_backfill(done: Backfill) -> None:
     document = done.to_dict()
-    output.print_rows([{"window": one["window"], "status": one["status"]} for one in document["windows"]])
+    output.print_rows([{"window": one.edition, "status": one.status} for one in done.windows])
     counts = [f"{status.replace('_', ' ')} {len(done.named(status))}" for status in _STATUSES]
     say(f"\n{', '.join(counts)}; epsilon {document['epsilon']} each")
     if done.refusal is not None:
@@ -146,7 +158,10 @@ def _print_status(report: GapReport) -> None:
     output.print_rows(document["windows"])
     counts = {state: sum(one["state"] == state for one in document["windows"]) for state in _STATES}
     say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items()))
-    gaps = counts["missing"] + counts["overdue"]
+    if report.amendments:
+        say("")
+        output.print_rows(document["amendments"])
+    gaps = counts["missing"] + counts["overdue"] + len(report.amendments)
     further = "every further one" if report.further is None else f"{report.further} further ones"
     each = " per window" if report.per_window else ""
     say(
@@ -155,5 +170,5 @@ def _print_status(report: GapReport) -> None:
     )
 
 
-_STATUSES = ("published", "already_published", "left")
+_STATUSES = ("published", "already_published", "failed", "left")
 _STATES = ("published", "missing", "overdue", "not_in_store")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
+    from suffice.pipeline.spec.editions import AmendedRelease
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
@@ -56,7 +58,13 @@ class Holder:
 
 
 def start(
-    connection: Connection, holder: Holder, row: Row[Any], request: ChargeRequest, *, attempt: int
+    connection: Connection,
+    holder: Holder,
+    row: Row[Any],
+    request: ChargeRequest,
+    *,
+    attempt: int,
+    amends: AmendedRelease | None,
 ) -> Charge:
     """Reserve a request's epsilon and begin its charge; the account's row is locked.
 
@@ -76,6 +84,9 @@ def start(
         "dataset": request.dataset,
         "name": request.name,
         "window": request.window,
+        "amendment": request.amendment,
+        "amends": None if amends is None else amends.release_id,
+        "amended_sha256": None if amends is None else amends.manifest_sha256,
         "attempt": attempt,
         "micro_epsilon": micro,
         "plan_hash": request.plan_hash,

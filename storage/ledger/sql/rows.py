@@ -12,6 +12,7 @@ from sqlalchemy import func, select, text
 
 from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError
 from suffice.pipeline.declaration.exact_numbers import MICRO
+from suffice.pipeline.spec.editions import amended_of
 from suffice.storage.ledger.account import Account, Terms, WindowBalance, counts_by_window
 from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
 from suffice.storage.ledger.replay import sha256
@@ -32,6 +33,7 @@ _SUMMARY = tuple(
         "dataset",
         "name",
         "window",
+        "amendment",
         "attempt",
         "micro_epsilon",
         "state",
@@ -200,6 +202,7 @@ def summary_of(row: Row[Any]) -> ChargeSummary:
         dataset=row.dataset,
         name=row.name,
         window=row.window,
+        amendment=row.amendment,
         attempt=row.attempt,
         epsilon=epsilon_of(row.micro_epsilon),
         state=ChargeState(row.state),
@@ -214,25 +217,30 @@ def summary_query() -> Select[Any]:
     return select(*_SUMMARY)
 
 
-def read_newest(connection: Connection, ledger_id: str, key: tuple[str, str, str]) -> Charge | None:
-    """Return the newest attempt of a key: dataset, name, window.
+def read_newest(connection: Connection, ledger_id: str, key: tuple[str, str, str, int]) -> Charge | None:
+    """Return the newest attempt of a key: dataset, name, window, amendment.
 
     Raises
     ------
     NameTakenError
         Where the name belongs to another dataset.
     """
-    dataset, name, window = key
+    dataset, name, window, amendment = key
     if not check_owner(connection, name, dataset):
         return None
     columns = tables.charges.c
     row = connection.execute(
         select(tables.charges)
-        .where(columns.dataset == dataset, columns.name == name, columns.window == window)
+        .where(
+            columns.dataset == dataset,
+            columns.name == name,
+            columns.window == window,
+            columns.amendment == amendment,
+        )
         .order_by(columns.attempt.desc())
         .limit(1)
     ).one_or_none()
-    return None if row is None else _charge_of(connection, row, ledger_id)
+    return None if row is None else charge_of(connection, row, ledger_id)
 
 
 def check_owner(connection: Connection, name: str, dataset: str) -> bool:
@@ -264,14 +272,14 @@ def read_charge(connection: Connection, ledger_id: str, charge_id: str, *, lock:
     """Return a charge by its id, which the ledger has given out."""
     query = select(tables.charges).where(tables.charges.c.charge_id == charge_id)
     row = connection.execute(query.with_for_update() if lock else query).one()
-    return _charge_of(connection, row, ledger_id)
+    return charge_of(connection, row, ledger_id)
 
 
 def find_charge(connection: Connection, ledger_id: str, charge_id: str) -> Charge | None:
     """Return a charge by its id, if there is one."""
     query = select(tables.charges).where(tables.charges.c.charge_id == charge_id)
     row = connection.execute(query).one_or_none()
-    return None if row is None else _charge_of(connection, row, ledger_id)
+    return None if row is None else charge_of(connection, row, ledger_id)
 
 
 def read_plan(connection: Connection, plan_hash: str) -> str:
@@ -289,7 +297,8 @@ def read_plan(connection: Connection, plan_hash: str) -> str:
     return str(content)
 
 
-def _charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
+def charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
+    """Return the charge in a row of the table of charges."""
     manifest = None
     if row.state == ChargeState.STAGED:
         staged = tables.staged_manifests.c
@@ -301,6 +310,8 @@ def _charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         dataset=row.dataset,
         name=row.name,
         window=row.window,
+        amendment=row.amendment,
+        amends=amended_of(row.amends, row.amended_sha256),
         attempt=row.attempt,
         epsilon=epsilon_of(row.micro_epsilon),
         state=ChargeState(row.state),

@@ -35,6 +35,7 @@ from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, shift, write_grant
 from suffice.storage.ledger.sql.checkpoints import write_checkpoint
+from suffice.storage.ledger.sql.editions import find_amended, read_editions
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
 from suffice.storage.ledger.sql.examining import Examiner
 from suffice.storage.ledger.sql.reservation import (
@@ -259,9 +260,13 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return checksums_of(read_account_row(connection, dataset))
 
-    def find(self, dataset: str, name: str, window: str) -> Charge | None:
+    def find(self, dataset: str, name: str, window: str, *, amendment: int = 0) -> Charge | None:
         with self._read() as connection:
-            return read_newest(connection, self.ledger_id, (dataset, name, window))
+            return read_newest(connection, self.ledger_id, (dataset, name, window, amendment))
+
+    def editions(self, dataset: str, name: str) -> dict[str, list[ChargeSummary]]:
+        with self._read() as connection:
+            return read_editions(connection, dataset, name)
 
     def head(self) -> Head:
         with self._read() as connection:
@@ -303,6 +308,7 @@ class SqlLedger(Ledger):
             charge = read_newest(connection, self.ledger_id, _key(request))
             if charge is not None and charge.state is ChargeState.RESERVED:
                 return
+            find_amended(connection, self.ledger_id, request)
             if remaining_in(connection, row, request.window) < request.epsilon:
                 raise exceeded_error(connection, row, request)
 
@@ -357,7 +363,8 @@ class SqlLedger(Ledger):
             check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
         if charge is None or decision is Decision.START:
             attempt = charge.attempt + 1 if charge else 1
-            return start(connection, self._holder, row, request, attempt=attempt)
+            amends = find_amended(connection, self.ledger_id, request)
+            return start(connection, self._holder, row, request, attempt=attempt, amends=amends)
         if decision is Decision.TAKE_OVER:
             return claim(connection, self._holder, charge)
         if decision in {Decision.ABANDON_AND_REFUSE, Decision.ABANDON_AND_START}:
@@ -460,5 +467,5 @@ class SqlLedger(Ledger):
         return snapshot(self._reading) if connection is None else nullcontext(connection)
 
 
-def _key(request: ChargeRequest) -> tuple[str, str, str]:
-    return (request.dataset, request.name, request.window)
+def _key(request: ChargeRequest) -> tuple[str, str, str, int]:
+    return (request.dataset, request.name, request.window, request.amendment)

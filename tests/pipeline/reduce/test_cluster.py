@@ -22,6 +22,7 @@ from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.reduce import cluster as clusters
+from suffice.pipeline.reduce import tree
 from suffice.pipeline.reduce.admission import Admission
 from suffice.pipeline.reduce.cluster import DistributedCluster, open_cluster
 from suffice.pipeline.reduce.fitness import is_loopback
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 CANARY = "CANARY-33ff"
 ADDRESS: str = get_ip()  # type: ignore[no-untyped-call]
 NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
+
+
+@pytest.fixture(autouse=True)
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every split a task, however few rows it has."""
+    monkeypatch.setattr(tree, "TASK_VALUES", 1)
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +152,23 @@ def test_local_equals_one_chunk_after_the_other_and_reports_progress(
     assert_same(ours, expected)
     assert [done for done, _ in calls] == sorted({done for done, _ in calls})
     assert calls[-1] == (40, 40)
+
+
+def test_tasks_report_only_where_somebody_watches(
+    local: DistributedCluster, rows: tuple[ChunkJob, list[Split], Sums]
+) -> None:
+    job, partitions, _ = rows
+
+    def reported(dask_scheduler: distributed.Scheduler) -> dict[str, int]:
+        events = dask_scheduler.get_events()
+        return {topic: len(found) for topic, found in events.items() if topic.startswith("suffice-")}
+
+    before = local.client.run_on_scheduler(reported)
+    exact_sums(job, partitions, local).open_totals()
+    assert local.client.run_on_scheduler(reported) == before
+    exact_sums(job, partitions, local, progress=lambda _done, _total: None).open_totals()
+    (more,) = local.client.run_on_scheduler(reported).items() - before.items()
+    assert more[1] == len(partitions)
 
 
 def test_nothing_of_a_run_stays_on_the_cluster(

@@ -31,6 +31,12 @@ CANARY = "CANARY-90ab"
 Splits = tuple[Split, ...]
 
 
+@pytest.fixture(autouse=True)
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every split a task, however few rows it has."""
+    monkeypatch.setattr(tree, "TASK_VALUES", 1)
+
+
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Cluster]:
     with open_cluster("threads") as cluster:
@@ -109,6 +115,42 @@ def test_large_tables_are_few_whatever_the_number_of_partitions(
     alone = combine([chunk(partition, job) for partition in splits])
     assert as_lists(sums) == as_lists(alone)
     assert calls[-1] == (n_reads, n_reads)
+
+
+@pytest.mark.parametrize(
+    ("task_values", "n_threads", "n_reads"),
+    [
+        (10**9, 2, 8),  # little data: four tasks a thread
+        (10**9, 50, 140),  # fewer splits than that
+        (100, 2, 28),  # 1,400 rows of two columns
+        (1, 2, 70),  # no more than most, of data that are many
+        (1, 20, 80),  # unless threads are that many
+    ],
+)
+def test_threads_have_four_tasks_each_and_large_data_no_more_than_most(
+    many: tuple[ChunkJob, Splits],
+    monkeypatch: pytest.MonkeyPatch,
+    task_values: int,
+    n_threads: int,
+    n_reads: int,
+) -> None:
+    job, splits = many
+    monkeypatch.setattr(tree, "TASK_VALUES", task_values)
+    monkeypatch.setattr(tree, "MOST_TASKS", 70)
+    seen: list[int] = []
+
+    class Recorder:
+        is_distributed = False
+
+        def __init__(self) -> None:
+            self.n_threads = n_threads
+
+        def compute(self, graph: dict[str, object], _keys: list[str], _watched: object) -> list[PartialSums]:
+            seen.append(sum(key.startswith("read-") for key in graph))
+            return [PartialSums(zero_sums(job))]
+
+    exact_sums(job, splits, Recorder()).open_totals()  # type: ignore[arg-type]
+    assert seen == [n_reads]
 
 
 def test_joined_partitions_hold_every_row_group_once_in_order(many: tuple[ChunkJob, Splits]) -> None:

@@ -33,7 +33,7 @@ from support.source_makers import MAKERS, VARIANTS, maker_of
 from support.splits import HELD, splits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from support.source_makers import SourceMaker
 
@@ -41,6 +41,8 @@ CANARY = "CANARY-3e80"
 SECRET = "SECRET-77c1"  # noqa: S105 - stands for one
 N_ROWS = 9871
 COLUMNS = ("amount", "city", "flag")
+PUSH_DOWN = ("pipeline/chunk/sql_columns.py", "pipeline/reduce/push_down.py")
+"""What sums in DuckDB itself, and so knows it by name."""
 CREDENTIALS = ("KEY", "TOKEN", "POSTGRESQL")
 """Words in the names of environment variables whose values nothing may show."""
 FAMILIES = {
@@ -170,15 +172,14 @@ def test_nobody_else_imports_a_reader(kind: str, repository: Path) -> None:
     found += [
         path.name for path in (repository / "src/suffice").glob("*.py") if imported.search(path.read_text())
     ]
-    assert [path for path in found if path.rpartition("/")[0] not in allowed] == []
-    assert {path for path in found if path.startswith("tests")} <= {f"tests/pipeline/sources/test_{name}.py"}
+    assert [path for path in found if path.rpartition("/")[0] not in allowed and path not in PUSH_DOWN] == []
 
 
 def test_the_splits_hold_every_row_once(maker: SourceMaker, tmp_path: Path, kind: str) -> None:
     table = rows()
     spec = spec_of(maker.write(tmp_path, table))
-    for task_values in (1, 100, 10**9):
-        splits = splits_of(spec, task_values)
+    for split_values in (1, 100, 10**9):
+        splits = splits_of(spec, split_values)
         assert all(split.kind == kind and split.n_rows > 0 for split in splits)
         assert sources.row_count(HELD[-1], splits) == table.num_rows
         for block in (1, 16, 1 << 17):
@@ -288,9 +289,9 @@ def test_a_closed_pin_is_no_longer_held(maker: SourceMaker, tmp_path: Path) -> N
 def test_what_an_owner_listed_is_what_is_there(maker: SourceMaker, tmp_path: Path, event: str) -> None:
     entry = maker.write(tmp_path, rows(50))
     if maker.files is None:
-        with pytest.raises(InputNotVerifiedError, match="has none") as caught:
+        with pytest.raises(InputNotVerifiedError, match="has none") as without:
             sources.verify(sources.pin(spec_of(entry)), write_list(tmp_path, [Path(__file__)]))
-        assert_says_no_value(caught.value, maker)
+        assert_says_no_value(without.value, maker)
         return
     files = maker.files(tmp_path)
     checksums = write_list(tmp_path, files)
@@ -308,7 +309,8 @@ def test_what_an_owner_listed_is_what_is_there(maker: SourceMaker, tmp_path: Pat
         sources.verify(sources.pin(spec_of(entry)), checksums)
     assert_says_no_value(caught.value, maker)
     for file in files:
-        assert str(file) not in str(caught.value)
+        if str(file) not in entry.values():  # what the spec names is public
+            assert str(file) not in str(caught.value)
 
 
 def test_what_changed_since_it_was_pinned_is_not_verified(maker: SourceMaker, tmp_path: Path) -> None:
@@ -368,22 +370,41 @@ def test_splits_show_nothing_and_hold_neither_values_nor_credentials(
                 assert hidden.encode() not in held
 
 
-def test_splits_are_read_in_another_process(made: Spec) -> None:
+READER = """
+import os, pickle, sys
+from suffice.pipeline import sources
+from suffice.pipeline.sources.exact_data import unpack
+while True:
+    sys.path[:], environment, packed = pickle.load(sys.stdin.buffer)
+    os.environ.clear()
+    os.environ.update(environment)
+    batches = (batch for split in unpack(packed) for batch in sources.read(split, ("amount",), 16))
+    print(sum(batch.num_rows for batch in batches), flush=True)
+"""
+"""Counts the rows of splits, given what a worker has of its own: where modules are, and the environment."""
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[subprocess.Popen[bytes]]:
+    """Start another process, once for all kinds: what takes longest is what it imports."""
+    with subprocess.Popen(
+        [sys.executable, "-c", READER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def test_splits_are_read_in_another_process(made: Spec, reader: subprocess.Popen[bytes]) -> None:
     splits = splits_of(made, 1)
     assert unpack(pack(splits)) == splits
-    code = (
-        "import sys; from suffice.pipeline import sources;"
-        "from suffice.pipeline.sources.exact_data import unpack; splits = unpack(sys.stdin.buffer.read());"
-        "print(sum(batch.num_rows for split in splits for batch in sources.read(split, ('amount',), 16)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=pack(splits),
-        capture_output=True,
-        check=True,
-        env=os.environ,
-    )
-    assert int(done.stdout) == rows().num_rows
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    pickle.dump((sys.path, dict(os.environ), pack(splits)), reader.stdin)
+    reader.stdin.flush()
+    assert int(reader.stdout.readline()) == rows().num_rows
 
 
 def test_a_pin_and_its_splits_cannot_be_changed(made: Spec) -> None:

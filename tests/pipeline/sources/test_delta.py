@@ -67,6 +67,16 @@ def test_a_window_reads_its_partitions_alone(table: Path) -> None:
         pin(spec_of(table))
 
 
+def test_a_date_that_python_does_not_know_is_no_error(tmp_path: Path) -> None:
+    days = pa.array([15710, 2932896, 2932897, 3_000_000], pa.int32()).view(pa.date32())
+    rows = pa.table({"x": [1.0, 2.0, 4.0, 8.0], "day": days})
+    write_deltalake(tmp_path / "table", rows, partition_by=["day"])
+    spec = spec_of(tmp_path / "table")
+    assert rows_read(pin(spec, "2013-01"), "x") == [(1.0,)]
+    assert rows_read(pin(spec, "9999-12"), "x") == [(2.0,)]
+    assert len(rows_read(pin(spec), "x")) == 4
+
+
 def test_a_window_without_a_partition_is_empty(table: Path) -> None:
     pinned = pin(spec_of(table), "2012-12")
     assert splits(pinned) == ()

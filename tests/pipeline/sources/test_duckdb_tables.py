@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from suffice.errors import StageFailedError, UsageError
+from suffice.errors import SchemaError, StageFailedError, UsageError
 from suffice.pipeline import sources
 from suffice.pipeline.sources.duckdb_file import opened
+from suffice.pipeline.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import load_spec
 from support.hostile import normal
 from support.splits import splits_of
@@ -70,6 +71,24 @@ def test_a_view_is_one_task(path: Path) -> None:
     (split,) = splits_of(spec_of(path, "main.v"), 1)
     assert numbers([split]) == Counter({n: 1 for n in KEPT if n < 500})
     assert splits_of(spec_of(path, "s.empty")) == ()
+
+
+@pytest.mark.parametrize("name", ["rowid", "ROWID"])
+def test_a_column_of_the_name_of_row_ids_decides_nothing(path: Path, name: str) -> None:
+    """Its values are no ids: they would leave out rows, or stop the release."""
+    with duckdb.connect(path) as connection:
+        connection.execute(f"CREATE TABLE named (n int, {name} double)")
+        connection.execute("INSERT INTO named VALUES (1, NULL), (2, -7), (3, 'nan'), (4, 5), (5, 5)")
+    splits = splits_of(spec_of(path, "main.named"))
+    assert numbers(splits) == Counter([1, 2, 3, 4, 5])
+
+
+def test_what_arrow_has_no_number_for_is_refused_by_its_type(path: Path) -> None:
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE wide (n uhugeint); INSERT INTO wide VALUES (1)")
+    spec = spec_of(path, "main.wide")
+    with pytest.raises(SchemaError, match="of a type that is not read"):
+        check_schema(spec, sources.schema(sources.pin(spec)))
 
 
 @pytest.mark.parametrize("table", ["main.outside", "main.nothing", "t.t"])

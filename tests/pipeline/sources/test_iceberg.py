@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.contract import Pin
     from suffice.pipeline.spec.spec import Spec
 
+EPOCH = dt.date(1970, 1, 1).toordinal()
 DAYS = [dt.date(2013, 1, 5), dt.date(2013, 1, 31), dt.date(2013, 2, 1), None]
 ROWS = pa.table(
     {
@@ -111,13 +112,29 @@ def test_a_window_reads_its_partitions_alone(partitioned: Path) -> None:
         pin(spec_of())
 
 
+def test_a_date_without_a_following_one_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last day that has a name often stands for none."""
+    monkeypatch.setenv(URI, "")
+    rows = ROWS.set_column(1, "day", pa.array([*DAYS[:3], dt.date.max], pa.date32()))
+    write_iceberg(tmp_path, rows.slice(0, 0))
+    table = iceberg_table(tmp_path)
+    with table.update_spec() as update:
+        update.add_identity("day")
+    table.append(rows)
+    assert rows_read(pin(spec_of(), "2013-01"), "x") == [(1.0,), (2.0,)]
+    assert rows_read(pin(spec_of(), "9999-12"), "x") == [(8.0,)]
+
+
 def test_statistics_of_columns_leave_out_no_file(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window in which no row is reads the file all the same, and the plan is given no filter."""
     filters = []
     plan_files = DataScan.plan_files
-    monkeypatch.setattr(
-        DataScan, "plan_files", lambda scan: filters.append(scan.row_filter) or plan_files(scan)
-    )
+
+    def noted(scan: DataScan) -> Any:
+        filters.append(scan.row_filter)
+        return plan_files(scan)
+
+    monkeypatch.setattr(DataScan, "plan_files", noted)
     assert len(rows_read(pin(spec_of(), "1999-01"), "x")) == 4
     assert [str(each) for each in filters] == ["AlwaysTrue()"]
     del made
@@ -135,6 +152,11 @@ def test_statistics_of_columns_leave_out_no_file(made: Path, monkeypatch: pytest
         (pa.timestamp("us", "UTC"), "day", 15705, ("2013-01-01", "2013-01-02"), True),
         (pa.timestamp("us", "UTC"), "day", 15704, ("2013-01-01", "2013-01-02"), False),
         (pa.timestamp("us"), "hour", 1, ("2013-01-01", "2013-01-02"), True),
+        (pa.date32(), "identity", 2932896, ("9999-12-01", "9999-12-31"), False),
+        (pa.date32(), "day", 2932896, ("2013-01-01", "2013-01-02"), False),
+        (pa.date32(), "month", 96359, ("9999-12-01", "9999-12-31"), True),
+        (pa.timestamp("us", "UTC"), "year", 2**31 - 1, ("2013-01-01", "2013-01-02"), False),
+        (pa.timestamp("us", "UTC"), "day", -719162, ("0001-01-01", "0001-01-02"), True),
         (pa.date32(), "month", None, ("2013-01-01", "2013-02-01"), False),
         (pa.date32(), "bucket[16]", None, ("2013-01-01", "2013-02-01"), True),
     ],
@@ -142,9 +164,9 @@ def test_statistics_of_columns_leave_out_no_file(made: Path, monkeypatch: pytest
 def test_a_partition_is_left_out_where_no_time_zone_has_a_row_of_it(
     kind: pa.DataType, transform: str, value: int | None, window_days: tuple[str, str], *, expected: bool
 ) -> None:
-    days = (dt.date.fromisoformat(window_days[0]), dt.date.fromisoformat(window_days[1]))
+    first, following = (dt.date.fromisoformat(day).toordinal() - EPOCH for day in window_days)
     column = TableColumn(name="day", type=kind, field_id=2)
-    assert iceberg._may_hold(column, transform, value, days) is expected
+    assert iceberg._may_hold(column, transform, value, (first, following)) is expected
 
 
 def test_a_concurrent_writer_changes_nothing(made: Path) -> None:

@@ -100,14 +100,14 @@ def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
         pin(spec_of(tmp_path))
 
 
-@pytest.mark.parametrize("task_values", [1, 60, 200, 10**9])
+@pytest.mark.parametrize("split_values", [1, 60, 200, 10**9])
 def test_every_row_is_in_one_task_whatever_the_task_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task_values: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_values: int
 ) -> None:
     for number in range(4):
         write(tmp_path / f"{number}.parquet", 70)
     write(tmp_path / "9.parquet", 0)
-    monkeypatch.setattr(contract, "TASK_VALUES", task_values)
+    monkeypatch.setattr(contract, "SPLIT_VALUES", split_values)
     pinned = pin(spec_of(tmp_path))
     assert sorted(rows_read(pinned)) == sorted(list(np.arange(70.0)) * 4)
     divided = splits(pinned)
@@ -117,7 +117,7 @@ def test_every_row_is_in_one_task_whatever_the_task_size(
         == 280
     )
     expected = {1: 12, 60: 9, 200: 3, 10**9: 1}
-    assert len(divided) == expected[task_values]
+    assert len(divided) == expected[split_values]
     assert all(split.n_rows for split in divided)
     assert unpack(pack(divided)) == divided
 

@@ -65,9 +65,9 @@ def numbers(name: str, n_rows: int = 5000) -> None:
     )
 
 
-def small_splits(pin: Pin, task_values: int = 500) -> tuple[Split, ...]:
+def small_splits(pin: Pin, split_values: int = 500) -> tuple[Split, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contract, "TASK_VALUES", task_values)
+        patch.setattr(contract, "SPLIT_VALUES", split_values)
         return sources.splits(pin)
 
 

@@ -100,6 +100,8 @@ def test_a_window_that_has_not_ended_is_refused() -> None:
 def test_before_every_window_there_is_none() -> None:
     with pytest.raises(SpecError, match="no window of the spec has ended"):
         latest_complete(window_of(every="year"), at("0001-06-01T00:00Z"))
+    with pytest.raises(SpecError, match="no window of the spec has ended"):
+        latest_complete(window_of(every="day", time_zone="America/New_York"), at("0001-01-01T00:00Z"))
 
 
 def test_what_has_no_windows_has_no_latest() -> None:

@@ -36,6 +36,8 @@ def charge_for(
         dataset=request.dataset,
         name=request.name,
         window=request.window,
+        amendment=request.amendment,
+        amends=None,
         attempt=1,
         epsilon=request.epsilon,
         state=ChargeState(state),

@@ -15,6 +15,7 @@ _KEPT = (
     "dataset",
     "name",
     '"window"',
+    "amendment",
     "attempt",
     "micro_epsilon",
     "plan_hash",
@@ -24,6 +25,7 @@ _KEPT = (
     "created_at",
 )
 _WRITTEN_ONCE = ("drawing_sequence", "drawing_hash", "manifest_sha256", "spool_id", "spool_host")
+_LINK = ("amends", "amended_sha256")
 _WINDOW_KEY = ("dataset", '"window"')
 _TERMS = ("dataset", "neighboring", "unit", "units_disjoint")
 
@@ -118,7 +120,13 @@ _ROWS = (
         f"NEW.state <> 'reserved' OR NEW.epoch <> 1 OR NEW.marked OR {_written(*_WRITTEN_ONCE)}",
         "a charge begins reserved",
     ),
-    ("charges", "UPDATE", "charges_keep_their_key", _changed(*_KEPT), "a charge keeps what it states"),
+    (
+        "charges",
+        "UPDATE",
+        "charges_keep_their_key",
+        f"{_changed(*_KEPT)} OR {_rewritten(*_LINK)}",
+        "a charge keeps what it states",
+    ),
     (
         "charges",
         "UPDATE",

@@ -91,6 +91,9 @@ def upgrade() -> None:
         sa.Column("dataset", sa.Text, sa.ForeignKey("accounts.dataset"), nullable=False),
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("window", sa.Text, nullable=False),
+        sa.Column("amendment", sa.Integer, nullable=False),
+        sa.Column("amends", sa.Text),
+        sa.Column("amended_sha256", sa.Text),
         sa.Column("attempt", sa.Integer, nullable=False),
         sa.Column("micro_epsilon", sa.BigInteger, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
@@ -111,7 +114,14 @@ def upgrade() -> None:
         sa.Column("manifest_sha256", sa.Text),
         sa.Column("created_at", sa.Text, nullable=False),
         sa.ForeignKeyConstraint(["name", "dataset"], ["names.name", "names.dataset"]),
-        sa.UniqueConstraint("dataset", "name", "window", "attempt", name="one_charge_an_attempt"),
+        sa.UniqueConstraint(
+            "dataset", "name", "window", "amendment", "attempt", name="one_charge_an_attempt"
+        ),
+        sa.CheckConstraint(
+            "(amendment = 0 AND amends IS NULL AND amended_sha256 IS NULL) "
+            "OR (amendment > 0 AND amends IS NOT NULL AND amended_sha256 IS NOT NULL)",
+            name="what_is_amended",
+        ),
         sa.CheckConstraint("attempt >= 1 AND epoch >= 1 AND micro_epsilon > 0", name="charge_signs"),
         sa.CheckConstraint(
             "(state = 'reserved' AND NOT drew) OR (state IN ('drawing', 'staged', 'published') AND drew) "
@@ -130,7 +140,7 @@ def upgrade() -> None:
     op.create_index(
         "one_live_charge_a_key",
         "charges",
-        ["dataset", "name", "window"],
+        ["dataset", "name", "window", "amendment"],
         unique=True,
         sqlite_where=sa.text("state <> 'abandoned'"),
         postgresql_where=sa.text("state <> 'abandoned'"),
