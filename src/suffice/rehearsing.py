@@ -166,6 +166,8 @@ def rehearse(
     ------
     UsageError
         Where the call itself, its window or a setting is refused: nothing was tried.
+    MissingExtraError
+        Where the engine is not installed.
     """
     require_spec(spec)
     chosen = settings(
@@ -178,6 +180,7 @@ def rehearse(
     window = resolve_window(spec, window, as_of=moment(as_of, datetime.now(UTC)), allow_open=allow_open)
     plan = compile_plan(spec)
     require_manifest(plan)
+    require_engine()
     run = _Run(spec=spec, plan=plan, window=window, chosen=chosen, keep=keep, told=told or (lambda _: None))
     failure: SufficeError | None = None
     try:
@@ -216,7 +219,6 @@ class _Run:
 
     def carry_out(self) -> None:
         """Try all stages, and leave nothing behind, whatever happens."""
-        require_engine()
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415 - the engine is an extra
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415

@@ -18,6 +18,7 @@ import pytest
 import suffice
 from suffice.flows.embedded import embedded_environment, run_embedded
 from suffice.storage.ledger.opening import open_ledger
+from support.canaries import CANARY_NUMBER, CANARY_TEXT, holds_canary
 from support.making import Workspace, flights, make_workspace, mapping
 from support.prefect_server import Webhook, waited_for
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1800)  # the first test waits for a Prefect server
 
-CANARY_TEXT = "canary-7f3a9c51"
-CANARY_NUMBER = 918273645
 
 RUNS = """
 import json, sys
@@ -393,24 +392,3 @@ def test_a_failed_embedded_run_names_its_log(tmp_path: Path) -> None:
     with pytest.raises(suffice.SufficeError, match=r"flow\.log"):
         run_embedded({"unknown": "parameter"}, tmp_path / "home", log=tmp_path / "flow.log")
     assert (tmp_path / "flow.log").stat().st_size > 0
-
-
-def holds_canary(path: Path) -> bool:
-    """Scan a file's bytes, and the decoded columns of Parquet, for either canary in every form."""
-    if path.suffix == ".parquet":
-        try:
-            columns = pa.parquet.read_table(path).to_pydict()
-        except (pa.ArrowException, OSError):
-            columns = {}
-        if any(value in {CANARY_TEXT, CANARY_NUMBER} for column in columns.values() for value in column):
-            return True
-    content = path.read_bytes()
-    text = CANARY_TEXT.encode()
-    shifted = [base64.b64encode(b"." * shift + text)[4:-4] for shift in range(3)]
-    forms = [text, CANARY_TEXT.encode("utf-16-le"), text.hex().encode(), *shifted]
-    numbers = [
-        str(CANARY_NUMBER).encode(),
-        CANARY_NUMBER.to_bytes(8, "little"),
-        np.float64(CANARY_NUMBER).tobytes(),
-    ]
-    return any(form in content for form in [*forms, *numbers])
