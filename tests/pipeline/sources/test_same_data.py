@@ -9,7 +9,9 @@ import pytest
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.chunk.sql_sums import sum_queries
 from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.push_down import pushed_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import SOURCES
 from suffice.pipeline.sources.schema_check import check_schema
@@ -92,3 +94,32 @@ def test_totals_are_those_of_the_same_rows_in_parquet(
         ours, theirs = (totals(spec, window) for spec in specs)
         assert ours == theirs, what
         assert any(any(map(any, sums)) for sums in theirs.values()), what
+
+
+@pytest.mark.parametrize("what", ["numbers by city", "months of instants"])
+def test_totals_that_duckdb_sums_are_those_of_the_same_rows_in_parquet(what: str, tmp_path: Path) -> None:
+    table = same_rows(3000)
+    parts = dict(SPECS[what])
+    statistics = parts["statistics"].items()  # decimals of many digits are refused
+    parts["statistics"] = {name: each for name, each in statistics if name not in {"price", "long"}}
+    terms = {
+        "name": "test",
+        "dataset": "test",
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+        **parts,
+    }
+    summed, read = (
+        load_spec({**terms, "source": entry})
+        for entry in (
+            {**MAKERS["duckdb"].write(tmp_path, table), "push_down": "true"},
+            MAKERS["parquet"].write(tmp_path, table),
+        )
+    )
+    window = "2013-01" if read.window else "all"
+    pin = sources.pin(summed, window)
+    job = chunk_job(summed, window)
+    queries = sum_queries(job, sources.schema(pin)[0].columns)
+    found = to_python(pushed_sums(job, queries, pin, n_threads=2).open_totals())
+    wanted = totals(read, window)
+    assert {name: sums.tolist() for name, sums in found.items()} == wanted
+    assert any(any(map(any, sums)) for sums in wanted.values())
