@@ -100,7 +100,7 @@ def in_tasks(dask_scheduler: distributed.Scheduler) -> dict[str, float]:
     ours = {key: each for key, each in dask_scheduler.task_prefixes.items() if "suffice" in key}
     return {
         "busy": sum(each.all_durations.get("compute", 0.0) for each in ours.values()),
-        "reads": sum(sum(each.state_counts.values()) for key, each in ours.items() if key.startswith("read")),
+        "reads": sum(each.state_counts["memory"] for key, each in ours.items() if key.startswith("read")),
     }
 
 
