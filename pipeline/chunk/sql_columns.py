@@ -148,7 +148,8 @@ class SqlColumns:
         if pa.types.is_floating(kind):
             return self._code_of_float(f"CAST({name} AS DOUBLE)", found, keys, codes, join)
         if kind == pa.uint64():
-            keys = keys.view(np.uint64) ^ np.uint64(UNSIGNED_SHIFT)
+            unsigned = keys.view(np.uint64) ^ np.uint64(UNSIGNED_SHIFT)
+            return self._code_of_integer(_integer(name, kind), unsigned, codes, found.divisor, join)
         return self._code_of_integer(_integer(name, kind), keys, codes, found.divisor, join)
 
     def _code_of_integer(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.chunk.partition import ChunkJob
-    from suffice.pipeline.statistics.measure import CodeColumn
+    from suffice.pipeline.statistics.measure import CodeColumn, ReadColumn
 
 _LIMB = 1 << LIMB_BITS
 _FEW_CODES = 8
@@ -127,7 +127,7 @@ def _of_several(job: ChunkJob, columns: pa.Schema) -> Iterator[SumQuery]:
 
 
 def _counts(
-    rows: SqlColumns, name: str, table: Sequence[CodeColumn], reads: Sequence[CodeColumn], start: int
+    rows: SqlColumns, name: str, table: Sequence[CodeColumn], reads: Sequence[ReadColumn], start: int
 ) -> SumQuery:
     """Count the combinations of a table's codes, from place `start` on, among rows that have all codes."""
     present = _present([rows.value(of) for of in reads])
