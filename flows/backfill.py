@@ -34,7 +34,8 @@ _UNREAD = Subject(kind="backfill")
 def backfill_windows(windows: BackfillParameters) -> str:
     """Release every window from the first to the last, each for a charge of its own.
 
-    What is published is skipped. The same run again goes on where this one ended, however that was.
+    So are amendments that are due. What is published is skipped. The same run again goes on where this one
+    ended, however that was.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Ver
     counts = {status: len(done.named(status)) for status in (PUBLISHED, ALREADY_PUBLISHED, FAILED, LEFT)}
     each = f"epsilon {format_epsilon(done.epsilon)} each"
     words = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
-    told = [f"{counted(len(done.windows), 'window')} for {each}: {words}"]
+    told = [f"{counted(len(done.windows), 'release')} for {each}: {words}"]
     ending = endings.BACKFILLED
     if done.failure is not None:
         charge = None

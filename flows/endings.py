@@ -78,6 +78,8 @@ BACKFILL_SPENT = Ending(name=SPENT.name, kind=FAILED, event="suffice.backfill.sp
 NOT_BACKFILLED = Ending(name="Failed", kind=FAILED, event="suffice.backfill.failed")
 RECOVERED = Ending(name="Recovered", kind=COMPLETED, event="suffice.ledger.recovered")
 LEFT_UNSETTLED = Ending(name="Not recovered", kind=FAILED, event="suffice.ledger.not-recovered")
+REHEARSED = Ending(name="Rehearsed", kind=COMPLETED, event="suffice.rehearsal.completed")
+NOT_REHEARSED = Ending(name="Rehearsal failed", kind=FAILED, event="suffice.rehearsal.failed")
 VERIFIED = Ending(name="Verified", kind=COMPLETED, event="suffice.ledger.verified")
 NOT_VERIFIED = Ending(name="Not verified", kind=FAILED, event="suffice.ledger.not-verified")
 NOT_DONE = Ending(name="Failed", kind=FAILED, event="suffice.ledger.failed")

@@ -113,8 +113,8 @@ def _released(
         return _success(outcome, places, subject)
     charge = newest_charge(places.ledger, spec.dataset, spec.name, subject.names["window"])
     ending = endings.release_ending(failure, charge)
-    error = endings.error_text(failure)
-    told = [error, endings.charge_text(ending, charge, unless_in=error)]
+    said = endings.error_text(failure)
+    told = [said, endings.charge_text(ending, charge, unless_in=said)]
     return Verdict(
         ending=ending,
         message="; ".join(filter(None, told)),

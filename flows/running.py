@@ -35,6 +35,8 @@ REPORTING_S = 45.0
 """Seconds that Prefect has to report an end, in a process that runs one flow run and nothing else."""
 LEASE_S = 120.0
 """Seconds after which a dataset is free again where the run that holds it was killed."""
+LONGEST_WAIT_S = 1800.0
+"""Seconds that a run waits for its dataset: a server that was killed forgets leases, and never frees it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,8 @@ class Run:
         """Wait for the dataset's concurrency limit, ``suffice-DATASET``, made where there is none; hold it.
 
         It is a courtesy: the ledger keeps runs apart whatever Prefect does. So where the server does not
-        answer the run goes on without it, and where the lease cannot be renewed nothing is broken off.
+        answer, or another run holds the dataset for too long, the run goes on without it, and where the lease
+        cannot be renewed nothing is broken off.
         """
         name = f"suffice-{dataset}"
         try:
@@ -83,7 +86,12 @@ class Run:
                 client.upsert_global_concurrency_limit_by_name(name, 1)
             self._held.enter_context(
                 concurrency(
-                    name, occupy=1, strict=True, lease_duration=LEASE_S, raise_on_lease_renewal_failure=False
+                    name,
+                    occupy=1,
+                    timeout_seconds=LONGEST_WAIT_S,
+                    strict=True,
+                    lease_duration=LEASE_S,
+                    raise_on_lease_renewal_failure=False,
                 )
             )
         except Exception as error:  # noqa: BLE001 - whatever it is, the ledger is enough

@@ -173,7 +173,7 @@ def test_a_backfill_whose_window_fails_says_what_was_done_before(
 ) -> None:
     workspace = make_workspace(tmp_path)
     spec = monthly(workspace)
-    place = (SqlLedger, "stage") if drawn else (tree, "exact_sums")
+    place: tuple[Any, str] = (SqlLedger, "stage") if drawn else (tree, "exact_sums")
     work = getattr(*place)
     calls: list[int] = []
 
@@ -183,7 +183,7 @@ def test_a_backfill_whose_window_fails_says_what_was_done_before(
             raise RuntimeError
         return work(*arguments, **terms)
 
-    monkeypatch.setattr(*place, fail_the_second)
+    monkeypatch.setattr(place[0], place[1], fail_the_second)
     done = backfilling.carry_out_backfill(spec, "2013-01", "2013-03", **where(workspace))
     assert [one.status for one in done.windows] == ["published", "failed", "left"]
     assert isinstance(done.failure, StageFailedError)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.errors import SchemaError
-from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Bounded, Dense, Listed, Sparse, lookup
+from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Interval, Listed, Sparse, lookup
 from suffice.pipeline.declaration.table_names import quoted
 from suffice.pipeline.sources.duckdb_tables import ROWS
 from suffice.pipeline.statistics.lattice import Quantiser
@@ -21,8 +21,6 @@ from suffice.pipeline.statistics.measure import CodeColumn
 from suffice.pipeline.statistics.transforms import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from suffice.pipeline.chunk.partition import ChunkJob
@@ -50,6 +48,7 @@ class SqlColumns:
     """
 
     def __init__(self, job: ChunkJob, columns: pa.Schema) -> None:
+        self.n_cells = job.n_cells
         self._columns = columns
         self.parameters: dict[str, float] = {}
         self.keys: dict[str, pa.Table] = {}
@@ -143,13 +142,14 @@ class SqlColumns:
             is_text = not pa.types.is_decimal(kind)
             value = f"CAST({name} AS VARCHAR) COLLATE C" if is_text else name
             return self._joined(value, found.keys, found.codes, join)
-        if isinstance(found, Bounded):
-            return _between(_integer(name, kind), [n * found.divisor for n in found.boundaries.tolist()])
+        if isinstance(found, Interval):
+            return _inside(_integer(name, kind), found.begins * found.divisor, found.ends * found.divisor, 0)
         keys, codes = _integer_keys(found)
         if pa.types.is_floating(kind):
             return self._code_of_float(f"CAST({name} AS DOUBLE)", found, keys, codes, join)
         if kind == pa.uint64():
-            keys = keys.view(np.uint64) ^ np.uint64(UNSIGNED_SHIFT)
+            unsigned = keys.view(np.uint64) ^ np.uint64(UNSIGNED_SHIFT)
+            return self._code_of_integer(_integer(name, kind), unsigned, codes, found.divisor, join)
         return self._code_of_integer(_integer(name, kind), keys, codes, found.divisor, join)
 
     def _code_of_integer(
@@ -165,14 +165,12 @@ class SqlColumns:
         first, last = int(keys[0]), int(keys[-1])
         if last - first == len(keys) - 1:
             if divisor == 1 and _is_counting(codes):
-                within = _clipped(value, str(first), str(last))
-                return (
-                    f"CASE WHEN {value} BETWEEN {first} AND {last} "
-                    f"THEN CAST({within} - {first} AS BIGINT) + {codes[0]} END"
-                )
+                shift = int(codes[0]) - first
+                # Clipped too, so that no shift of another value overflows, wherever it is evaluated.
+                within = f"{_clipped(value, str(first), str(last))} + ({shift})" if shift else value
+                return f"CASE WHEN {value} BETWEEN {first} AND {last} THEN CAST({within} AS BIGINT) END"
             if (codes == codes[0]).all():
-                lower, end = first * divisor, (last + 1) * divisor
-                return f"CASE WHEN {value} >= {lower} AND {value} < {end} THEN {codes[0]} END"
+                return _inside(value, first * divisor, (last + 1) * divisor, int(codes[0]))
         if divisor > 1:
             value = f"({value} // {divisor} - CAST({value} % {divisor} < 0 AS BIGINT))"
         return self._joined(value, pa.array(keys), codes, join)
@@ -277,15 +275,5 @@ def _is_counting(codes: NDArray[np.int32]) -> bool:
     return bool((np.diff(codes) == 1).all())
 
 
-def _between(value: str, boundaries: Sequence[int]) -> str:
-    """Return in which interval a value lies, by bisection; NULL where in none."""
-
-    def search(low: int, high: int) -> str:
-        """Write the search where at least `low` and at most `high` boundaries are not above the value."""
-        if low == high:
-            return str(low - 1) if 0 < low < len(boundaries) else "NULL"
-        middle = (low + high) // 2
-        above, below = search(middle + 1, high), search(low, middle)
-        return f"CASE WHEN {value} >= {boundaries[middle]} THEN {above} ELSE {below} END"
-
-    return search(0, len(boundaries))
+def _inside(value: str, begins: int, ends: int, code: int) -> str:
+    return f"CASE WHEN {value} >= {begins} AND {value} < {ends} THEN {code} END"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.chunk.partition import ChunkJob
-    from suffice.pipeline.statistics.measure import CodeColumn
+    from suffice.pipeline.statistics.measure import CodeColumn, ReadColumn
 
 _LIMB = 1 << LIMB_BITS
 _FEW_CODES = 8
@@ -127,7 +127,7 @@ def _of_several(job: ChunkJob, columns: pa.Schema) -> Iterator[SumQuery]:
 
 
 def _counts(
-    rows: SqlColumns, name: str, table: Sequence[CodeColumn], reads: Sequence[CodeColumn], start: int
+    rows: SqlColumns, name: str, table: Sequence[CodeColumn], reads: Sequence[ReadColumn], start: int
 ) -> SumQuery:
     """Count the combinations of a table's codes, from place `start` on, among rows that have all codes."""
     present = _present([rows.value(of) for of in reads])
@@ -148,7 +148,9 @@ def _sums(rows: SqlColumns, sums: Mapping[tuple[str, int], str], complete: Seque
     )
     limbs = ", ".join(_limbs(number) for number in range(len(sums)))
     where = f"WHERE {_present(complete)}" if complete else ""
-    grouped = f"SELECT cell, {named} FROM {rows.rows} {where} GROUP BY cell"  # noqa: S608
+    # A single cell is no group: then there is a row even where no row of the table enters.
+    cell, group = ("cell", "GROUP BY cell") if rows.n_cells > 1 else ("0 AS cell", "")
+    grouped = f"SELECT {cell}, {named} FROM {rows.rows} {where} {group}"  # noqa: S608
     sql = f"SELECT cell, {limbs} FROM ({grouped})"  # noqa: S608
     return SumQuery(sql=sql, parameters=rows.parameters, keys=rows.keys, places=tuple(sums))
 

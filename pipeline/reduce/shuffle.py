@@ -23,14 +23,13 @@ from suffice.pipeline.contribution.records import RecordLayout, RecordReader, di
 from suffice.pipeline.reduce.cluster import Watched
 from suffice.pipeline.reduce.links import Packed, Partial, PartialSums, for_tasks, in_task
 from suffice.pipeline.reduce.tree import (
-    PARTIAL_BYTES,
     READING_FAILED,
     Failure,
     add_tree,
     guarded,
     last_addition,
+    most_tables,
     succeeded,
-    sums_bytes,
     zero_sums,
 )
 from suffice.pipeline.sources.contract import join
@@ -166,10 +165,10 @@ def bounded_sums(
 
 def _task_counts(job: ChunkJob, n_threads: int) -> tuple[int, int]:
     """Return how many tasks gather and how many read, given what tables and edges cost."""
-    most_tables = max(n_threads, PARTIAL_BYTES // sums_bytes(job))
-    n_buckets = min(_BUCKETS_PER_THREAD * n_threads, most_tables, _MOST_EDGES)
+    most = most_tables(job, n_threads)
+    n_buckets = min(_BUCKETS_PER_THREAD * n_threads, most, _MOST_EDGES)
     n_reads = max(1, _MOST_EDGES // n_buckets)
-    return n_buckets, min(n_reads, most_tables) if job.is_clustered or job.keeps_null_units else n_reads
+    return n_buckets, min(n_reads, most) if job.is_clustered or job.keeps_null_units else n_reads
 
 
 def _survey(job: ChunkJob, key: UnitKey, partitions: Sequence[Split], cluster: Cluster) -> Seen:

@@ -40,8 +40,8 @@ TASKS_PER_THREAD = 4
 MOST_TASKS = 2048
 """Of larger data tasks are no more than this, or `TASKS_PER_THREAD` where that is more, but larger."""
 
-PARTIAL_BYTES = 1 << 28
-"""Partial sums of a run hold at most this in all, or one of them per thread where that is more."""
+PARTIAL_BYTES = 1 << 27
+"""Partial sums of a run hold at most this for each thread, or one of them where that is more."""
 
 READING_FAILED = "a task failed while it read the data; the reason might quote them and is withheld"
 ADDING_FAILED = "a task failed while it added partial sums: its worker may lack memory"
@@ -179,7 +179,12 @@ def _task_count(job: ChunkJob, partitions: Sequence[Split], n_threads: int) -> i
     n_values = sum(partition.n_rows for partition in partitions) * len(job.names)
     worth = max(TASKS_PER_THREAD * n_threads, min(MOST_TASKS, n_values // TASK_VALUES))
     # The fewer tasks, the fewer tables.
-    return min(worth, max(n_threads, PARTIAL_BYTES // sums_bytes(job)))
+    return min(worth, most_tables(job, n_threads))
+
+
+def most_tables(job: ChunkJob, n_threads: int) -> int:
+    """Return how many partial sums there may be: what memory holds grows with the cluster alone."""
+    return n_threads * max(1, PARTIAL_BYTES // sums_bytes(job))
 
 
 def _read(

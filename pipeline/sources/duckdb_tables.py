@@ -106,7 +106,9 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         with opened(path) as connection:
             columns = _columns(connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0"))  # noqa: S608
             is_table = _is_table(connection, table)
-            ranges = _ranges(connection, file, table, len(spec_columns(spec)))
+            ranges = _ranges(
+                connection, file, table, len(spec_columns(spec)), is_divided=not source.push_down
+            )
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
@@ -233,7 +235,7 @@ def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
                 return found
 
             yield run
-    except read_errors():
+    except driver().Error:
         raise _failure(pinned.file, "cannot be read: it is damaged, or memory is short") from None
     _check_pinned(pinned.file)
 
@@ -261,10 +263,13 @@ def _columns(relation: Any) -> pa.Schema:
     )
 
 
-def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tuple[RowRange, ...]:
+def _ranges(
+    connection: Any, file: PinnedFile, table: str, n_columns: int, *, is_divided: bool
+) -> tuple[RowRange, ...]:
     """Count rows in ranges of ids that are tasks.
 
-    A view is one task: it has no ids. So is a table with a column of that name, which hides them.
+    A view is one task: it has no ids. So is a table with a column of that name, which hides them, and one
+    that is not read but summed.
     """
     name = quoted_name(table)
     ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
@@ -276,7 +281,7 @@ def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tu
         " AND c.database_oid = t.database_oid AND lower(c.column_name) = 'rowid')",
         [schema_name, table_name],
     ).fetchall()
-    if not has_ids:
+    if not has_ids or not is_divided:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
     step = -(-split_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608

@@ -7,6 +7,7 @@ file: the paths of partitions hold values.
 from __future__ import annotations
 
 import datetime as dt
+import posixpath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -148,10 +149,13 @@ def pin_table(
     Raises
     ------
     UsageError
-        Where one is gone, or no Parquet file.
+        Where one is gone, is no Parquet file, or is listed twice.
     """
     address = spec.source_address
     ordered = sorted(listed, key=lambda file: file.address)
+    if len({posixpath.normpath(file.address) for file in ordered}) < len(ordered):
+        message = f"source.{kind}: {address} lists a file twice, so its rows would count twice"
+        raise UsageError(message)
     found = surveyed(_statuses, [file.address for file in ordered])
     files = [(file, of.columns) for file, of in zip(found, ordered, strict=True) if file is not None]
     if len(files) < len(ordered):
@@ -177,7 +181,7 @@ def _statuses(addresses: Sequence[str]) -> list[PinnedFile | None]:
 def _status(address: str) -> PinnedFile | None:
     try:
         return status(address)
-    except OSError:
+    except (OSError, ValueError):  # a log may hold names that no file system takes
         return None
 
 

@@ -166,6 +166,8 @@ def rehearse(
     ------
     UsageError
         Where the call itself, its window or a setting is refused: nothing was tried.
+    MissingExtraError
+        Where the engine is not installed.
     """
     require_spec(spec)
     chosen = settings(
@@ -178,6 +180,7 @@ def rehearse(
     window = resolve_window(spec, window, as_of=moment(as_of, datetime.now(UTC)), allow_open=allow_open)
     plan = compile_plan(spec)
     require_manifest(plan)
+    require_engine()
     run = _Run(spec=spec, plan=plan, window=window, chosen=chosen, keep=keep, told=told or (lambda _: None))
     failure: SufficeError | None = None
     try:
@@ -216,9 +219,9 @@ class _Run:
 
     def carry_out(self) -> None:
         """Try all stages, and leave nothing behind, whatever happens."""
-        require_engine()
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415 - the engine is an extra
         from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.reduce.push_down import require_threads  # noqa: PLC0415
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
         with contextlib.ExitStack() as opened:
@@ -241,6 +244,8 @@ class _Run:
                 opened.callback(spool.remove, charge.charge_id)
                 stage.tried = f"has room for {counted(len(self.plan.statistics) + 1, 'file')}"
             with self._stage("cluster") as stage:
+                if self.spec.pushes_down:
+                    require_threads(self.chosen.cluster)
                 cluster = opened.enter_context(open_cluster(self.chosen.cluster))
                 stage.tried = "connected, and fit for exact sums"
             with self._stage("source") as stage:
@@ -306,12 +311,16 @@ class _Run:
     def _generated(self) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""
         from suffice.pipeline import sources  # noqa: PLC0415
+        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
+        from suffice.pipeline.chunk.sql_sums import sum_queries  # noqa: PLC0415
         from suffice.pipeline.sources.generated import generated_splits  # noqa: PLC0415
         from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
 
         with contextlib.closing(sources.pin(self.spec, self.window)) as pin:
             schemas = sources.schema(pin)
             check_schema(self.spec, schemas)
+            if self.spec.pushes_down:
+                sum_queries(chunk_job(self.spec, self.window), schemas[0].columns)
         for text in unit_warnings(self.spec, schemas):
             warnings.warn(text, SufficeWarning, stacklevel=2)
         return generated_splits(self.spec, schemas, self.window)

@@ -70,7 +70,7 @@ def test_every_ending_is_a_state_with_an_event(runs: dict[str, Any], name: str) 
 def test_a_backfill_whose_window_drew_and_failed_shows_what_was_done(runs: dict[str, Any]) -> None:
     message = runs["others"]["broken"]["message"]
     assert message.startswith(
-        "3 windows for epsilon 1 each: 1 published, 0 already published, 1 failed, 1 left; "
+        "3 releases for epsilon 1 each: 1 published, 0 already published, 1 failed, 1 left; "
         "2013-02 failed; StageFailedError: "
     )
     assert statuses(runs, "broken", "backfill-broken") == ["published", "failed", "left"]

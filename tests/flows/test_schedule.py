@@ -44,7 +44,9 @@ def test_the_how_tos_commands_of_suffice_work_as_written(
         "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
         "statistics": {"cancelled": {"family": "bernoulli", "column": "cancelled"}},
     }
-    (tmp_path / "monthly.yaml").write_text(yaml.safe_dump(spec) + window, encoding="utf-8")
+    (amended,) = re.findall(r"^    (window: .* amend: .*)$", text, re.MULTILINE)
+    monthly = tmp_path / "monthly.yaml"
+    monthly.write_text(yaml.safe_dump(spec) + window, encoding="utf-8")
     (tmp_path / "data/flights").mkdir(parents=True)
     days = pa.array(np.datetime64("2013-01-01") + np.arange(360))
     table = pa.table({"flight_date": days, "cancelled": pa.array(np.arange(360) % 2 == 0)})
@@ -52,7 +54,7 @@ def test_the_how_tos_commands_of_suffice_work_as_written(
     monkeypatch.chdir(tmp_path)
     suffice = Runner(capsys)
     commands = [shlex.split(line)[1:] for line in re.findall(r"^    (suffice .*)$", text, re.MULTILINE)]
-    grant, january, latest, backfill, status = commands
+    grant, january, latest, backfill, amendment, status = commands
     suffice.text(*grant)
     assert suffice.json(*january)["status"] == "published"
     again = suffice.json(*latest)
@@ -61,6 +63,8 @@ def test_the_how_tos_commands_of_suffice_work_as_written(
     assert [one["status"] for one in filled] == ["already_published"] + ["published"] * 11
     report = suffice.json(*status, "--as-of", "2014-01-05T00:00Z")
     assert [one["state"] for one in report["windows"]] == ["published"] * 12
+    monthly.write_text(yaml.safe_dump(spec) + amended, encoding="utf-8")
+    assert suffice.json(*amendment)["status"] == "published"
     assert suffice.json("show", "flights@2013-01")["window"] == "2013-01"
     assert suffice.json("show", "flights")["window"] == "2013-12"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import struct
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from support.held_flow import PLACE
 from support.making import flights, make_workspace
 from support.prefect_server import Gate, waited_for
 from support.scheduled import POOL, ZONE
+from support.zones import zone_with_midnight_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,12 +175,3 @@ def days_around_now(directory: Path) -> Workspace:
     today = dt.datetime.now(dt.UTC).date().toordinal()
     days = [dt.date.fromordinal(today - 3 + row % 6) for row in range(600)]
     return make_workspace(directory, table=table.set_column(1, "day", pa.array(days)))
-
-
-def zone_with_midnight_at(moment: dt.datetime) -> bytes:
-    """Return the TZif file of a zone, always as far from UTC, where a day begins at that moment."""
-    ahead = -(moment.hour * 3600 + moment.minute * 60 + moment.second)
-    offset = ahead if ahead > -12 * 3600 else ahead + 24 * 3600
-    block = struct.pack(">4sc15x6I", b"TZif", b"2", 0, 0, 0, 0, 1, 4)
-    block += struct.pack(">iBB", offset, 0, 0) + b"TST\0"
-    return block + block + b"\n\n"

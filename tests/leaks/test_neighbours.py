@@ -11,6 +11,7 @@ import itertools
 import json
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +29,10 @@ from suffice.storage.releases.manifest import checksum, compose_manifest
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.signatures import canonical_json
 from suffice.storage.signatures.keys import new_keys
-from support.making import flights, make_workspace, mapping, write_parts
+from support.making import ORIGINS, flights, make_workspace, mapping, write_parts
 from support.paid import copy_database
+from support.postgres import execute
+from support.postgres_tables import source_url
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,15 +102,28 @@ def neighbours_by_unit(rng: np.random.Generator, *, replaced: bool) -> tuple[pa.
 def released(template: Workspace, directory: Path, table: pa.Table, changes: dict[str, Any]) -> Shape:
     """Release a data set from a copy of the template's ledger and empty store."""
     directory.mkdir()
-    copy_database(template.directory / "ledger.db", directory / "ledger.db")
-    shutil.copytree(template.store, directory / "releases")
     data = directory / "data"
     write_parts(table, data, n_files=1) if table.num_rows else _write_empty(table, data)
+    return released_from(template, directory, data, changes)
+
+
+def released_from(
+    template: Workspace,
+    directory: Path,
+    source: Path | dict[str, Any],
+    changes: dict[str, Any],
+    window: str = "all",
+) -> Shape:
+    """Release what a source holds from a copy of the template's ledger and empty store."""
+    copy_database(template.directory / "ledger.db", directory / "ledger.db")
+    shutil.copytree(template.store, directory / "releases")
     url = f"sqlite:///{directory}/ledger.db"
-    outcome = carry_out(load_spec(mapping(data, **changes)), store=str(directory / "releases"), ledger=url)
+    spec = load_spec(mapping(source, **changes))
+    outcome = carry_out(spec, store=str(directory / "releases"), ledger=url, window=window)
     with open_ledger(url) as ledger:
         account, charges = ledger.account("passengers"), list(ledger.charges("passengers"))
-    return shape_of(directory / "releases" / "flights" / "all" / outcome.release.release_id, account, charges)
+    release = directory / "releases" / "flights" / window / outcome.release.release_id
+    return shape_of(release, account, charges)
 
 
 def _write_empty(table: pa.Table, directory: Path) -> None:
@@ -179,6 +195,13 @@ def check_pair(
     first, second = (
         released(template, directory / side, table, changes) for side, table in zip("ab", pair, strict=True)
     )
+    found = check_shapes(first, second)
+    shutil.rmtree(directory)
+    return found
+
+
+def check_shapes(first: Shape, second: Shape) -> set[str]:
+    """Check that two releases differ in noise alone; name the fields of manifests that do."""
     assert first.paths == second.paths
     assert first.schemas == second.schemas
     assert first.keys == second.keys
@@ -189,7 +212,6 @@ def check_pair(
         len(str(first.manifest[name])) == len(str(second.manifest[name]))
         for name in ("release_id", "checksum")
     )
-    shutil.rmtree(directory)
     return found
 
 
@@ -233,6 +255,98 @@ def test_releases_of_neighbouring_units_differ_in_their_noise_only(tmp_path: Pat
     for number in range(8):
         found = check_pair(template, tmp_path / f"pair-{number}", rng, replaced=replaced, by_unit=True)
         assert "files.sha256" in found
+
+
+HIVE = {"year": "integer", "month": "integer", "first": {"year": "year", "month": "month"}}
+DAILY: dict[str, Any] = {
+    "groups": {"cancelled": ["true", "false"]},
+    "statistics": {"delay": {"family": "normal", "column": "arr_delay", "lower": -60, "upper": 180}},
+}
+MONTHLY = {**DAILY, "window": {"column": "first", "every": "month"}}
+ROW = pa.table({"cancelled": [True], "arr_delay": [42.5]})
+LINE = "JFK,true,42.5\n"
+STRAY = {
+    "opening": '"JFK,true,42.5\n',
+    "within": 'J"FK,true,42.5\n',
+    "alone": '"\n',
+    "closing": 'JFK,true,"\n',
+}
+
+
+def a_folder(directory: Path, *, is_there: bool) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Write one folder, and another of one record."""
+    for origin in ("EWR", "JFK")[: 1 + is_there]:
+        write_parts(ROW, directory / "rows" / f"origin={origin}", n_files=1)
+    source = {"parquet": str(directory / "rows"), "hive": {"origin": "text"}}
+    return source, {**DAILY, "groups": {"origin": ORIGINS}}, "all"
+
+
+def a_month(directory: Path, *, is_there: bool) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Write a month, and the released one, whose one file has one record."""
+    for month in ("01", "02")[: 1 + is_there]:
+        write_parts(ROW, directory / "rows" / "year=2013" / f"month={month}", n_files=1)
+    return {"parquet": str(directory / "rows"), "hive": HIVE}, MONTHLY, "2013-02"
+
+
+def a_stray_quote(
+    directory: Path, *, is_there: bool, line: str
+) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Write lines of text, and one with a quote that encloses nothing in the middle of them."""
+    lines = [LINE] * 5 + [line] * is_there + [LINE] * 5
+    (directory / "rows.csv").write_text("".join(["origin,cancelled,arr_delay\n", *lines]))
+    types = {"cancelled": "boolean", "arr_delay": "number"}
+    return {"csv": str(directory / "rows.csv"), "columns": types}, DAILY, "all"
+
+
+def a_decimal(
+    directory: Path,  # noqa: ARG001 - the rows are in a database
+    *,
+    is_there: bool,
+    value: str,
+) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Write a table of decimals, and one record more of a value that Arrow's decimals do not have."""
+    execute(
+        source_url(),
+        "DROP TABLE IF EXISTS public.delays",
+        "CREATE TABLE public.delays (cancelled boolean, arr_delay numeric(10, 2), free numeric)",
+        "INSERT INTO public.delays VALUES (true, 42.5, 1), (false, 3, 2)",
+        f"INSERT INTO public.delays SELECT true, '{value}', 'NaN' WHERE {is_there}",
+    )
+    return {"postgresql": "public.delays"}, DAILY, "all"
+
+
+PAIRS: dict[str, Any] = {
+    "a folder": a_folder,
+    "a month": a_month,
+    **{f"a quote, {how}": partial(a_stray_quote, line=line) for how, line in STRAY.items()},
+    "a decimal that is NaN": partial(a_decimal, value="NaN"),
+    "a decimal at the end of its range": partial(a_decimal, value="99999999.99"),
+}
+
+
+@pytest.mark.parametrize("made_as", PAIRS)
+def test_a_record_of_any_source_changes_noise_only(
+    templates: dict[bool, Workspace],
+    source_database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    made_as: str,
+) -> None:
+    monkeypatch.setenv("SUFFICE_POSTGRESQL", source_database)
+    shapes, said = [], []
+    for is_there in (True, False):
+        directory = tmp_path / f"pair-{int(is_there)}"
+        directory.mkdir()
+        source, changes, window = PAIRS[made_as](directory, is_there=is_there)
+        capfd.readouterr()
+        caplog.clear()
+        shapes.append(released_from(templates[False], directory, source, changes, window))
+        said.append((*capfd.readouterr(), caplog.messages))
+    found = check_shapes(*shapes)
+    assert {"files.sha256", "checksum", "signature.value", "release_id"} <= found
+    assert said[0] == said[1]
 
 
 @pytest.mark.audit

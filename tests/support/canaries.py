@@ -1,4 +1,4 @@
-"""Values that stand in the data of a test and nowhere else, and a scan that finds them in any form."""
+"""Values that stand in the data of a test, and the search for them in whatever else was written."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 
 CANARY_TEXT = "canary-7f3a9c51"
 CANARY_NUMBER = 918273645
+
+_TEXT = CANARY_TEXT.encode()
+FORMS = [
+    _TEXT,
+    CANARY_TEXT.encode("utf-16-le"),
+    _TEXT.hex().encode(),
+    *(base64.b64encode(b"." * shift + _TEXT)[4:-4] for shift in range(3)),
+    str(CANARY_NUMBER).encode(),
+    CANARY_NUMBER.to_bytes(8, "little"),
+    np.float64(CANARY_NUMBER).tobytes(),
+]
+"""The canaries as bytes, in every form in which they might be written."""
 
 
 def canary_table() -> pa.Table:
@@ -45,12 +57,4 @@ def holds_canary(path: Path) -> bool:
         if any(value in {CANARY_TEXT, CANARY_NUMBER} for column in columns.values() for value in column):
             return True
     content = path.read_bytes()
-    text = CANARY_TEXT.encode()
-    shifted = [base64.b64encode(b"." * shift + text)[4:-4] for shift in range(3)]
-    forms = [text, CANARY_TEXT.encode("utf-16-le"), text.hex().encode(), *shifted]
-    numbers = [
-        str(CANARY_NUMBER).encode(),
-        CANARY_NUMBER.to_bytes(8, "little"),
-        np.float64(CANARY_NUMBER).tobytes(),
-    ]
-    return any(form in content for form in [*forms, *numbers])
+    return any(form in content for form in FORMS)

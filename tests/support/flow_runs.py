@@ -102,7 +102,7 @@ def broken(what: str, parameters: dict[str, Any]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if what in {"staging", "second staging"}:
             patch.setattr(SqlLedger, "stage", fail)
-        store = Path(parameters.get("store") or ".")
+        store = Path(parameters.get("store", "none"))
         away = store.with_name("away")
         if what == "store":
             store.rename(away)

@@ -84,9 +84,9 @@ def sought_in(spec: Spec) -> Sought:
     pin = sources.pin(spec)
     splits = sources.splits(pin)
     pinned = pin.private.files
-    for file, footer in zip(pinned.files, pinned.footers, strict=True):
+    for file in pinned.files:
         found.add("a file's size or time", [file.size, int(file.version)])
-        found.add("a number of rows", [group.n_rows for group in footer.row_groups])
+    found.add("a number of rows", [group.n_rows for footer in pinned.footers for group in footer.row_groups])
     found.add("a number of rows", [sum(split.n_rows for split in splits), *(each.n_rows for each in splits)])
     with open_cluster("threads") as cluster:
         sums = exact_sums(chunk_job(spec), splits, cluster).open_totals()

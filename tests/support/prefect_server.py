@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 BUSY = 503
 """What the server answers while another of its writers holds its SQLite file."""
 

@@ -36,6 +36,15 @@ VALUES: dict[str, tuple[list[Any], pa.DataType]] = {
         [MOMENT + dt.timedelta(seconds=step) for step in (-1, 0, 1, 31 * 86_400 - 1, 31 * 86_400, 1e9)],
         pa.timestamp("us", "UTC"),
     ),
+    "wall_time": (
+        [
+            dt.datetime(2013, 1, 1),  # noqa: DTZ001 - of no zone
+            dt.datetime(2013, 1, 31, 23, 59, 59, 999_999),  # noqa: DTZ001
+            dt.datetime(2013, 2, 1),  # noqa: DTZ001
+            dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),  # noqa: DTZ001
+        ],
+        pa.timestamp("us"),
+    ),
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -15,6 +17,7 @@ from obstore import delete, get, put
 from obstore import list as list_objects
 
 from suffice.buckets import connect
+from suffice.pipeline.declaration.hive_columns import NULL_FOLDER
 from support.buckets import BUCKET, SECRET, variables
 from support.postgres_tables import change_postgresql, lose_postgresql, write_postgresql
 from support.table_makers import (
@@ -31,7 +34,6 @@ from support.timed_tables import NAMES, PASSWORD_URI, change_timed, lose_timed, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from obstore.store import ObjectStore
 
@@ -223,8 +225,13 @@ def in_folders(table: pa.Table, keys: tuple[str, ...]) -> Iterator[tuple[str, pa
     for values in table.select(keys).group_by(list(keys)).aggregate([]).to_pylist():
         rows = table
         for key in keys:
-            rows = rows.filter(pc.equal(rows[key], pa.scalar(values[key], rows[key].type)))
-        yield "/".join(f"{key}={str(values[key]).lower()}" for key in keys), rows.drop_columns(list(keys))
+            is_equal = pc.equal(rows[key], pa.scalar(values[key], rows[key].type))
+            rows = rows.filter(pc.is_null(rows[key]) if values[key] is None else is_equal)
+        yield "/".join(f"{key}={_in_folder(values[key])}" for key in keys), rows.drop_columns(list(keys))
+
+
+def _in_folder(value: object) -> str:
+    return NULL_FOLDER if value is None else str(value).lower()
 
 
 def _folder_files(directory: Path) -> list[Path]:
@@ -262,46 +269,48 @@ def _keys(directory: Path) -> list[str]:
     return sorted(entry["path"] for page in list_objects(_bucket(), _prefix(directory)) for entry in page)
 
 
-def _upload(directory: Path, root: Path) -> dict[str, Any]:
+def _upload(directory: Path, root: Path) -> str:
     """Put the files of a directory below the prefix that stands for it, in place of what is there."""
     for key in _keys(directory):
         delete(_bucket(), key)
     for path in root.rglob("*"):
         if path.is_file():
             put(_bucket(), f"{_prefix(directory)}/{path.relative_to(root)}", path.read_bytes())
-    return {"parquet": f"s3://{BUCKET}/{_prefix(directory)}/"}
+    return f"s3://{BUCKET}/{_prefix(directory)}"
 
 
-def _write_objects(directory: Path, table: pa.Table) -> dict[str, Any]:
-    folder = directory / "uploaded"
-    folder.mkdir(exist_ok=True)
-    _write_parquet(folder, table)
-    return _upload(directory, folder)
-
-
-def _write_object_folders(directory: Path, table: pa.Table) -> dict[str, Any]:
-    _write_folders(directory, table)
-    return {**_upload(directory, directory / "hive"), "hive": HIVE}
+def _write_objects(
+    kind: str, write: Callable[[Path, pa.Table], dict[str, Any]], directory: Path, table: pa.Table
+) -> dict[str, Any]:
+    """Write a source of files, and upload it with the folder that it names."""
+    local = directory / "uploaded"
+    local.mkdir(exist_ok=True)
+    entry = write(local, table)
+    return {**entry, kind: _upload(directory, Path(entry[kind]))}
 
 
 def _bucket_files(directory: Path) -> list[BucketFile]:
-    return [BucketFile(key) for key in _keys(directory) if key.endswith(".parquet")]
+    return [BucketFile(key) for key in _keys(directory) if key.endswith((".parquet", ".csv"))]
 
 
 def _change_object(directory: Path) -> None:
     last = _bucket_files(directory)[-1]
-    rows = pq.ParquetFile(pa.BufferReader(last.read_bytes())).read()
+    if last.key.endswith(".csv"):
+        head, _, *rows = last.read_bytes().splitlines(keepends=True)
+        put(_bucket(), last.key, b"".join([head, *rows]))
+        return
+    table = pq.ParquetFile(pa.BufferReader(last.read_bytes())).read()
     written = pa.BufferOutputStream()
-    pq.write_table(rows.slice(1), written)
+    pq.write_table(table.slice(1), written)
     put(_bucket(), last.key, written.getvalue().to_pybytes())
 
 
-def _bucket_maker(write: Callable[[Path, pa.Table], dict[str, Any]]) -> SourceMaker:
+def _bucket_maker(kind: str, write: Callable[[Path, pa.Table], dict[str, Any]]) -> SourceMaker:
     return SourceMaker(
-        write=write,
+        write=partial(_write_objects, kind, write),
         change=_change_object,
         lose=lambda directory: delete(_bucket(), _bucket_files(directory)[-1].key),
-        absent=lambda directory: {"parquet": f"s3://{BUCKET}/{_prefix(directory)}/nothing.parquet"},
+        absent=lambda directory: {kind: f"s3://{BUCKET}/{_prefix(directory)}/nothing"},
         files=_bucket_files,
         environment={"AWS_SECRET_ACCESS_KEY": SECRET},
         prepare=lambda request: variables(request.getfixturevalue("s3_url")),
@@ -317,8 +326,10 @@ VARIANTS: dict[str, SourceMaker] = {
         files=_folder_files,
         environment={},
     ),
-    "parquet in s3": _bucket_maker(_write_objects),
-    "parquet in folders in s3": _bucket_maker(_write_object_folders),
+    "parquet in s3": _bucket_maker("parquet", _write_parquet),
+    "parquet in folders in s3": _bucket_maker("parquet", _write_folders),
+    "csv in s3": _bucket_maker("csv", _write_csv),
+    "delta in s3": _bucket_maker("delta", write_delta),
 }
 """Other ways to make a source of a kind, whose key is the first word."""
 

@@ -171,7 +171,7 @@ def test_tables_are_those_of_the_kernels(hostile: Path) -> None:
     assert any(map(any, found["bayes"]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     numbers=st.lists(st.floats() | st.none(), min_size=1, max_size=50),
     singles=st.lists(st.floats(width=32), max_size=50),

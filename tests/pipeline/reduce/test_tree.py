@@ -92,7 +92,7 @@ def test_the_graph_is_a_tree_and_its_last_addition_is_the_callers(
     assert not set(graph) & set(other)
 
 
-@pytest.mark.parametrize(("room", "n_threads", "n_reads"), [(0, 2, 2), (0, 3, 3), (5, 2, 5), (1000, 2, 140)])
+@pytest.mark.parametrize(("room", "n_threads", "n_reads"), [(0, 2, 2), (0, 3, 3), (5, 2, 10), (1000, 2, 140)])
 def test_large_tables_are_few_whatever_the_number_of_partitions(
     many: tuple[ChunkJob, Splits],
     monkeypatch: pytest.MonkeyPatch,

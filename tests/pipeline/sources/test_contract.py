@@ -33,7 +33,7 @@ from support.source_makers import MAKERS, VARIANTS, maker_of
 from support.splits import HELD, splits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from support.source_makers import SourceMaker
 
@@ -370,22 +370,41 @@ def test_splits_show_nothing_and_hold_neither_values_nor_credentials(
                 assert hidden.encode() not in held
 
 
-def test_splits_are_read_in_another_process(made: Spec) -> None:
+READER = """
+import os, pickle, sys
+from suffice.pipeline import sources
+from suffice.pipeline.sources.exact_data import unpack
+while True:
+    sys.path[:], environment, packed = pickle.load(sys.stdin.buffer)
+    os.environ.clear()
+    os.environ.update(environment)
+    batches = (batch for split in unpack(packed) for batch in sources.read(split, ("amount",), 16))
+    print(sum(batch.num_rows for batch in batches), flush=True)
+"""
+"""Counts the rows of splits, given what a worker has of its own: where modules are, and the environment."""
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[subprocess.Popen[bytes]]:
+    """Start another process, once for all kinds: what takes longest is what it imports."""
+    with subprocess.Popen(
+        [sys.executable, "-c", READER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def test_splits_are_read_in_another_process(made: Spec, reader: subprocess.Popen[bytes]) -> None:
     splits = splits_of(made, 1)
     assert unpack(pack(splits)) == splits
-    code = (
-        "import sys; from suffice.pipeline import sources;"
-        "from suffice.pipeline.sources.exact_data import unpack; splits = unpack(sys.stdin.buffer.read());"
-        "print(sum(batch.num_rows for split in splits for batch in sources.read(split, ('amount',), 16)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=pack(splits),
-        capture_output=True,
-        check=True,
-        env=os.environ,
-    )
-    assert int(done.stdout) == rows().num_rows
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    pickle.dump((sys.path, dict(os.environ), pack(splits)), reader.stdin)
+    reader.stdin.flush()
+    assert int(reader.stdout.readline()) == rows().num_rows
 
 
 def test_a_pin_and_its_splits_cannot_be_changed(made: Spec) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,25 @@ def test_a_version_that_was_vacuumed_fails_before_the_draw(table: Path) -> None:
     with pytest.raises(UsageError, match=r"^source\.delta: a file that .* lists is gone") as caught:
         pin(spec_of(table, version="0"))
     assert "part-" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("./{path}", "lists a file twice, so its rows would count twice"),
+        ("{path}/../part.parquet", "outside of its folder"),
+        ("a%00b.parquet", "is gone or cannot be read"),
+        ("%ff.parquet", "is gone or cannot be read"),
+    ],
+)
+def test_what_a_log_may_not_list(tmp_path: Path, path: str, said: str) -> None:
+    write_deltalake(tmp_path / "table", ROWS)
+    (log,) = (tmp_path / "table" / "_delta_log").glob("*.json")
+    (entry,) = [entry for entry in map(json.loads, log.read_text().splitlines()) if "add" in entry]
+    entry["add"]["path"] = path.format(path=entry["add"]["path"])
+    log.write_text(f"{log.read_text().strip()}\n{json.dumps(entry)}\n")
+    with pytest.raises(UsageError, match=f"^source\\.delta: .* {said}"):
+        pin(spec_of(tmp_path / "table"))
 
 
 def test_a_version_that_never_was_is_refused(table: Path) -> None:

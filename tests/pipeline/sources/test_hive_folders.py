@@ -197,7 +197,7 @@ def test_leaving_folders_out_changes_no_sum(
     )
     pruned = totals(spec, window)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("suffice.pipeline.sources.parquet.needed", lambda *_: ())
+        patch.setattr(sources.SOURCES["parquet"], "needed", lambda *_: ())
         everything = pinned_names(spec, window)
         assert totals(spec, window) == pruned
     assert len(everything) == len(folders)

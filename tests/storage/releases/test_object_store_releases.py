@@ -271,7 +271,7 @@ def test_a_listing_asks_for_no_more_manifests_than_it_needs(
         with pytest.raises(ReleaseMissingError, match=near):
             store.find(*wanted)
     assert asked == []
-    assert len(server.listings) == 6
+    assert len(server.listings) == 5
 
 
 def run_command(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> Any:

@@ -35,6 +35,8 @@ def charge_for(plan: Plan, **changes: Any) -> Any:
         "plan_hash": plan.plan_hash,
         "drawing_hash": HASH,
         "window": "all",
+        "amendment": 0,
+        "amends": None,
     }
     return SimpleNamespace(**{**fields, **changes})
 
