@@ -13,9 +13,8 @@ import pytest
 
 from support.canaries import CANARY_TEXT, canary_table
 from support.flow_runs import PUBLISHED_ALL_THE_SAME
-from support.held_flow import PLACE
 from support.making import make_workspace, mapping
-from support.prefect_server import Webhook, running_worker
+from support.prefect_server import PLACE, Webhook, running_worker
 from support.scheduled import POOL, ZONE, Scheduled, as_the_how_to_says
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ import pytest
 import suffice
 from suffice.flows.running import REPORTING_S
 from suffice.storage.ledger.opening import open_ledger
-from support.held_flow import PLACE
 from support.making import flights, make_workspace
-from support.prefect_server import Gate, waited_for
+from support.prefect_server import PLACE, Gate, waited_for
 from support.scheduled import POOL, ZONE
 from support.zones import zone_with_midnight_at
 

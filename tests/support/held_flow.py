@@ -1,6 +1,7 @@
 """The flow ``release_statistics``, held between its draw and its publication until something happens.
 
-The deployments of tests name this module. Everything else is the real thing.
+The deployments of tests name this module, and no test imports it: it would hold their releases, too.
+Everything else is the real thing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ from typing import Any
 
 from suffice.flows.release import release_statistics
 from suffice.storage.releases.release_store import ReleaseStore
-
-PLACE = "HELD_FLOW_PLACE"
-"""The variable that names a folder: the file ``drawn`` is made there, and ``go`` is waited for."""
+from support.prefect_server import PLACE
 
 __all__ = ["release_statistics"]
 

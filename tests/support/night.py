@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import Security
 
-from support.held_flow import PLACE as DRAWN_PLACE
 from support.held_reading import PLACE as READING_PLACE
+from support.prefect_server import PLACE as DRAWN_PLACE
 from support.prefect_server import PrefectServer, waited_for
 
 if TYPE_CHECKING:

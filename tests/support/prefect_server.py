@@ -31,6 +31,8 @@ Found = TypeVar("Found")
 
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 PATIENCE_S = 240.0
+PLACE = "HELD_FLOW_PLACE"
+"""The variable that names a held flow's folder: it makes the file ``drawn``, and waits for ``go``."""
 BUSY = 503
 """What the server answers while another of its writers holds its SQLite file."""
 
