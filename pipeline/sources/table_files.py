@@ -97,7 +97,7 @@ class TableColumns:
 
     def _by_id(self, stored: pa.Schema) -> dict[object, str]:
         known = dict(self.stored_ids)
-        ids = {}
+        ids: dict[object, str] = {}
         for field in stored:
             text = (field.metadata or {}).get(_FIELD_ID)
             field_id = known.get(field.name) if text is None else int(text)
