@@ -187,7 +187,9 @@ def _columns(relation: Any) -> pa.Schema:
     """
     kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
     found = relation.to_arrow_reader().read_all().schema
-    return pa.schema([field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in found])
+    return pa.schema(
+        [field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in found]
+    )
 
 
 def _ranges(connection: Any, file: PinnedFile, table: str, n_columns: int) -> tuple[RowRange, ...]:

@@ -179,7 +179,10 @@ def _may_hold(column: TableColumn | None, transform: str, value: Any, days: tupl
         return True
     # NumPy's calendar has no last year: what a row holds is no reason to fail.
     unit = _UNITS[transform]
-    first, following = (int(np.datetime64(number, unit).astype("datetime64[D]").astype(np.int64)) for number in (value, value + 1))
+    first, following = (
+        int(np.datetime64(number, unit).astype("datetime64[D]").astype(np.int64))
+        for number in (value, value + 1)
+    )
     around = 0 if is_date else _ZONE_DAYS
     return may_hold(first - around, following + around, days)
 
