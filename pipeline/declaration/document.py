@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import yaml
 
 from suffice.errors import SpecError
+from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.declaration.small_files import read_small_file
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ class Document:
             (self._lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self._lines), None
         )
         where = self.origin + (f":{line}" if line else "")
-        return f"{where}: {'.'.join(map(str, path))}" if path else where
+        return f"{where}: {_named(path)}" if path else where
+
+
+def _named(path: Path) -> str:
+    """Write a path of keys as it stays in its line, whatever the keys hold."""
+    return escaped(".".join(map(str, path)))
 
 
 def read_yaml(text: str, origin: str) -> Document:
@@ -98,7 +104,7 @@ class _YamlReader:
 
     def _refuse(self, event: yaml.Event, path: Path, rule: str, hint: str = "") -> NoReturn:
         location = f"{self.origin}:{_line(event)}"
-        raise SpecError(f"{location}: {'.'.join(map(str, path))}" if path else location, rule, hint)
+        raise SpecError(f"{location}: {_named(path)}" if path else location, rule, hint)
 
     def _node(self, event: yaml.Event, events: Iterator[yaml.Event], path: Path) -> Any:
         self.lines[path] = _line(event)

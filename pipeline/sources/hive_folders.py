@@ -125,7 +125,10 @@ def is_there(root: str) -> bool:
 
 
 def stated_by(root: str, address: str) -> Texts | None:
-    """Return what the folders of a file state, given its address; None where it is no data file of a root."""
+    """Return what the folders of a file state, given its address; None where it is no data file of a root.
+
+    Of a key that several folders state the outermost counts, for it decides whether the others are listed.
+    """
     if not address.startswith(f"{root}/"):
         return None
     *folders, name = address[len(root) + 1 :].split("/")
@@ -134,7 +137,7 @@ def stated_by(root: str, address: str) -> Texts | None:
         stated = _folder(folder)
         if stated is None:
             return None
-        texts |= stated
+        texts = stated | texts
     return texts if is_data_file(name) else None
 
 
@@ -151,7 +154,7 @@ def _walk(folder: str, texts: Texts, wanted: tuple[Needed, ...]) -> Iterator[tup
     for name, path, is_folder in below:
         stated = _folder(name) if is_folder else None
         if stated is not None:
-            inner = {**texts, **stated}
+            inner = {**stated, **texts}
             if all(each.admits(inner, is_file=False) for each in wanted):
                 yield from _walk(path, inner, wanted)
         elif (
@@ -174,7 +177,7 @@ def _walk_objects(
     for below in prefixes_below(prefix):
         stated = _folder(below.rpartition("/")[2])
         if stated is not None:
-            inner = {**texts, **stated}
+            inner = {**stated, **texts}
             if all(each.admits(inner, is_file=False) for each in wanted):
                 yield from _walk_objects(root, below, inner, wanted)
 

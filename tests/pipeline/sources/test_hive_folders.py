@@ -8,6 +8,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from suffice.errors import SchemaError, SpecError, StageFailedError, UsageError
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.declaration.hive_columns import NULL_FOLDER, HiveColumn, HiveType, read_hive
+from suffice.pipeline.sources.hive_folders import stated_by
 from suffice.pipeline.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import Spec, load_spec
 from support.buckets import BUCKET, s3_server, variables
@@ -213,6 +215,14 @@ def test_all_is_read_where_the_number_of_records_is_public(
     assert len(pinned_names(spec, "2013-01")) == 1
     monkeypatch.setattr("suffice.pipeline.spec.plan.Plan.n_is_public", property(lambda _: True))
     assert len(pinned_names(spec, "2013-01")) == 2
+
+
+def test_of_a_key_that_folders_state_twice_the_outer_one_counts(tmp_path: Path) -> None:
+    """Which window a row is in does not depend on which folders were left out."""
+    write(tmp_path / "year=2013/month=1/month=2/a.parquet")
+    first, second = (totals(by_month(tmp_path), f"2013-0{number}")["flag"] for number in (1, 2))
+    assert (np.sum(first) > 0, np.sum(second)) == (True, 0)
+    assert stated_by("/d", "/d/month=1/month=2/a.parquet") == {"month": "1"}
 
 
 def test_undeclared_keys_hidden_files_and_other_folders(tmp_path: Path) -> None:

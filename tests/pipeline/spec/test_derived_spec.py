@@ -144,6 +144,12 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
+def test_a_name_does_not_leave_its_line_of_a_message() -> None:
+    with pytest.raises(SpecError) as caught:
+        load({"a\nsuffice: published\u202e": IS_LATE})
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize(("derived", "rule"), REFUSED, ids=[rule for _, rule in REFUSED])
 def test_what_breaks_a_rule_is_refused_with_its_place(derived: Any, rule: str) -> None:
     with pytest.raises(SpecError) as caught:
