@@ -148,9 +148,9 @@ def _print_status(report: GapReport) -> None:
     say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items()))
     gaps = counts["missing"] + counts["overdue"]
     further = "every further one" if report.further is None else f"{report.further} further ones"
-    each = " per window" if report.per_window else ""
+    where = " in a window without charges" if report.per_window else ""
     say(
-        f"epsilon {document['epsilon']} each, {document['remaining_epsilon']} left{each}: "
+        f"epsilon {document['epsilon']} each, {document['remaining_epsilon']} left{where}: "
         f"covers {report.covered} of {gaps} to come, and {further}"
     )
 
