@@ -53,7 +53,7 @@ def release_text(release: Release, *, ending: str, remaining: str) -> str:
             "|---|---|",
             *(f"| {name} | {_cell(text)} |" for name, text in facts.items()),
             "",
-            "| statistic | file | cells | SHA-256 begins |",
+            "| statistic | file | rows | SHA-256 begins |",
             "|---|---|---|---|",
             *files,
             "",

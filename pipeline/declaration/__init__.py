@@ -14,7 +14,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "derived_columns": ("MOST_DERIVED", "in_order", "needed", "physical", "read_derived"),
     "derived_conditions": ("Combination", "Comparison", "Membership"),
     "derived_values": ("Arithmetic", "Case", "DatePart", "MapTo", "Part", "PublicMap", "UniformText"),
-    "document": ("Document", "read_file", "read_mapping"),
+    "document": ("Document", "read_file", "read_mapping", "read_yaml"),
     "domain_entries": ("domain_size", "parse_domain"),
     "domains": (
         "Domain",

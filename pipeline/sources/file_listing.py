@@ -45,6 +45,8 @@ def list_files(pattern: str, kind: str = "parquet") -> tuple[str, ...]:
 
 def _listed(pattern: str, kind: str) -> tuple[str, ...]:
     position = Path(pattern)
+    if kind == "parquet":
+        refuse_delta_table(pattern)
     if position.is_dir():
         found = [str(path) for path in position.iterdir() if is_data_file(path.name, kind)]
     elif position.exists():
@@ -54,6 +56,8 @@ def _listed(pattern: str, kind: str) -> tuple[str, ...]:
     paths = sorted(found)
     if not paths:
         hint = f"; for folders below it write {pattern}/**/*.{kind}" if position.is_dir() else ""
+        if hint and kind == "parquet":
+            hint += ", or state their keys under source.hive where they are named KEY=VALUE"
         message = f"source.{kind}: no {_FORMATS[kind]} file at {pattern}{hint}"
         raise UsageError(message)
     for path in paths:
@@ -63,6 +67,23 @@ def _listed(pattern: str, kind: str) -> tuple[str, ...]:
             raise UsageError(message)
     refuse_twice(paths, kind=kind)
     return tuple(paths)
+
+
+def refuse_delta_table(address: str) -> None:
+    """Refuse a local directory that is a Delta table: its log says which of its files count.
+
+    Files that were replaced or deleted stand beside the others until they are vacuumed.
+
+    Raises
+    ------
+    UsageError
+    """
+    if (Path(address) / "_delta_log").is_dir():
+        message = (
+            f"source.parquet: {address} is a Delta table, and not all of its files count: "
+            "write {delta: ...} instead of {parquet: ...}"
+        )
+        raise UsageError(message)
 
 
 def refuse_twice(paths: Sequence[str], *, root: str | None = None, kind: str = "parquet") -> None:

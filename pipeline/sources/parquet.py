@@ -13,7 +13,7 @@ from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_colum
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_access import PinnedFile, status
 from suffice.pipeline.sources.file_columns import AS_STORED, FileColumns
-from suffice.pipeline.sources.file_listing import list_files, list_objects, refuse_twice
+from suffice.pipeline.sources.file_listing import list_files, list_objects, refuse_delta_table, refuse_twice
 from suffice.pipeline.sources.hive_folders import (
     Needed,
     file_columns,
@@ -153,6 +153,7 @@ def _listed(address: str) -> list[PinnedFile]:
 def _in_folders(
     root: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...]
 ) -> list[tuple[PinnedFile, FileColumns]]:
+    refuse_delta_table(root)
     try:
         if not is_there(root):
             message = f"{_PLACE}: no folder at {root}; with hive it names the one that holds the KEY=VALUE"

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.errors import UsageError
+from suffice.pipeline.declaration.document import read_yaml
 from suffice.pipeline.declaration.source_spec import is_url, source_path
+from suffice.pipeline.sources import SOURCES
 from suffice.pipeline.sources.file_access import PinnedFile, opened, status
 from suffice.pipeline.sources.file_listing import list_files, list_objects
+from suffice.pipeline.spec.spec import load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 _ID = re.compile(r"(?:^|[_\W]|(?<=[a-z]))(?:Id|ID)$|(?:^|[_\W])(?:id|uuid|guid|key)$|^(?:uuid|guid)$")
 """Names of columns that tell records or people apart: a mean of them says nothing."""
@@ -26,7 +29,7 @@ _HEAD = """\
 # Bounds, categories and keys must come from what is publicly known, never from looking at the data.
 name: {name}
 dataset:                            # the protected population: the account that pays
-source: {{parquet: {source}}}
+source: {source}
 privacy:
   epsilon:                          # decimal text, as "1.0"
   neighboring: add_or_remove_one    # or replace_one
@@ -38,15 +41,21 @@ statistics:
 """
 
 
+_OTHER_KINDS = (
+    "a source of another kind is stated as in a spec: suffice init '{csv: flights/, columns: {day: date}}'"
+)
+
+
 def skeleton(data: str, *, relative_to: Path) -> str:
-    """Return the text of a spec for a Parquet source.
+    """Return the text of a spec for a source.
 
     Parameters
     ----------
     data : str
-        A Parquet file, directory, glob or URL; only its schema is read.
+        A Parquet file, directory, glob or URL; or a source of any kind in braces, as a spec states it. Only
+        its schema is read.
     relative_to : Path
-        The directory the spec will stand in.
+        The directory the spec will stand in. Paths in braces start there, as in the spec.
 
     Returns
     -------
@@ -56,19 +65,59 @@ def skeleton(data: str, *, relative_to: Path) -> str:
     Raises
     ------
     UsageError
-        Where there is no Parquet file.
+        Where there is no Parquet file, or the source cannot be opened or has no columns.
+    SpecError
+        Where the text in braces is no source.
     """
+    if data.lstrip().startswith("{"):
+        address, schema = _of_source(data, relative_to)
+        source = " ".join(data.split())
+    else:
+        address, schema = data, _of_parquet(data)
+        path = data if is_url(data) else os.path.relpath(data, relative_to)
+        source = f"{{parquet: {_quoted(path + ('/' if data.endswith('/') else ''))}}}"
+    return _HEAD.format(name=_release_name(address), source=source) + "".join(_statistics(schema))
+
+
+def _of_source(data: str, directory: Path) -> tuple[str, pa.Schema]:
+    """Return the address and the columns of a source that is stated as in a spec."""
+    terms = {
+        "name": "skeleton",
+        "dataset": "skeleton",
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+        "statistics": {"rows": {"family": "bernoulli", "column": "no column yet"}},
+    }
+    spec = load_spec({**terms, "source": read_yaml(data, "DATA").content})
+    spec = spec.model_copy(update={"directory": directory})
+    kind = SOURCES[spec.source.kind]
+    pin = kind.pin(spec)
+    try:
+        schema = kind.schema(pin)[0].columns
+    finally:
+        pin.close()
+    if not len(schema):
+        message = f"source.{kind.KIND}: no column is stated: {_OTHER_KINDS}"
+        raise UsageError(message)
+    return spec.source_address, schema
+
+
+def _of_parquet(data: str) -> pa.Schema:
+    """Return the columns of the first of Parquet files."""
     first = _first(data)
     try:
         with opened(first) as file, pq.ParquetFile(file) as parquet:
-            schema = parquet.schema_arrow
+            return parquet.schema_arrow
     except (OSError, pa.ArrowException):
-        message = f"{first.address} is no Parquet file"
+        message = f"{first.address} is no Parquet file; {_OTHER_KINDS}"
         raise UsageError(message) from None
-    stem = re.sub(r"[^a-z0-9_.-]+", "-", Path(data.rstrip("/*")).stem.lower()).strip("-._") or "release"
-    source = data if is_url(data) else os.path.relpath(data, relative_to)
-    head = _HEAD.format(name=stem[:63], source=_quoted(source + ("/" if data.endswith("/") else "")))
-    return head + "".join(_statistics(schema))
+
+
+def _release_name(address: str) -> str:
+    """Return a name for the release: the last word of where the rows are."""
+    fixed = re.sub(r"/*[*?\[].*$", "", address).rstrip("/")
+    last = re.split(r"[/:]", re.sub(r"\.(parquet|csv)$", "", fixed))[-1]
+    # Of a table the schema stands before it.
+    return re.sub(r"[^a-z0-9_-]+", "-", last.split(".")[-1].lower()).strip("-_")[:63] or "release"
 
 
 def _first(data: str) -> PinnedFile:
@@ -91,6 +140,9 @@ def _statistics(schema: pa.Schema) -> Iterable[str]:
         entry = _entry(field)
         if entry:
             yield f"  {name}: {entry}\n"
+        elif pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
+            window = f"window: {{column: {_quoted(field.name)}, every: month}}"
+            yield f"  # {name}: dates: a window perhaps ({window}), or what others are derived from\n"
         elif _ID.search(field.name):
             yield f"  # {name}: named like an id: a unit perhaps (privacy.unit), and nothing to sum\n"
         else:

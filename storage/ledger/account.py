@@ -103,7 +103,8 @@ def check_sources(dataset: str, terms: Terms, before: Sequence[str] | None, now:
     if before is None and not now:
         message = (
             "a grant per window names its sources, for another one may hold the same rows under other dates: "
-            "state them with --source"
+            "state them with --source, as data/flights, s3://BUCKET/PREFIX, postgresql:SCHEMA.TABLE or "
+            "iceberg:CATALOG/NAMESPACE.TABLE"
         )
         raise UsageError(message)
     if before is not None and sorted(now) != sorted(before):
@@ -195,9 +196,14 @@ def check_guarantee(
         raise GuaranteeError(message)
     if sources and not any(_is_under(prefix, request.source) for prefix in sources):
         shown = ", ".join(sources[:_MOST_SHOWN]) + ", ..." * (len(sources) > _MOST_SHOWN)
+        way_out = (
+            "have the owner grant another with --source"
+            if terms.per_window is None
+            else "have the owner make an account of its own for it, for a grant per window keeps its sources"
+        )
         message = (
             f"{account} does not allow this source: the owner granted {shown}; read from one of these, or "
-            "have the owner grant another with --source"
+            f"{way_out}"
         )
         raise GuaranteeError(message)
     check_store(request.dataset, request.store_uri, stores)

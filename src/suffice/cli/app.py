@@ -113,7 +113,13 @@ def demo(
 
 @app.command()
 def init(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A Parquet file, directory or glob.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A Parquet file, directory or glob; or a source as specs have it: '{delta: flights}'.",
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")
     ] = None,

@@ -45,8 +45,10 @@ def print_account(document: dict[str, Any]) -> None:
         f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
         + (f", per window of {document['per_window']})" if document["per_window"] else ")")
     )
+    # Of a grant per window these are the numbers of releases that have none; windows have lines of their own.
+    scope = " in each window; without a window:" if document["per_window"] else ","
     say(
-        f"  granted {document['granted']}, spent {document['spent']}, reserved {document['reserved']}, "
+        f"  granted {document['granted']}{scope} spent {document['spent']}, reserved {document['reserved']}, "
         f"remaining {document['remaining']}"
         + (f" (returned {document['returned']})" if "returned" in document else "")
     )

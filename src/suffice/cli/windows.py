@@ -163,9 +163,9 @@ def _print_status(report: GapReport) -> None:
         output.print_rows(document["amendments"])
     gaps = counts["missing"] + counts["overdue"] + len(report.amendments)
     further = "every further one" if report.further is None else f"{report.further} further ones"
-    each = " per window" if report.per_window else ""
+    where = " in a window without charges" if report.per_window else ""
     say(
-        f"epsilon {document['epsilon']} each, {document['remaining_epsilon']} left{each}: "
+        f"epsilon {document['epsilon']} each, {document['remaining_epsilon']} left{where}: "
         f"covers {report.covered} of {gaps} to come, and {further}"
     )
 

@@ -27,6 +27,7 @@ from suffice.pipeline.sources import SOURCES
 from suffice.pipeline.sources.contract import Pin, Split, join
 from suffice.pipeline.sources.exact_data import pack, unpack
 from suffice.pipeline.sources.schema_check import check_schema, type_family
+from suffice.pipeline.sources.template import skeleton
 from suffice.pipeline.spec.spec import Spec, load_spec
 from support.hostile import bernoulli, normal
 from support.source_makers import MAKERS, VARIANTS, maker_of
@@ -136,6 +137,17 @@ def assert_says_no_value(error: BaseException, maker: SourceMaker) -> None:
         assert hidden not in said
     assert error.__cause__ is None
     assert error.__context__ is None or error.__suppress_context__
+
+
+def test_a_skeleton_has_the_source_and_its_columns_and_no_value(maker: SourceMaker, tmp_path: Path) -> None:
+    entry = maker.write(tmp_path, rows())
+    text = skeleton(json.dumps(entry), relative_to=tmp_path)
+    head, statistics = text.split("statistics:\n")
+    assert f"source: {json.dumps(entry)}\n" in head
+    assert "  amount: {family: normal, column: amount, lower: , upper: }\n" in statistics
+    assert "  flag: {family: bernoulli, column: flag}\n" in statistics
+    assert "window: {column: day, every: month}" in statistics
+    assert CANARY not in text
 
 
 def test_it_is_declared_read_and_made_under_one_key(kind: str) -> None:

@@ -231,7 +231,7 @@ def test_undeclared_keys_hidden_files_and_other_folders(tmp_path: Path) -> None:
         "year=2013/region=b/month=1/b.parquet",
         "year=2013/month=1/_c.parquet",
         "year=2013/month=1/.d.parquet",
-        "_delta_log/year=2013/month=1/e.parquet",
+        "_staging/year=2013/month=1/e.parquet",
         "year=2013/month=1/plain/f.parquet",
         ".year=2013/month=1/g.parquet",
         "h.parquet",

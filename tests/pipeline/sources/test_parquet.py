@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.declaration.source_specs import parse_source
 from suffice.pipeline.sources import contract
 from suffice.pipeline.sources.exact_data import pack, unpack
 from suffice.pipeline.sources.parquet import check, pin, read, schema, splits
@@ -70,6 +71,17 @@ def test_a_file_a_directory_and_a_pattern(tmp_path: Path) -> None:
 def test_a_name_with_brackets_is_a_name_where_it_exists(tmp_path: Path) -> None:
     path = write(tmp_path / "part[1].parquet", 10)
     assert row_count(splits(pin(spec_of(path)))) == 10
+
+
+@pytest.mark.parametrize("hive", [{}, {"hive": {"year": "integer"}}])
+def test_the_files_of_a_delta_table_are_not_read_past_its_log(tmp_path: Path, hive: dict[str, Any]) -> None:
+    write(tmp_path / "part.parquet", 10)
+    spec = spec_of(tmp_path)
+    spec = spec.model_copy(update={"source": parse_source({"parquet": str(tmp_path), **hive})})
+    assert row_count(splits(pin(spec))) == 10
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(UsageError, match=r"is a Delta table.*write \{delta"):
+        pin(spec)
 
 
 @pytest.mark.parametrize("name", ["missing.parquet", "empty", "empty/*.parquet"])
