@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
+
+from suffice.pipeline.sources.exact_data import pack
+from suffice.pipeline.spec.spec import load_spec
+from support.source_makers import MAKERS
+from support.splits import splits_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,6 +122,63 @@ statistics:
   heads: {family: bernoulli, column: heads}
   colour: {family: categorical, column: colour, categories: [red, blue]}
 """
+
+
+READING = """
+import json
+from pathlib import Path
+from suffice.pipeline import sources
+from suffice.pipeline.chunk.exact_sums import to_python
+from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.sources.exact_data import unpack
+from suffice.pipeline.spec.spec import load_spec
+for directory in (Path(kind) for kind in ("csv", "delta", "iceberg", "duckdb")):
+    spec = load_spec(json.loads((directory / "spec.json").read_text()))
+    packed = directory / "splits"
+    splits = unpack(packed.read_bytes()) if packed.exists() else sources.splits(sources.pin(spec, "2013-01"))
+    with open_cluster("threads") as cluster:
+        sums = to_python(exact_sums(chunk_job(spec, "2013-01"), splits, cluster).open_totals())
+    assert sums["heads"].sum() == 20, directory
+"""
+"""Reads a window of each source, or splits of one that was pinned elsewhere: one process, as it takes 4 s."""
+
+
+def test_reading_listed_domains_needs_no_pandas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    n_rows = 60
+    noon = dt.datetime(2013, 1, 2, 12, tzinfo=dt.UTC)
+    table = pa.table(
+        {
+            "customer": pa.array([1, 2, None] * (n_rows // 3), pa.int64()),
+            "city": pa.array(["north", "south", None] * (n_rows // 3)),
+            "price": pa.array([Decimal("1.5"), Decimal("2.0"), None] * (n_rows // 3), pa.decimal128(5, 1)),
+            "day": pa.array([noon.date()] * n_rows),
+            "sold": pa.array([noon] * n_rows, pa.timestamp("us", "UTC")),
+            "heads": pa.array([True, None] * (n_rows // 2), pa.bool_()),
+            "colour": pa.array(["red", "green"] * (n_rows // 2)),
+        }
+    )
+    window = {"column": "sold", "every": "month", "time_zone": "Europe/Berlin"}
+    for kind in ("csv", "delta", "iceberg", "duckdb"):
+        for name, value in MAKERS[kind].prepare(request).items():
+            monkeypatch.setenv(name, value)
+        directory = tmp_path / kind
+        directory.mkdir()
+        content = {
+            **yaml.safe_load(RELEASE),
+            "source": MAKERS[kind].write(directory, table),
+            "window": window,
+        }
+        content["privacy"]["unit"]["max_rows"] = n_rows  # fewer would be chosen by chance
+        (directory / "spec.json").write_text(json.dumps(content))
+        if kind == "iceberg":  # pyiceberg imports pandas by itself, where a table is pinned
+            (directory / "splits").write_bytes(pack(splits_of(load_spec(content))))
+    loaded = modules_after(READING, tmp_path)
+    assert {"numba", "pyarrow"} <= loaded
+    assert not loaded & HEAVY
 
 
 def test_a_release_with_listed_domains_needs_no_pandas(directory: Path) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
-import pyarrow as pa
 from numba import types
 
+from suffice.arrays import masked_array
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.domain_lookup import units_per_day
 from suffice.pipeline.chunk.jit import compiled, read_only, writable
@@ -18,6 +18,7 @@ from suffice.pipeline.declaration.derived_values import Part
 from suffice.pipeline.sources.arrow_arrays import fixed_width, validity
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from suffice.pipeline.declaration.time_zones import ZoneOffsets
@@ -68,7 +69,7 @@ def _numbers(column: pa.Array, part: int, zone: ZoneOffsets) -> pa.Array:
     part_of(local, part, _calendar(part), out)
     if column.null_count:
         kernels.fill_nulls(out, *validity(column), kernels.NOTHING)
-    return pa.array(out, mask=out == kernels.NOTHING)
+    return masked_array(out, out == kernels.NOTHING)
 
 
 @compiled(

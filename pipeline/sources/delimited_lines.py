@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from suffice.arrays import masked_array
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -156,7 +158,7 @@ def _texts(
     chosen[lines] = np.arange(len(lines), dtype=np.int32) * 2
     is_null = np.ones(n_lines, np.bool_)
     is_null[lines] = ~is_filled
-    return pieces.take(pa.array(chosen, mask=is_null))
+    return pieces.take(masked_array(chosen, is_null))
 
 
 def _lines_of(positions: Positions, starts: Positions) -> tuple[Positions, Positions]:

@@ -118,7 +118,7 @@ def _listed(
 ) -> Iterator[ListedFile]:
     """List the files of partitions that may hold rows of a window."""
     days = window_days(spec, window)
-    actions = pa.table(table.get_add_actions(flatten=False))
+    actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=False)).read_all()
     partitions = table.metadata().partition_columns
     values = {name: _partition_column(actions, name) for name in partitions}
     for number, path in enumerate(actions["path"].to_pylist()):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from suffice.arrays import null_scalar
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.domains import period_end, period_start
 from suffice.pipeline.sources.checksums import fits, mismatch
@@ -84,7 +85,7 @@ class TableColumns:
         for column in self.columns:
             name = found.get(column.field_id if by_id else column.name)
             if name is None or (not by_id and column.name in partition):
-                constants.append((column.name, partition.get(column.name, pa.scalar(None, column.type))))
+                constants.append((column.name, partition.get(column.name, null_scalar(column.type))))
                 continue
             held.add(name)
             if name != column.name:

@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from suffice.arrays import masked_array, null_scalar, text_scalar
 from suffice.pipeline.declaration.csv_spec import ColumnType
+from suffice.pipeline.sources.arrow_arrays import fixed_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +74,7 @@ def read_texts(texts: pa.Array, kind: ColumnType) -> pa.Array:
 
 def _matching(texts: pa.Array, pattern: str) -> pa.Array:
     """Return the texts that match; null instead of others."""
-    return pc.if_else(pc.match_substring_regex(texts, pattern), texts, pa.scalar(None, pa.string()))
+    return pc.if_else(pc.match_substring_regex(texts, pattern), texts, null_scalar(pa.string()))
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
@@ -82,20 +84,20 @@ def _numbers(texts: pa.Array) -> pa.Array:
 def _integers(texts: pa.Array) -> pa.Array:
     digits = pc.replace_substring_regex(_matching(texts, _INTEGER), r"^\+", "")
     wide = pc.cast(digits, pa.decimal128(38, 0))
-    first, last = (pa.scalar(bound, pa.int64()).cast(wide.type) for bound in (-(2**63), 2**63 - 1))
+    first, last = (text_scalar(str(bound)).cast(wide.type) for bound in (-(2**63), 2**63 - 1))
     fits = pc.and_(pc.greater_equal(wide, first), pc.less_equal(wide, last))
-    return pc.cast(pc.if_else(fits, wide, pa.scalar(None, wide.type)), pa.int64())
+    return pc.cast(pc.if_else(fits, wide, null_scalar(wide.type)), pa.int64())
 
 
 def _booleans(texts: pa.Array) -> pa.Array:
     known = _matching(texts, _BOOLEAN)
-    return pc.or_(pc.equal(known, "true"), pc.equal(known, "1"))
+    return pc.or_(*(pc.equal(known, text_scalar(text)) for text in ("true", "1")))
 
 
 def _dates(texts: pa.Array) -> pa.Array:
     parts = pc.extract_regex(texts, f"{_DAY}$")
     days, is_day = _days(parts)
-    return pa.array(days.astype(np.int32), mask=~is_day).cast(pa.date32())
+    return masked_array(days.astype(np.int32), ~is_day).cast(pa.date32())
 
 
 def _timestamps(texts: pa.Array) -> pa.Array:
@@ -108,7 +110,7 @@ def _timestamps_with_offset(texts: pa.Array) -> pa.Array:
     parts = pc.extract_regex(texts, f"{_DAY}{_TIME}{_OFFSET}$")
     seconds, is_time = _seconds(parts)
     hours, minutes = _number(parts, "ahead_hour"), _number(parts, "ahead_minute")
-    is_behind = np.asarray(pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), fill_value=False))
+    is_behind = _flags(pc.equal(_part(parts, "sign"), text_scalar("-")))
     ahead = hours * 3600 + minutes * 60
     is_time &= (hours < 24) & (minutes < 60)
     return _instants(parts, seconds - np.where(is_behind, -ahead, ahead), is_time).cast(
@@ -118,14 +120,22 @@ def _timestamps_with_offset(texts: pa.Array) -> pa.Array:
 
 def _number(parts: pa.Array, name: str) -> Numbers:
     """Return a part of the texts as integers; 0 where it is absent."""
-    digits = pc.utf8_lpad(pc.fill_null(pc.struct_field(parts, name), ""), 1, "0")
-    return np.asarray(pc.cast(digits, pa.int64()))
+    return fixed_width(pc.cast(pc.utf8_lpad(_part(parts, name), 1, "0"), pa.int64()))
+
+
+def _part(parts: pa.Array, name: str) -> pa.Array:
+    """Return a part of the texts; an empty text where it is absent."""
+    return pc.fill_null(pc.struct_field(parts, name), text_scalar(""))
+
+
+def _flags(values: pa.Array) -> Flags:
+    return fixed_width(pc.cast(values, pa.uint8())).view(np.bool_)
 
 
 def _days(parts: pa.Array) -> tuple[Numbers, Flags]:
     """Return days since 1970-01-01, and which there are in the calendar."""
     year, month, day = (_number(parts, name) for name in ("year", "month", "day"))
-    is_month = np.asarray(parts.is_valid()) & (month >= 1) & (month <= 12)
+    is_month = _flags(parts.is_valid()) & (month >= 1) & (month <= 12)
     months = np.where(is_month, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
     first = months.astype("datetime64[D]").astype(np.int64)
     following = (months + 1).astype("datetime64[D]").astype(np.int64)
@@ -143,9 +153,9 @@ def _seconds(parts: pa.Array) -> tuple[Numbers, Flags]:
 
 def _instants(parts: pa.Array, seconds: Numbers, is_time: Flags) -> pa.Array:
     """Return microseconds since 1970-01-01 00:00."""
-    fraction = pc.utf8_rpad(pc.fill_null(pc.struct_field(parts, "fraction"), ""), 6, "0")
-    fractions = np.asarray(pc.cast(pc.utf8_slice_codeunits(fraction, 0, 6), pa.int64()))
-    return pa.array(seconds * _MICROSECONDS_PER_SECOND + fractions, mask=~is_time)
+    fraction = pc.utf8_rpad(_part(parts, "fraction"), 6, "0")
+    fractions = fixed_width(pc.cast(pc.utf8_slice_codeunits(fraction, 0, 6), pa.int64()))
+    return masked_array(seconds * _MICROSECONDS_PER_SECOND + fractions, ~is_time)
 
 
 _READERS: dict[ColumnType, Callable[[pa.Array], pa.Array]] = {

@@ -25,6 +25,24 @@ def number_array(values: NDArray[Any]) -> pa.Array:
     )
 
 
+def masked_array(values: NDArray[Any], is_null: NDArray[np.bool_]) -> pa.Array:
+    """Return numbers of a fixed width as an array of their type, null where a mask says so."""
+    values = np.ascontiguousarray(values)
+    valid = np.packbits(~is_null, bitorder="little")
+    buffers = [pa.py_buffer(valid), pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+
+
+def null_scalar(kind: pa.DataType) -> pa.Scalar:
+    """Return null as a scalar of a type."""
+    return pa.nulls(1, kind)[0]
+
+
+def text_scalar(value: str) -> pa.Scalar:
+    """Return a text as a scalar of ``string``."""
+    return text_array([value])[0]
+
+
 def text_array(values: Sequence[str], kind: pa.DataType | None = None) -> pa.Array:
     """Return texts as an array of ``string``, or of ``large_string`` where that is asked for."""
     return bytes_array([value.encode() for value in values], kind or pa.string())
