@@ -147,10 +147,11 @@ class SqlColumns:
         keys, codes = _integer_keys(found)
         if pa.types.is_floating(kind):
             return self._code_of_float(f"CAST({name} AS DOUBLE)", found, keys, codes, join)
+        value = _integer(name, kind)
         if kind == pa.uint64():
             unsigned = keys.view(np.uint64) ^ np.uint64(UNSIGNED_SHIFT)
-            return self._code_of_integer(_integer(name, kind), unsigned, codes, found.divisor, join)
-        return self._code_of_integer(_integer(name, kind), keys, codes, found.divisor, join)
+            return self._code_of_integer(value, unsigned, codes, found.divisor, join)
+        return self._code_of_integer(value, keys, codes, found.divisor, join)
 
     def _code_of_integer(
         self,
