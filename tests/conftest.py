@@ -31,7 +31,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """
     from xdist.scheduler import LoadFileScheduling
 
-    class Files(LoadFileScheduling):
+    class Files(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             scope: str = super()._split_scope(nodeid)
             return "tests/flows" if "tests/flows/" in scope else scope

@@ -18,7 +18,11 @@ from prefect.utilities.asyncutils import run_coro_as_sync
 async def automate(text: str, webhook: str) -> None:
     """Save the block, and make the automation of a text with it."""
     block = CustomWebhookNotificationBlock(
-        name="alerts", url=webhook, json_data={"subject": "{{subject}}", "body": "{{body}}"}
+        name="alerts",
+        url=webhook,
+        json_data={"subject": "{{subject}}", "body": "{{body}}"},
+        headers=None,
+        cookies=None,
     )
     block_id = await block.save("suffice-alerts")
     automation = yaml.safe_load(text.replace("BLOCK_ID", str(block_id)))

@@ -27,22 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-async def automate(document: str, webhook: str) -> None:
-    """Make the automation, with a block that posts to the webhook."""
-    import yaml
-    from prefect.blocks.notifications import CustomWebhookNotificationBlock
-    from prefect.client.orchestration import get_client
-    from prefect.events.schemas.automations import AutomationCore
-
-    block = CustomWebhookNotificationBlock(
-        name="alerts", url=webhook, json_data={"subject": "{{subject}}", "body": "{{body}}"}
-    )
-    block_id = await block.save("suffice-alerts")
-    text = document.replace("BLOCK_ID", str(block_id))
-    async with get_client() as client:
-        await client.create_automation(AutomationCore.model_validate(yaml.safe_load(text)))
-
-
 def released(asked: dict[str, Any]) -> dict[str, Any]:
     """Run ``release_statistics`` for each, and search what it raises for what is exact."""
     import pytest
@@ -73,11 +57,11 @@ def carried_out(asked: dict[str, Any]) -> dict[str, Any]:
     from suffice.flows.backfill import backfill_windows
     from suffice.flows.recover import recover_charges
 
-    flows = {"backfill": backfill_windows, "recover": recover_charges, "audit": audit_ledger}
+    flows: dict[str, Any] = {"backfill": backfill_windows, "recover": recover_charges, "audit": audit_ledger}
     outcomes = {}
     for name, one in asked.items():
         with broken(one.get("broken", ""), one["parameters"]):
-            state = flows[one["flow"]](one["parameters"], return_state=True)  # type: ignore[call-overload]
+            state = flows[one["flow"]](one["parameters"], return_state=True)
         run = str(state.state_details.flow_run_id)
         outcomes[name] = {"run": run, "ended": [state.name, state.type.value], "message": state.message}
     return outcomes
@@ -118,6 +102,7 @@ def main() -> None:
     from prefect.utilities.asyncutils import run_coro_as_sync
 
     from suffice.flows.cancellation import say_again
+    from support.budget_alert import automate
 
     request = json.loads(sys.argv[1])
     automation = Path(request["automation"]).read_text(encoding="utf-8")

@@ -28,4 +28,4 @@ def _read_later(*arguments: Any) -> Iterator[Any]:
 
 def dask_setup(_worker: object) -> None:
     """Hold the reading of this worker; called by Dask."""
-    sources.read = _read_later
+    sources.read = _read_later  # type: ignore[assignment]

@@ -92,10 +92,13 @@ class Night:
         Of all logs, of Prefect's database, of the spool.
     variables : mapping of str to str
         For the worker and for who reads: ledger, store, logins.
+    server_settings : Path
+        The settings of a server that are shipped, as lines of ``NAME=VALUE``.
     """
 
     directory: Path
     variables: Mapping[str, str]
+    server_settings: Path
     prefect_server: PrefectServer = field(init=False)
     server: Service = field(init=False)
     worker: Service = field(init=False)
@@ -111,8 +114,7 @@ class Night:
         self.cluster = f"tls://127.0.0.1:{scheduler_port}"
         base = {**os.environ, **_LOUD, **_UNSPILLED, **self._certificates()}
         serving = {
-            # In memory, a server that dies forgets who held a limit, and never frees it.
-            "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+            **_shipped_settings(self.server_settings),
             "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # its SQLite has one writer at a time
             "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "60",
             "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2",
@@ -201,6 +203,11 @@ class Night:
         }
         return str(self.prefect_server.post("/deployments/", asked)["id"])
 
+    def taken_slots(self, dataset: str) -> int:
+        """Return how many runs hold a dataset, as the server sees it; a limit that nobody made has none."""
+        limits = self.prefect_server.post("/v2/concurrency_limits/filter", {})
+        return sum(limit["active_slots"] for limit in limits if limit["name"] == f"suffice-{dataset}")
+
     def run(self, deployment: str) -> str:
         """Have a run of a deployment started now, and return its id."""
         asked = {"state": {"type": "SCHEDULED"}}
@@ -217,7 +224,7 @@ class Night:
 
     def _certificates(self) -> dict[str, str]:
         """Write one certificate for all, and return what leads Dask to it."""
-        made = Security.temporary()
+        made = Security.temporary()  # type: ignore[no-untyped-call]
         certificate, key = self.directory / "certificate.pem", self.directory / "key.pem"
         certificate.write_text(made.tls_scheduler_cert)
         key.write_text(made.tls_scheduler_key)
@@ -227,3 +234,9 @@ class Night:
             found[f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT"] = str(certificate)
             found[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"] = str(key)
         return found
+
+
+def _shipped_settings(path: Path) -> dict[str, str]:
+    """Read the lines of a file for an environment."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
