@@ -33,7 +33,7 @@ def notice(text: str) -> None:
     """Say what a command waits for: on a terminal, or as a line of JSON."""
     if _is_json():
         _write("notice", message=bounded_message(text))
-    elif sys.stderr.isatty():
+    elif _is_terminal():
         say(f"\n{bounded_message(text)}", error=True, flush=True)
 
 
@@ -66,7 +66,11 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 
 def _is_watched() -> bool:
-    return log_format() == "text" and sys.stderr.isatty()
+    return log_format() == "text" and _is_terminal()
+
+
+def _is_terminal() -> bool:
+    return sys.stderr.isatty()
 
 
 def _is_json() -> bool:
