@@ -5,5 +5,7 @@ Out: predictions, conditional distributions, transition laws, hidden states, eac
 May import: pooling and below. Never a trusted room.
 """
 
-PUBLIC: dict[str, tuple[str, ...]] = {}
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "chain": ("Chain", "ChainQuantity", "chain", "quantity_rows"),
+}
 """What other rooms may import, by module; empty: the module as a whole."""

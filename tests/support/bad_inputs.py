@@ -27,6 +27,7 @@ from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.making import ORIGINS, flights, make_workspace, mapping
+from support.model_releases import publish_models
 from support.profiles import pinning, profile_text
 
 if TYPE_CHECKING:
@@ -282,6 +283,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     monthly.write_text(
         json.dumps(mapping(place.workspace.data, name="monthly", window=window)), encoding="utf-8"
     )
+    models = ("--store", publish_models(place.directory / "models"), "--draws", "10", "--method", "plug-in")
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
@@ -307,6 +309,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
         ("calibrate",): (*place.release, "cancelled", "--method", "plug-in", "--simulations", "0"),
+        ("model", "transitions"): ("models", "steps", *models, "--where", "origin=JFK", "--steps", "2"),
         ("ledger", "grant"): ("passengers", "--epsilon", "1", "--reason", "r", "--ledger", place.grants),
         ("ledger", "show"): ledger,
         ("ledger", "verify"): ledger,

@@ -95,7 +95,7 @@ def plot_posterior(
     if is_ranked:
         subtitle += "\nevery cell's median and 95 % interval, in the order of the medians"
     figure.suptitle(f"{title}\n{subtitle}", fontsize="medium")
-    _save(figure, path)
+    save(figure, path)
 
 
 def plot_calibration(calibration: Calibration, path: Path, *, title: str) -> None:
@@ -130,7 +130,7 @@ def plot_calibration(calibration: Calibration, path: Path, *, title: str) -> Non
         f"{title}\n{calibration.method} posterior, prior {calibration.prior}: {calibration.conclusion}",
         fontsize="medium",
     )
-    _save(figure, path)
+    save(figure, path)
 
 
 def check_plot(path: Path, kind: str | None = None) -> type[Figure]:
@@ -156,7 +156,14 @@ def check_plot(path: Path, kind: str | None = None) -> type[Figure]:
     return Figure
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure, marked as ours; its texts are shown as they are.
+
+    Raises
+    ------
+    UsageError
+        Where the file cannot be written.
+    """
     from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
 
     try:
