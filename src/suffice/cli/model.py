@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from suffice.cli import transitions
+from suffice.cli import predict, transitions
 
 app = typer.Typer(
     help="Models over a release: predict, query, follow over time. Costs no privacy.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+app.command()(predict.predict)
 app.command()(transitions.transitions)
