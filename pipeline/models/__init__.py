@@ -7,5 +7,7 @@ May import: pooling and below. Never a trusted room.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "chain": ("Chain", "ChainQuantity", "chain", "quantity_rows"),
+    "classifier": ("Classifier", "Score", "classifier"),
+    "network": ("Conditional", "Network", "network"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from suffice.pipeline.models.chain import Chain, chain
+from suffice.pipeline.models.classifier import Classifier, Score, classifier
+from suffice.pipeline.models.network import Conditional, Network, network
 
-__all__ = ["Chain", "chain"]
+__all__ = ["Chain", "Classifier", "Conditional", "Network", "Score", "chain", "classifier", "network"]
