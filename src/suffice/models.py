@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from suffice.pipeline.models.chain import Chain, chain
+from suffice.pipeline.models.classifier import Classifier, Score, classifier
 from suffice.pipeline.models.drawn_quantity import DrawnQuantity
+from suffice.pipeline.models.network import Conditional, Network, network
 from suffice.pipeline.models.regression import Prediction, Regression, regression
 
-__all__ = ["Chain", "DrawnQuantity", "Prediction", "Regression", "chain", "regression"]
+__all__ = [
+    "Chain",
+    "Classifier",
+    "Conditional",
+    "DrawnQuantity",
+    "Network",
+    "Prediction",
+    "Regression",
+    "Score",
+    "chain",
+    "classifier",
+    "network",
+    "regression",
+]

@@ -47,7 +47,9 @@ def release_flights(root: Path, rows: dict[str, Floats], *, epsilon: str, seed: 
     outcome = {"arr_delay": bounds.pop("arr_delay")}
     entry = {"family": "linear_regression", "predictors": bounds, "outcome": outcome}
     privacy = {"epsilon": epsilon, "neighboring": "add_or_remove_one", "unit": "row"}
-    spec = load_spec(mapping("flights", name="delays", groups=None, privacy=privacy, statistics={"delay": entry}))
+    spec = load_spec(
+        mapping("flights", name="delays", groups=None, privacy=privacy, statistics={"delay": entry})
+    )
     plan = compile_plan(spec)
     (statistic,) = plan.statistics
     family, declared = FAMILIES[statistic.family], spec.statistics["delay"]
