@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from suffice.pipeline.models.chain import Chain, chain
-from suffice.pipeline.models.classifier import Classifier, Score, classifier
+from suffice.pipeline.models.classification import Classification, Score
+from suffice.pipeline.models.classifier import Classifier, classifier
 from suffice.pipeline.models.drawn_quantity import DrawnQuantity
 from suffice.pipeline.models.network import Conditional, Network, network
 from suffice.pipeline.models.regression import Prediction, Regression, regression
 
 __all__ = [
     "Chain",
+    "Classification",
     "Classifier",
     "Conditional",
     "DrawnQuantity",
