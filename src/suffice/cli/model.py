@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from suffice.cli import transitions
+from suffice.cli import model_hidden_markov, transitions
 
 app = typer.Typer(
     help="Models over a release: predict, query, follow over time. Costs no privacy.",
@@ -12,3 +12,4 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.command()(transitions.transitions)
+app.command("hidden-markov")(model_hidden_markov.hidden_markov)
