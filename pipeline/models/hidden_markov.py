@@ -1,8 +1,8 @@
 """Hidden Markov models over released counts: cells of chains and time steps, each in a hidden state.
 
 Counts of feature d in a cell are Poisson(lambda theta[z, d, j]) given its state z, released with discrete
-Laplace noise. States follow a Markov chain over a chain's time steps. Costs no privacy: only what was released
-is read.
+Laplace noise. States follow a Markov chain over a chain's time steps. Costs no privacy: only what was
+released is read.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from suffice.pipeline.models.fit_settings import (
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.models.restart_diagnostics import diagnose
 from suffice.pipeline.models.state_alignment import align_states
-from suffice.pipeline.models.state_comparison import compare_states
-from suffice.pipeline.models.state_sampling import draw_states
+from suffice.pipeline.models.state_comparison import compare_states, part_of
+from suffice.pipeline.models.state_sampling import sampled_states
 from suffice.pipeline.posterior.draws import generator
 from suffice.pipeline.posterior.posterior import NOISE_AWARE
 
@@ -101,8 +101,8 @@ def hidden_markov(
     method : {"noise-aware", "plug-in"}
         The posterior given the noise; or noisy counts taken for exact, as in Foulds et al., not calibrated.
     project : {"simplex", "clip", "none"}, optional
-        Of ``plug-in``: counts of a cell are projected onto one total for all features (the default), clipped at
-        0, or left as they are, and clipped only where Dirichlet distributions are updated.
+        Of ``plug-in``: counts of a cell are projected onto one total for all features (the default), clipped
+        at 0, or left as they are, and clipped only where Dirichlet distributions are updated.
     sampler : {"ffbs", "single-site"}, optional
         Of ``plug-in``: forward filtering and backward sampling (the default), or one cell at a time with
         parameters summed out.
@@ -167,5 +167,6 @@ def hidden_markov(
         if value is not None:
             message = f"{name} is of comparisons: state several numbers of states, as states=[2, 3, 5]"
             raise UsageError(message)
-    drawn = align_states(draw_states(table.counts, settings[0], rng=source, progress=progress))
+    part = part_of(progress, 0, settings[0].n_sweeps)
+    drawn = align_states(sampled_states(table.counts, settings[0], rng=source, progress=part))
     return HiddenMarkovFit(table=table, settings=settings[0], all_draws=drawn, diagnostics=diagnose(drawn))

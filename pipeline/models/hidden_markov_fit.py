@@ -134,7 +134,7 @@ class HiddenMarkovFit:
         return rows
 
     def cells(self) -> list[dict[str, Any]]:
-        """One row a cell: its keys, whether it was observed, its state on the most probable path, probabilities.
+        """One row a cell: keys, whether it was observed, its state on the most probable path, probabilities.
 
         Columns are those of chains and time, ``is_observed``, ``state`` (1..K), ``p_1`` to ``p_K``, and under
         ``noise-aware`` ``expected_rows``: the posterior mean of how many rows the cell is expected to have.

@@ -35,7 +35,8 @@ class RestartDiagnostics:
     log_joint : tuple of float
         The mean of each restart.
     r_hat, effective_draws : dict of str to number
-        By number, over the restarts that count: 1 where they agree; how many independent draws they are worth.
+        By number, over the restarts that count: 1 where they agree; how many independent draws they are
+        worth.
     """
 
     kept: tuple[int, ...]
@@ -60,11 +61,11 @@ class RestartDiagnostics:
 
     @property
     def lines(self) -> list[str]:
-        """All that there is to say, a sentence each: restarts in a poorer mode, and whether the others agree."""
+        """What there is to say, a sentence each: restarts in a poorer mode, whether others agree."""
         best = max(self.log_joint)
         said = [
-            f"restart {number + 1} is in a poorer mode, and its draws do not count: its log joint is lower by "
-            f"{best - self.log_joint[number]:.4g} than that of restart {self.log_joint.index(best) + 1}"
+            f"restart {number + 1} is in a poorer mode, and its draws do not count: its log joint is lower "
+            f"by {best - self.log_joint[number]:.4g} than that of restart {self.log_joint.index(best) + 1}"
             for number in self.poorer
         ]
         told = [f"{name} {r_hat:g} ({self.effective_draws[name]})" for name, r_hat in self.r_hat.items()]

@@ -1,4 +1,4 @@
-"""One numbering of states in all draws: a sampler may exchange them from draw to draw, and does between restarts."""
+"""One numbering of states in all draws: samplers exchange them, from draw to draw and between restarts."""
 
 from __future__ import annotations
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
-from suffice.pipeline.models.held_out_scores import held_out_log_likelihood
 
 from suffice.errors import UsageError
 from suffice.pipeline.models.fit_settings import integer, positive
 from suffice.pipeline.models.restart_diagnostics import diagnose
-from suffice.pipeline.models.state_sampling import draw_states
+from suffice.pipeline.models.state_sampling import sampled_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +41,7 @@ class StateComparison:
     scores : ndarray of shape (n_numbers, n_splits), float64
         Mean log likelihood of a held-out cell's noisy counts, its expected rows integrated out.
     r_hat : ndarray of shape (n_numbers, n_splits), float64
-        The largest of log joint, entropy of state shares and held-out score, over restarts that count.
+        The largest of log joint, entropy of state shares and held-out score, of restarts that count.
     n_poorer : ndarray of shape (n_numbers, n_splits), int64
         How many restarts are in a poorer mode: their draws do not count.
     """
@@ -61,7 +60,7 @@ class StateComparison:
 
     @property
     def difference(self) -> Floats:
-        """The score of each number of states less that of one state on the same cells, (n_numbers, n_splits)."""
+        """Each score less that of one state on the same cells, (n_numbers, n_splits)."""
         return self.scores - self.scores[:1]
 
     @property
@@ -122,6 +121,8 @@ def compare_states(
     UsageError
         Where a number of states is given twice, or no cell would be held out or left.
     """
+    from suffice.pipeline.models.held_out_scores import held_out_log_likelihood  # noqa: PLC0415
+
     numbers = [one.n_states for one in settings]
     if len(set(numbers)) < len(numbers):
         message = f"states names a number twice: {', '.join(map(str, numbers))}"
@@ -139,8 +140,7 @@ def compare_states(
     for split, mask in enumerate(held_out):
         rest = dataclasses.replace(table.counts, is_observed=table.counts.is_observed & ~mask)
         for number, one in enumerate(fitted):
-            part = _part_of(progress, done, total)
-            drawn = draw_states(rest, one, rng=rng, progress=part)
+            drawn = sampled_states(rest, one, rng=rng, progress=part_of(progress, done, total))
             likelihood = held_out_log_likelihood(table.counts, mask, drawn, rate=one.priors.rate)
             judged = diagnose(drawn, {HELD_OUT_SCORE: likelihood.mean(axis=2)})
             kept = likelihood[list(judged.kept)].reshape(-1, likelihood.shape[2])
@@ -165,10 +165,10 @@ def _held_out(table: CountTable, share: float, rng: np.random.Generator) -> Mask
     return mask.reshape(table.is_observed.shape)
 
 
-def _part_of(
+def part_of(
     progress: Callable[[int, int], None] | None, before: int, total: int
-) -> Callable[[int, int], None] | None:
-    """Return what tells of a part as of the whole."""
+) -> Callable[[int], None] | None:
+    """Return what tells of the sweeps of a part as of so many in all."""
     if progress is None:
         return None
-    return lambda done, _: progress(before + done, total)
+    return lambda done: progress(before + done, total)

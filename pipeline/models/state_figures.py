@@ -1,29 +1,35 @@
-"""Pictures of a fitted hidden Markov model: states over time, what they emit, how they follow, the sampler."""
+"""Pictures of a fitted hidden Markov model: states over time, emissions, transitions, the sampler."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.errors import MissingExtraError
+from suffice.errors import MissingExtraError, shortened
+from suffice.pipeline.models.transition_graph import LEAST_ARROW, draw_transitions
 from suffice.pipeline.posterior.draws import MASS
 from suffice.pipeline.posterior.parameter_posterior import ends_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from suffice.pipeline.models.chain_tables import Keys
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Rows
 
     Colours = list[tuple[float, ...]]
 
 FIGURES = ("states", "emissions", "transitions", "trace")
-_MOST_NAMED_CHAINS, _MOST_NAMED_TIMES = 120, 24
-_MOST_NAMED_CATEGORIES = 60
-_LEAST_ARROW = 0.03
-"""Transitions that are less probable have no arrow."""
+_MOST_NAMED_CHAINS, _MOST_NAMED_TIMES = 120, 40
+_FEW_CATEGORIES, _LEAST_BAR = 12, 0.01
+"""Of features with more categories, those that are less probable in every state have no bars."""
+_LONGEST_CATEGORY = 20
+_LONGEST_FLAT = 4
+"""Characters of labels of time that stand side by side."""
 
 
 def state_figures(fit: HiddenMarkovFit, title: str) -> dict[str, Figure]:
@@ -39,7 +45,7 @@ def state_figures(fit: HiddenMarkovFit, title: str) -> dict[str, Figure]:
     except ModuleNotFoundError:
         raise MissingExtraError("plots of models", "plot") from None
     colours = _colours(fit.n_states)
-    draw = {"states": _states, "emissions": _emissions, "transitions": _transitions, "trace": _trace}
+    draw = {"states": _states, "emissions": _emissions, "transitions": draw_transitions, "trace": _trace}
     figures = {}
     for name in FIGURES:
         figure = Figure(layout="constrained")
@@ -53,7 +59,7 @@ def _subtitle(fit: HiddenMarkovFit, name: str) -> str:
     texts = {
         "states": "most probable path; the paler a cell, the less sure its state; dotted: not observed",
         "emissions": "posterior means and 95 % intervals by state; grey: all cells together",
-        "transitions": f"area: share of cells; width: probability of the next state (from {_LEAST_ARROW:g} on)",
+        "transitions": f"area: share of cells; arrows: the next state, from {LEAST_ARROW:g} on",
         "trace": "log joint of parameters, states and released counts, sweep by sweep",
     }
     method = "" if fit.settings.method == "noise-aware" else f"{fit.settings.method}, not calibrated: "
@@ -110,8 +116,24 @@ def _name_ticks(axis: Axes, fit: HiddenMarkovFit) -> None:
     names = table.chain_names
     axis.set_yticks(rows, [names[row] for row in rows], fontsize="xx-small")
     every = -(-table.n_times // _MOST_NAMED_TIMES)
-    columns, labels = np.arange(0, table.n_times, every), table.time_names
-    axis.set_xticks(columns, [labels[column] for column in columns], fontsize="xx-small", rotation=90)
+    columns, labels = np.arange(0, table.n_times, every), _time_labels(table.time_keys)
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    axis.set_xticks(
+        columns,
+        [labels[column] for column in columns],
+        fontsize="xx-small",
+        rotation=0 if longest <= _LONGEST_FLAT else 90,
+    )
+
+
+def _time_labels(keys: Keys) -> list[str]:
+    """Name time steps by their fastest key, and by the slower ones below where these change."""
+    *slower, fastest = keys.values()
+    above = [", ".join(map(str, parts)) for parts in zip(*slower, strict=True)] if slower else []
+    return [
+        f"{key}\n{above[step]}" if above and (step == 0 or above[step] != above[step - 1]) else str(key)
+        for step, key in enumerate(fastest)
+    ]
 
 
 def _state_legend(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
@@ -123,156 +145,62 @@ def _state_legend(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> Non
         for state, colour in enumerate(colours)
     ]
     figure.legend(
-        handles=patches, loc="outside right upper", title="state (cells)", fontsize="small", frameon=False
+        handles=patches, loc="outside right center", title="state (cells)", fontsize="small", frameon=False
     )
 
 
 def _emissions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
     """Draw bars of every state and feature, with intervals."""
     features = fit.table.features
-    sizes = [max(3, len(feature.categories)) for feature in features]
-    named = [len(feature.categories) <= _MOST_NAMED_CATEGORIES for feature in features]
-    longest = max(
-        (
-            len(name)
-            for feature, shown in zip(features, named, strict=True)
-            if shown
-            for name in feature.categories
-        ),
-        default=1,
-    )
+    samples = list(fit.emissions.values())
+    shown = [_shown_categories(sample.mean(axis=0)) for sample in samples]
+    sizes = [max(3, len(each)) for each in shown]
     figure.set_size_inches(
-        min(30.0, max(6.0, 0.19 * sum(sizes) + 0.7 * len(features) + 1.0)),
-        min(40.0, 0.95 * fit.n_states + 1.3 + 0.07 * min(longest, 20)),
+        min(30.0, max(6.0, 0.26 * sum(sizes) + 0.7 * len(features) + 1.0)),
+        min(40.0, 0.95 * fit.n_states + 1.9),
     )
     grid = figure.subplots(
         fit.n_states, len(features), squeeze=False, sharex="col", sharey="col", width_ratios=sizes
     )
-    ends = ends_of(MASS)
     share = fit.state_share.mean(axis=0)
-    for column, feature in enumerate(features):
-        sample = fit.emissions[feature.name]
-        mean, (lower, upper) = sample.mean(axis=0), np.quantile(sample, ends, axis=0)
-        overall = share @ mean
-        positions = np.arange(len(feature.categories))
-        for state in range(fit.n_states):
-            axis = grid[state, column]
-            axis.bar(positions, mean[state], width=0.72, color=colours[state], zorder=2)
-            axis.vlines(positions, lower[state], upper[state], color="0.15", linewidth=0.9, zorder=3)
-            axis.hlines(overall, positions - 0.45, positions + 0.45, color="0.55", linewidth=1.1, zorder=4)
-            _bare(axis)
-            axis.set_xlim(-0.7, len(positions) - 0.3)
-            axis.tick_params(labelsize="xx-small", length=2)
-            if column == 0:
-                axis.set_ylabel(
-                    f"{state + 1}",
-                    rotation=0,
-                    fontweight="bold",
-                    color=colours[state],
-                    va="center",
-                    labelpad=10,
-                )
-        grid[0, column].set_ylim(0.0, None)
+    for column, (feature, sample, kept) in enumerate(zip(features, samples, shown, strict=True)):
+        _emission_column(grid[:, column], sample[:, :, kept], share, colours)
         grid[0, column].set_title(feature.name, fontsize="small")
-        if named[column]:
-            names = [name if len(name) <= 20 else f"{name[:18]}.." for name in feature.categories]
-            grid[-1, column].set_xticks(positions, names, rotation=90, fontsize="xx-small")
-        else:
-            grid[-1, column].set_xticks([])
-            grid[-1, column].set_xlabel(f"{len(positions)} categories", fontsize="x-small")
+        names = [shortened(feature.categories[category], _LONGEST_CATEGORY) for category in kept]
+        grid[-1, column].set_xticks(np.arange(len(kept)), names, rotation=90, fontsize="xx-small")
+        left_out = len(feature.categories) - len(kept)
+        if left_out:
+            grid[-1, column].set_xlabel(
+                f"{left_out} others: below {100 * _LEAST_BAR:g} % in every state", fontsize="xx-small"
+            )
+    for state, axis in enumerate(grid[:, 0]):
+        style = {"color": colours[state], "fontweight": "bold", "rotation": 0, "va": "center", "labelpad": 10}
+        axis.set_ylabel(f"{state + 1}", **style)
+
+
+def _shown_categories(mean: Floats) -> Rows:
+    """Return which categories have bars: all of a few, else those that are not rare in every state."""
+    size = mean.shape[1]
+    return np.flatnonzero((mean.max(axis=0) >= _LEAST_BAR) | (size <= _FEW_CATEGORIES))
+
+
+def _emission_column(axes: Sequence[Axes], sample: Floats, share: Floats, colours: Colours) -> None:
+    """Draw one feature's bars, a state below the other."""
+    mean, (lower, upper) = sample.mean(axis=0), np.quantile(sample, ends_of(MASS), axis=0)
+    positions = np.arange(mean.shape[1])
+    for state, axis in enumerate(axes):
+        axis.bar(positions, mean[state], width=0.72, color=colours[state], zorder=2)
+        axis.vlines(positions, lower[state], upper[state], color="0.15", linewidth=0.9, zorder=3)
+        axis.hlines(share @ mean, positions - 0.45, positions + 0.45, color="0.55", linewidth=1.1, zorder=4)
+        _bare(axis)
+        axis.set_xlim(-0.7, len(positions) - 0.3)
+        axis.tick_params(labelsize="xx-small", length=2)
+    axes[0].set_ylim(0.0, None)
 
 
 def _bare(axis: Axes) -> None:
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
-
-
-def _transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
-    """Draw states on a circle, and arrows between them."""
-    figure.set_size_inches(7.2, 7.4)
-    axis = figure.subplots()
-    axis.set_aspect("equal")
-    axis.axis("off")
-    n_states = fit.n_states
-    angle = np.pi / 2 - 2 * np.pi * np.arange(n_states) / n_states
-    place = np.stack([np.cos(angle), np.sin(angle)], axis=1) if n_states > 1 else np.zeros((1, 2))
-    share, matrix = fit.state_share.mean(axis=0), fit.transitions.mean(axis=0)
-    most = 0.30 if n_states <= 6 else 1.6 / n_states
-    radius = np.maximum(most * np.sqrt(share / max(share.max(), 1e-9)), 0.055)
-    _draw_arrows(axis, place, radius, matrix, colours)
-    for state in range(n_states):
-        axis.add_patch(_circle(place[state], radius[state], colours[state]))
-        outside = place[state] * (1.0 + (radius[state] + 0.10)) if n_states > 1 else np.array([0.0, -0.45])
-        big = radius[state] >= 0.09
-        axis.text(
-            *place[state],
-            f"{state + 1}",
-            ha="center",
-            va="center",
-            color="white",
-            fontsize="large" if big else "small",
-            fontweight="bold",
-            zorder=5,
-        )
-        axis.text(
-            *outside,
-            f"stays {matrix[state, state]:.2f}\n{100 * share[state]:.0f} % of cells",
-            ha="center",
-            va="center",
-            fontsize="x-small",
-            color="0.25",
-            zorder=5,
-        )
-    reach = 1.0 + radius.max() + 0.25
-    axis.set_xlim(-reach, reach)
-    axis.set_ylim(-reach, reach)
-
-
-def _circle(centre: Floats, radius: float, colour: tuple[float, ...]) -> Any:
-    from matplotlib.patches import Circle  # noqa: PLC0415 - the plot extra
-
-    return Circle((float(centre[0]), float(centre[1])), radius, color=colour, zorder=4)
-
-
-def _draw_arrows(axis: Axes, place: Floats, radius: Floats, matrix: Floats, colours: Colours) -> None:
-    from matplotlib.patches import FancyArrowPatch  # noqa: PLC0415 - the plot extra
-
-    for state, other in np.argwhere(matrix >= _LEAST_ARROW).tolist():
-        if state == other:
-            continue
-        way = place[other] - place[state]
-        length = float(np.hypot(*way))
-        begin = place[state] + way / length * radius[state]
-        end = place[other] - way / length * (radius[other] + 0.015)
-        probability = float(matrix[state, other])
-        axis.add_patch(
-            FancyArrowPatch(
-                tuple(begin),
-                tuple(end),
-                connectionstyle="arc3,rad=0.16",
-                arrowstyle="-|>",
-                mutation_scale=7 + 9 * probability,
-                linewidth=0.6 + 7.0 * probability,
-                color=colours[state],
-                alpha=0.75,
-                zorder=2,
-                shrinkA=0,
-                shrinkB=0,
-            )
-        )
-        normal = np.array([way[1], -way[0]]) / length
-        label = place[state] + 0.42 * way + normal * 0.16 * length / 2
-        if probability >= 0.1:
-            axis.text(
-                *label,
-                f"{probability:.2f}",
-                fontsize="xx-small",
-                ha="center",
-                va="center",
-                zorder=6,
-                color="0.15",
-                bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
-            )
 
 
 def _trace(figure: Figure, fit: HiddenMarkovFit, _colours: Colours) -> None:
@@ -287,7 +215,8 @@ def _trace(figure: Figure, fit: HiddenMarkovFit, _colours: Colours) -> None:
         axis.plot(
             sweeps,
             values,
-            linewidth=1.0,
+            linewidth=0.8,
+            alpha=0.85,
             color="0.6" if poorer else f"C{restart % 10}",
             linestyle="--" if poorer else "-",
             label=f"restart {restart + 1}" + (" (poorer mode)" if poorer else ""),
@@ -299,5 +228,5 @@ def _trace(figure: Figure, fit: HiddenMarkovFit, _colours: Colours) -> None:
     axis.set_ylim(low - margin, high + margin)
     axis.set_xlabel("sweep")
     axis.set_ylabel("log joint")
-    axis.legend(fontsize="small", frameon=False)
+    figure.legend(loc="outside right center", fontsize="small", frameon=False)
     _bare(axis)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.models.plug_in_states import plug_in_draws
-
 from suffice.pipeline.posterior.posterior import NOISE_AWARE
 
 if TYPE_CHECKING:
@@ -19,14 +17,14 @@ if TYPE_CHECKING:
     from suffice.pipeline.models.state_draws import StateDraws
 
 
-def draw_states(
+def sampled_states(
     table: CountTable,
     settings: FitSettings,
     *,
     rng: np.random.Generator,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> StateDraws:
-    """Return draws of every restart."""
+    """Return draws of every restart; `progress` gets the number of sweeps that are done."""
     if settings.method == NOISE_AWARE:
         return noise_aware_draws(
             table,
@@ -38,6 +36,8 @@ def draw_states(
             rng=rng,
             progress=progress,
         )
+    from suffice.pipeline.models.plug_in_states import plug_in_draws  # noqa: PLC0415
+
     return plug_in_draws(
         table,
         n_states=settings.n_states,

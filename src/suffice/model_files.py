@@ -1,4 +1,4 @@
-"""What a fitted model leaves behind: tables, pictures and a summary, in a folder that is there whole or not at all."""
+"""Fitted models as files: tables, pictures and a summary, in a folder that is there whole or not at all."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def check_folder(folder: Path) -> None:
 def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: str) -> None:
     """Write a model into a new folder.
 
-    Of a fit: ``cells.parquet``, ``parameters.parquet``, four pictures and ``summary.json``; of a comparison of
-    numbers of states ``comparison.parquet`` and ``summary.json``.
+    Of a fit: ``cells.parquet``, ``parameters.parquet``, four pictures and ``summary.json``; of a comparison
+    ``comparison.parquet`` and ``summary.json``.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -209,8 +209,8 @@ def _show_comparison(
         return
     output.print_rows(found.rows())
     say(
-        f"\nscore: mean log likelihood of a held-out cell's noisy counts, {100 * found.holdout:g} % of cells held "
-        f"out {found.n_splits} times; difference from one state, sd over splits"
+        f"\nscore: mean log likelihood of a held-out cell's noisy counts, {100 * found.holdout:g} % of cells "
+        f"held out {found.n_splits} times; difference from one state, sd over splits"
     )
     say(f"best: {found.best} states")
     for line in found.settings[0].lines:
