@@ -1,9 +1,9 @@
-"""Released counts of all cells as functions of a hidden Markov model's parameters, exact counts summed out.
+"""Log emissions of all cells as functions of a hidden Markov model's parameters.
 
-Categories of all features stand side by side, (n_columns,). Given the state and the expected number of rows of
-a cell they are independent, so that the same terms are summed by cell and state, by cell, or by state and
-category. Of released counts of 0 and less a log emission is a linear function of the expected count: these are
-summed by products of matrices; the others come from tables.
+Categories of all features stand side by side, (n_columns,). Given the state and the expected number of rows
+of a cell they are independent, so that the same terms are summed by cell and state, by cell, or by state and
+category. Of released counts of 0 and less a log emission is a linear function of the expected count: these
+are summed by products of matrices; the others come from tables.
 """
 
 from __future__ import annotations
@@ -90,6 +90,9 @@ class CellEmissions:
         Counts without noise: how often log mu is added.
     constant : ndarray of shape (n_restarts, n_cells), float64
         What depends on no parameter.
+    noisy_places : tuple of (float, ndarray of int64)
+        Scales above 0, and where the observed counts behind each stand in `released`: those above 0, and
+        the others.
     """
 
     released: Counts
@@ -100,6 +103,7 @@ class CellEmissions:
     decline: Floats
     exact: Floats | None
     constant: Floats
+    noisy_places: tuple[tuple[float, Rows], ...]
 
     @classmethod
     def of(cls, tables: Sequence[CountTable], n_states: int) -> CellEmissions:
@@ -131,6 +135,11 @@ class CellEmissions:
             decline=np.where(is_linear, np.where(noisy, -np.expm1(-rate), 1.0), 0.0),
             exact=None if noisy.all() else np.where(noisy, 0.0, released),
             constant=constant.sum(axis=-1),
+            noisy_places=tuple(
+                (scale, np.flatnonzero(observed[..., None] & (scales == scale) & chosen))
+                for scale in np.unique(scales[noisy]).tolist()
+                for chosen in (released > 0, released <= 0)
+            ),
         )
 
     def by_state(self, theta: Floats, expected_rows: Floats) -> Floats:
@@ -195,9 +204,10 @@ class CellEmissions:
         """Draw the exact counts, (n_restarts, n_cells, n_columns); 0 in cells that are not observed."""
         expected = np.take_along_axis(theta, states[..., None], axis=1) * expected_rows[..., None]
         drawn = self.released.copy()
-        for scale in np.unique(self.scales[self.scales > 0.0]).tolist():
-            chosen = self.is_observed[..., None] & (self.scales == scale)
-            drawn[chosen] = draw_latent_counts(self.released[chosen], expected[chosen], scale, rng)
+        for scale, places in self.noisy_places:
+            drawn.reshape(-1)[places] = draw_latent_counts(
+                self.released.reshape(-1)[places], expected.reshape(-1)[places], scale, rng
+            )
         return drawn
 
     def _terms(

@@ -1,4 +1,4 @@
-"""Draws of Dirichlet distributions that keep away from 0, however small their parameters are."""
+"""Rows of chances: their draws, which keep away from 0, their density, and the steps that they explain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _FIRST = np.zeros(1, dtype=np.int64)
 
 
-def draw_dirichlet(parameters: Floats, rng: np.random.Generator, starts: Rows = _FIRST) -> Floats:
+def draw_dirichlet(
+    parameters: NDArray[np.floating], rng: np.random.Generator, starts: Rows = _FIRST
+) -> Floats:
     """Draw one distribution for each block of parameters along the last axis; blocks begin at `starts`.
 
     Entries are at least ``LEAST``: a number below it stands for it.

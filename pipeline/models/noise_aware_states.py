@@ -1,8 +1,8 @@
 r"""Draws of a hidden Markov model given noisy counts, exact ones latent.
 
-A cell of chain r at time t in state k has counts Poisson(lambda_rt theta_kdj) of category j of feature d, of
-which released ones are counts plus discrete Laplace noise. Features share lambda, the expected number of rows,
-and not the number itself. One sweep:
+A cell of chain r at time t in state k has counts Poisson(lambda_rt theta_kdj) of category j of feature d;
+released are these counts plus discrete Laplace noise. Features share lambda, the expected number of rows, and
+not the number itself. One sweep:
 
 1. log emissions of all cells in all states, exact counts summed out, and the states given them;
 2. the exact counts given the states;
@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.models.cell_emissions import CellEmissions
+from suffice.pipeline.models.cell_totals import cell_totals
 from suffice.pipeline.models.dirichlet_rows import count_transitions, draw_dirichlet, log_dirichlet
+from suffice.pipeline.models.restarts import kept_sweeps, starting_theta
 from suffice.pipeline.models.state_draws import StateDraws
 from suffice.pipeline.models.state_filter import LEAST, draw_states
 
@@ -41,8 +43,6 @@ _PAIR_WIDTHS = (0.03, 3.0)
 """Steps of log odds: the size of each is drawn between these, evenly on the scale of logs."""
 _ROW_WIDTHS = (0.05, 2.0)
 """Steps of log lambda."""
-_STARTING_ROWS = 100.0
-"""How many rows the states' first distributions are drawn from: alike at first, and yet not the same."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ def noise_aware_draws(
     rng: np.random.Generator,
     progress: Callable[[int], None] | None = None,
 ) -> StateDraws:
-    """Draw states and parameters; the second half of the sweeps is kept, or `n_draws` of it at even distances.
+    """Draw states and parameters; of the second half of the sweeps `n_draws` are kept, at even distances.
 
     Parameters
     ----------
@@ -135,26 +135,13 @@ def draws_of_tables(
     )
 
 
-def kept_sweeps(n_sweeps: int, n_draws: int) -> list[int]:
-    """Return which sweeps are kept: the last one, and others at even distances in the second half."""
-    second_half = (n_sweeps + 1) // 2
-    n_kept = min(n_draws, second_half)
-    return [n_sweeps - 1 - (place * second_half) // n_kept for place in range(n_kept)][::-1]
-
-
 def _start(
     emissions: CellEmissions, n_states: int, priors: StatePriors, rng: np.random.Generator
 ) -> Position:
     """Start from the table added up over all cells, and from each cell's total."""
     released, starts = emissions.released, emissions.starts
-    sizes = np.diff(starts, append=released.shape[-1])
-    sums = np.maximum(released.sum(axis=1), 0.0) + 1.0
-    pooled = sums / np.repeat(np.add.reduceat(sums, starts, axis=-1), sizes, axis=-1)
-    theta = draw_dirichlet(
-        np.repeat(_STARTING_ROWS * pooled[:, None] + priors.emissions, n_states, axis=1), rng, starts
-    )
-    precision = 1.0 / (sizes * (emissions.scales[starts] ** 2 + 1e-6))
-    total = np.add.reduceat(released, starts, axis=-1) @ (precision / precision.sum())
+    theta = starting_theta(released.sum(axis=1).astype(np.float64), starts, n_states, priors.emissions, rng)
+    total, _ = cell_totals(released, starts, emissions.scales)
     uniform = np.full((len(released), n_states + 1, n_states), 1.0 / n_states)
     return Position(
         theta=theta,
@@ -186,7 +173,7 @@ def _without_counts(
     for _ in range(PAIR_STEPS):
         first, second = _pairs(emissions, rng)
         one, other = position.theta[..., first], position.theta[..., second]
-        width = np.exp(rng.uniform(*np.log(_PAIR_WIDTHS), one.shape))
+        width = _widths(_PAIR_WIDTHS, one.shape, rng)
         log_odds = np.log(one / other) + width * rng.standard_normal(one.shape)
         proposed = position.theta.copy()
         proposed[..., first] = (one + other) / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))
@@ -204,12 +191,18 @@ def _without_counts(
             )
             now[..., columns] = np.where(accepted, then[..., columns], now[..., columns])
     rows = position.expected_rows
-    width = np.exp(rng.uniform(*np.log(_ROW_WIDTHS), rows.shape))
+    width = _widths(_ROW_WIDTHS, rows.shape, rng)
     proposed = rows * np.exp(width * rng.standard_normal(rows.shape))
     gain = emissions.by_cell(position.theta, position.states, proposed)
     gain -= emissions.by_cell(position.theta, position.states, rows)
     gain += np.log(proposed / rows) - priors.rate * (proposed - rows)
     position.expected_rows = np.where(rng.standard_exponential(gain.shape) > -gain, proposed, rows)
+
+
+def _widths(between: tuple[float, float], shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    low, high = between
+    widths: Floats = low * (high / low) ** rng.random(shape)
+    return widths
 
 
 def _pairs(emissions: CellEmissions, rng: np.random.Generator) -> tuple[Rows, Rows]:

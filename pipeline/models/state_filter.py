@@ -108,10 +108,11 @@ def _filter(log_emissions: Floats, transitions: Floats) -> tuple[Floats, Floats]
     filtered[0] *= transitions[:, None, 0]
     np.matmul(filtered[0], ones, out=sums[0])
     filtered[0] /= sums[0]
-    for now, last, total in zip(filtered[1:], filtered, sums[1:], strict=False):
-        np.matmul(last, between, out=predicted)
+    for time in range(1, n_times):
+        now = filtered[time]
+        np.matmul(filtered[time - 1], between, out=predicted)
         now *= predicted
-        np.matmul(now, ones, out=total)
-        now /= total
+        np.matmul(now, ones, out=sums[time])
+        now /= sums[time]
     evidence: Floats = np.log(sums[..., 0]).sum(axis=0) + highest.sum(axis=-1)
     return filtered, evidence
