@@ -7,5 +7,7 @@ May import: pooling and below. Never a trusted room.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "chain": ("Chain", "ChainQuantity", "chain", "quantity_rows"),
+    "drawn_quantity": ("DrawnQuantity",),
+    "regression": ("Prediction", "Regression", "regression"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

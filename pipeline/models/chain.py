@@ -123,10 +123,7 @@ class Chain:
             Where the number of steps is out of range, or a state does not exist, or the probabilities do not
             add up to 1.
         """
-        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_STEPS:
-            message = f"steps must be an integer in 0..{MOST_STEPS}, not {steps!r}"
-            raise UsageError(message)
-        power = np.linalg.matrix_power(self.transitions.draws, int(steps))
+        power = np.linalg.matrix_power(self.transitions.draws, _checked_steps(steps))
         if start is None:
             return DrawnQuantity(draws=power)
         return DrawnQuantity(draws=np.einsum("s,dgst->dgt", self._law(start), power))
@@ -204,6 +201,13 @@ class Chain:
             message = "start: probabilities of states are not negative, and add up to 1"
             raise UsageError(message)
         return law
+
+
+def _checked_steps(steps: object) -> int:
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_STEPS:
+        message = f"steps must be an integer in 0..{MOST_STEPS}, not {steps!r}"
+        raise UsageError(message)
+    return int(steps)
 
 
 def quantity_rows(

@@ -114,7 +114,7 @@ def chain_table(
     Parameters
     ----------
     releases : Release or sequence of Release
-        One, or several windows of one series: then the window is time, and comes before the columns of `time`.
+        One, or several windows of one series: then the window is time, before the columns of `time`.
         A window between the first and the last that is not given is a time step without observation.
     statistics : sequence of str or None
         Categorical or bernoulli statistics, the features; None: all of the release.

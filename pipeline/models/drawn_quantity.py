@@ -35,7 +35,7 @@ class DrawnQuantity:
     @property
     def undefined_share(self) -> Floats:
         """The share of draws that define no such quantity; everything else is of the others."""
-        return np.mean(np.isnan(self.draws), axis=0)
+        return np.asarray(np.mean(np.isnan(self.draws), axis=0), dtype=np.float64)
 
     @property
     def mean(self) -> Floats:

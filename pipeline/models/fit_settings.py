@@ -75,7 +75,8 @@ class FitSettings:
             said.append(f"counts: project {self.project}; sampler: {self.sampler}")
         priors = self.priors
         said.append(
-            f"priors: transitions Dirichlet({priors.transitions:g}), emissions Dirichlet({priors.emissions:g})"
+            f"priors: transitions Dirichlet({priors.transitions:g}), "
+            f"emissions Dirichlet({priors.emissions:g})"
             + (f", expected rows of a cell Gamma(1, {priors.rate:g})" if self.method == NOISE_AWARE else "")
         )
         said.append(
@@ -120,8 +121,8 @@ def read_settings(
     n_sweeps, n_draws = integer("sweeps", sweeps, 8), integer("draws", draws, 4)
     if 2 * n_draws > n_sweeps:
         message = (
-            f"draws {n_draws}: the second half of {n_sweeps} sweeps has {n_sweeps // 2}: ask for fewer draws, "
-            "or more sweeps"
+            f"draws {n_draws}: the second half of {n_sweeps} sweeps has {n_sweeps // 2}: ask for fewer "
+            "draws, or more sweeps"
         )
         raise UsageError(message)
     return FitSettings(

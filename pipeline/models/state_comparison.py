@@ -72,8 +72,8 @@ class StateComparison:
         """One row a number of states, one state first.
 
         Columns are ``states``; ``score``, the mean log likelihood of a held-out cell; ``difference`` from one
-        state, and its ``sd`` over splits, None where there is one split; ``r_hat``, the largest of all splits;
-        ``poorer_restarts``, the share of restarts in a poorer mode.
+        state, and its ``sd`` over splits, None where there is one split; ``r_hat``, the largest of all
+        splits; ``poorer_restarts``, the share of restarts in a poorer mode.
         """
         spread = self.difference.std(axis=1, ddof=1) if self.n_splits > 1 else [None] * len(self.settings)
         return [

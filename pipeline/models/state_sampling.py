@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from suffice.pipeline.models.noise_aware_states import noise_aware_draws
+from suffice.pipeline.models.plug_in_states import plug_in_draws
 from suffice.pipeline.posterior.posterior import NOISE_AWARE
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.models.count_table import CountTable
     from suffice.pipeline.models.fit_settings import FitSettings
+    from suffice.pipeline.models.plug_in_states import Projection, StateSampler
     from suffice.pipeline.models.state_draws import StateDraws
 
 
@@ -36,8 +38,6 @@ def sampled_states(
             rng=rng,
             progress=progress,
         )
-    from suffice.pipeline.models.plug_in_states import plug_in_draws  # noqa: PLC0415
-
     return plug_in_draws(
         table,
         n_states=settings.n_states,
@@ -45,8 +45,8 @@ def sampled_states(
         n_sweeps=settings.n_sweeps,
         n_draws=settings.n_draws,
         priors=settings.priors,
-        project=settings.project or "",
-        sampler=settings.sampler or "",
+        project=cast("Projection", settings.project),
+        sampler=cast("StateSampler", settings.sampler),
         rng=rng,
         progress=progress,
     )

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from suffice.pipeline.models.chain import Chain, chain
+from suffice.pipeline.models.drawn_quantity import DrawnQuantity
+from suffice.pipeline.models.regression import Prediction, Regression, regression
 
-__all__ = ["Chain", "chain"]
+__all__ = ["Chain", "DrawnQuantity", "Prediction", "Regression", "chain", "regression"]

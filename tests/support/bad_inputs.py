@@ -284,6 +284,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         json.dumps(mapping(place.workspace.data, name="monthly", window=window)), encoding="utf-8"
     )
     models = ("--store", publish_models(place.directory / "models"), "--draws", "10", "--method", "plug-in")
+    (place.directory / "rows.csv").write_text("origin,departure,distance\nJFK,10,900\n", encoding="utf-8")
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
@@ -310,6 +311,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
         ("calibrate",): (*place.release, "cancelled", "--method", "plug-in", "--simulations", "0"),
         ("model", "transitions"): ("models", "steps", *models, "--where", "origin=JFK", "--steps", "2"),
+        ("model", "predict"): ("models", "arrival", *models, "--data", str(place.directory / "rows.csv")),
         ("ledger", "grant"): ("passengers", "--epsilon", "1", "--reason", "r", "--ledger", place.grants),
         ("ledger", "show"): ledger,
         ("ledger", "verify"): ledger,
