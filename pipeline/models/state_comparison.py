@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from suffice.errors import UsageError
 from suffice.pipeline.models.fit_settings import integer, positive
+from suffice.pipeline.models.held_out_scores import held_out_log_likelihood, log_mean_exp
 from suffice.pipeline.models.restart_diagnostics import diagnose
 from suffice.pipeline.models.state_sampling import sampled_states
 
@@ -21,9 +20,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.models.chain_tables import ChainTable
     from suffice.pipeline.models.count_table import CountTable
     from suffice.pipeline.models.fit_settings import FitSettings
+    from suffice.pipeline.models.state_draws import StateDraws
     from suffice.typing import Floats, Mask
 
 HELD_OUT_SCORE = "held_out_score"
+SCORED_DRAWS = 25
+"""Of each restart: to score a draw takes as long as some sweeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +123,6 @@ def compare_states(
     UsageError
         Where a number of states is given twice, or no cell would be held out or left.
     """
-    from suffice.pipeline.models.held_out_scores import held_out_log_likelihood  # noqa: PLC0415
-
     numbers = [one.n_states for one in settings]
     if len(set(numbers)) < len(numbers):
         message = f"states names a number twice: {', '.join(map(str, numbers))}"
@@ -141,16 +141,27 @@ def compare_states(
         rest = dataclasses.replace(table.counts, is_observed=table.counts.is_observed & ~mask)
         for number, one in enumerate(fitted):
             drawn = sampled_states(rest, one, rng=rng, progress=part_of(progress, done, total))
-            likelihood = held_out_log_likelihood(table.counts, mask, drawn, rate=one.priors.rate)
+            likelihood = _likelihood(table.counts, mask, drawn, one)
             judged = diagnose(drawn, {HELD_OUT_SCORE: likelihood.mean(axis=2)})
             kept = likelihood[list(judged.kept)].reshape(-1, likelihood.shape[2])
-            scores[number, split] = (logsumexp(kept, axis=0) - math.log(len(kept))).mean()
+            scores[number, split] = log_mean_exp(kept).mean()
             r_hat[number, split] = judged.largest_r_hat
             n_poorer[number, split] = len(judged.poorer)
             done += one.n_sweeps
     return StateComparison(
         table=table, settings=tuple(fitted), holdout=holdout, scores=scores, r_hat=r_hat, n_poorer=n_poorer
     )
+
+
+def _likelihood(table: CountTable, held_out: Mask, drawn: StateDraws, settings: FitSettings) -> Floats:
+    """Return the log likelihood of held-out cells under draws, (n_restarts, n_taken, n_held_out)."""
+    found = [
+        held_out_log_likelihood(
+            table, held_out, drawn, settings.priors, restart=restart, n_draws=SCORED_DRAWS
+        )
+        for restart in range(settings.n_restarts)
+    ]
+    return np.stack(found)
 
 
 def _held_out(table: CountTable, share: float, rng: np.random.Generator) -> Mask:

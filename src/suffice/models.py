@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from suffice.pipeline.models.chain import Chain, chain
 from suffice.pipeline.models.drawn_quantity import DrawnQuantity
+from suffice.pipeline.models.hidden_markov import hidden_markov
+from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.models.regression import Prediction, Regression, regression
+from suffice.pipeline.models.state_comparison import StateComparison
 
-__all__ = ["Chain", "DrawnQuantity", "Prediction", "Regression", "chain", "regression"]
+__all__ = [
+    "Chain",
+    "DrawnQuantity",
+    "HiddenMarkovFit",
+    "Prediction",
+    "Regression",
+    "StateComparison",
+    "chain",
+    "hidden_markov",
+    "regression",
+]

@@ -182,7 +182,7 @@ def _write_pictures(fit: HiddenMarkovFit, paths: dict[str, Path], title: str, *,
 
 
 def _print_fit(fit: HiddenMarkovFit) -> None:
-    """Print a line for each state: its share of cells, how long it stays, its likeliest categories."""
+    """Print a line for each state: its share of cells, how it stays, what tells it from the others."""
     share, matrix = fit.state_share.mean(axis=0), fit.transitions.mean(axis=0)
     emissions = {name: sample.mean(axis=0) for name, sample in fit.emissions.items()}
     rows: list[dict[str, Any]] = []
@@ -193,12 +193,16 @@ def _print_fit(fit: HiddenMarkovFit) -> None:
             "stays": f"{matrix[state, state]:.3f}",
         }
         for feature in fit.table.features:
-            best = int(emissions[feature.name][state].argmax())
-            probability = emissions[feature.name][state, best]
-            row[feature.name] = f"{feature.categories[best]} ({probability:.2f})"
+            own = emissions[feature.name][state]
+            apart = own - share @ emissions[feature.name]
+            most = int(abs(apart).argmax())
+            row[feature.name] = f"{feature.categories[most]}: {own[most]:.2f} ({apart[most]:+.2f})"
         rows.append(row)
     output.print_rows(rows)
-    say("\neach feature's likeliest category, and its probability; --json has all numbers with intervals")
+    say(
+        "\nof each feature the category that tells a state most from all cells together: its probability, and"
+    )
+    say("how much more that is; --json and --out have all numbers")
 
 
 def _show_comparison(
