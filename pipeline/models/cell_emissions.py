@@ -175,7 +175,7 @@ class CellEmissions:
     def by_cell(self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats) -> Floats:
         """Return the log emission of every cell in its own state, (n_restarts, n_cells)."""
         own = np.take_along_axis(theta, states[..., None], axis=1)
-        found = self.constant - expected_rows * np.einsum("rcj,rcj->rc", self.decline, own)
+        found: Floats = self.constant - expected_rows * np.einsum("rcj,rcj->rc", self.decline, own)
         for positive, value in self._terms(theta, states, expected_rows):
             found.reshape(-1)[positive.own_cells] += np.add.reduceat(value, positive.firsts)
         if self.exact is not None:
@@ -190,7 +190,7 @@ class CellEmissions:
         """
         n_states, n_columns = theta.shape[1:]
         member = (states[:, None] == np.arange(n_states)[:, None]).astype(np.float64)
-        found = -theta * ((member * expected_rows[:, None]) @ self.decline)
+        found: Floats = -theta * ((member * expected_rows[:, None]) @ self.decline)
         if self.exact is not None:
             found += (member @ self.exact) * np.log(theta)
         for positive, value in self._terms(theta, states, expected_rows):

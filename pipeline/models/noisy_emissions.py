@@ -53,7 +53,8 @@ def log_emission(released: ArrayLike, expected: ArrayLike, scale: float) -> Floa
     shape = y.shape
     y, mu = y.ravel(), mu.ravel()
     if scale == 0.0:
-        return _log_poisson(y, mu).reshape(shape)
+        exact: Floats = _log_poisson(y, mu).reshape(shape)
+        return exact
     shrunk = np.exp(-1.0 / scale)
     found = log_noise_at_zero(scale) + np.minimum(y, 0.0) / scale + mu * np.expm1(-1.0 / scale)
     above = np.flatnonzero((y > 0.0) & (mu > 0.0))
@@ -62,7 +63,8 @@ def log_emission(released: ArrayLike, expected: ArrayLike, scale: float) -> Floa
         found[above] = log_noise_at_zero(scale) + _log_brackets(y[above], mu[above], scale, shrunk)
     none = (y > 0.0) & (mu == 0.0)
     found[none] -= y[none] / scale
-    return found.reshape(shape)
+    noisy: Floats = found.reshape(shape)
+    return noisy
 
 
 def _log_brackets(y: Floats, mu: Floats, scale: float, shrunk: float) -> Floats:
