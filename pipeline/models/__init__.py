@@ -7,7 +7,9 @@ May import: pooling and below. Never a trusted room.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "chain": ("Chain", "ChainQuantity", "chain", "quantity_rows"),
+    "classifier": ("Classifier", "Score", "classifier"),
     "drawn_quantity": ("DrawnQuantity",),
+    "network": ("Conditional", "Network", "network"),
     "regression": ("Prediction", "Regression", "regression"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

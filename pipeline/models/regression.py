@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
+from suffice.errors import UsageError
 from suffice.pipeline.models.families import require_family
-from suffice.pipeline.models.row_cells import NO_CELL, cells_of_rows, key_columns
-from suffice.pipeline.models.row_columns import columns_of, numbers_of, require_columns
+from suffice.pipeline.models.row_cells import NO_CELL, row_cells
+from suffice.pipeline.models.row_codes import columns_of
+from suffice.pipeline.models.row_numbers import numbers_of
 from suffice.pipeline.posterior.contrasts import finite
 from suffice.pipeline.posterior.draws import DRAWS, MASS, checked_draws, generator
 from suffice.pipeline.posterior.parameter_posterior import ends_of
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.distributions.prior import Prior
+    from suffice.pipeline.models.row_cells import RowCells
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
@@ -116,6 +119,8 @@ class Regression:
     noise : ndarray of shape (n_draws,), float64
         A standard normal number for each draw, by which a row departs from what is expected of it: the
         middles of as many equally likely parts, in random order.
+    cells : RowCells
+        Where rows lie among the cells.
     """
 
     posterior: Posterior = field(repr=False)
@@ -123,11 +128,7 @@ class Regression:
     outcome: ColumnBounds
     draws: Mapping[str, Floats] = field(repr=False)
     noise: Floats = field(repr=False)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that rows need: predictors, and the group columns that tell cells apart."""
-        return (*(column.name for column in self.bounds), *key_columns(self.posterior.groups))
+    cells: RowCells = field(repr=False)
 
     def predict(self, rows: object, mass: float = MASS) -> Prediction:
         """Predict the outcome of rows. Costs no privacy.
@@ -138,8 +139,8 @@ class Regression:
         Parameters
         ----------
         rows : mapping of str to array, or table
-            Predictors in their own units, and group columns with keys as the release states them; other
-            columns are not looked at. A null, or what is not finite, is missing.
+            Predictors in their own units, and group columns, where cells differ in them; other columns are
+            not looked at. A null, or what is not finite, is missing.
         mass : float
             Of both intervals.
 
@@ -152,11 +153,12 @@ class Regression:
         names = [column.name for column in self.bounds]
         groups = self.posterior.groups
         found = columns_of(rows, [*names, *groups])
-        require_columns(found, names, "the regression predicts from")
+        absent = [name for name in names if name not in found]
+        if absent:
+            message = f"rows have no column {', '.join(absent)}, from which {self.outcome.name} is predicted"
+            raise UsageError(message)
         values = np.stack([numbers_of(name, found[name]) for name in names], axis=1)
-        cell = cells_of_rows(
-            groups, {column: found[column] for column in groups if column in found}, len(values)
-        )
+        cell = self.cells.of(found, len(values))
         lower, upper = (
             np.array([float(getattr(column, end)) for column in self.bounds]) for end in ("lower", "upper")
         )
@@ -238,6 +240,7 @@ def regression(
         outcome=outcome,
         draws=drawn,
         noise=ndtri(levels),
+        cells=row_cells(release, posterior),
     )
 
 

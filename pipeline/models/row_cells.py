@@ -2,64 +2,94 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from suffice.pipeline.models.row_columns import require_columns, texts_of
+from suffice.errors import UsageError
+from suffice.pipeline.declaration.domain_entries import parse_domain
+from suffice.pipeline.models.row_codes import UNLISTED, codes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
+    from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.posterior.posterior import Posterior
     from suffice.typing import Cells
 
 NO_CELL = -1
 """Of a row whose keys are those of no selected cell, or missing."""
 
 
-def key_columns(groups: Mapping[str, list[str | int]]) -> list[str]:
-    """Return the group columns that rows need, to tell cells apart."""
-    return [column for column, keys in groups.items() if len(set(keys)) > 1]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCells:
+    """Where rows lie among the selected cells of a release; made by ``row_cells``.
 
-
-def cells_of_rows(
-    groups: Mapping[str, list[str | int]], columns: Mapping[str, pa.Array], n_rows: int
-) -> Cells:
-    """Return the cell of each row, (n_rows,): its position among the selected ones, or ``NO_CELL``.
-
-    Keys are compared as texts, as the release states them. A group column in which all cells have the same
-    key may be absent from rows, which are then taken to have that key.
-
-    Parameters
+    Attributes
     ----------
-    groups : mapping of str to list
-        The key of every cell, by group column.
-    columns : mapping of str to pyarrow.Array
-        Those group columns that rows have.
-    n_rows : int
-        How many rows there are.
-
-    Raises
-    ------
-    UsageError
-        Where rows lack a column that tells cells apart.
+    keys : dict of str to Domain
+        The group columns.
+    shared : dict of str to int
+        Of those in which all selected cells have one key, its place in the domain.
+    numbers : ndarray, int64
+        The number of the cell of each combination of declared keys, ``NO_CELL`` where none is selected.
     """
-    require_columns(columns, key_columns(groups), "tells the cells of the release apart")
-    n_cells = len(next(iter(groups.values()))) if groups else 1
-    row_place, cell_place = np.zeros(n_rows, dtype=np.int64), np.zeros(n_cells, dtype=np.int64)
-    is_known = np.ones(n_rows, dtype=bool)
-    for column, keys in groups.items():
-        if column not in columns:
-            continue
-        texts = [str(key) for key in keys]
-        distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        codes = pc.index_in(texts_of(columns[column]), value_set=pa.array(list(distinct), pa.string()))
-        found = pc.fill_null(codes, NO_CELL).to_numpy(zero_copy_only=False).astype(np.int64)
-        is_known &= found >= 0
-        row_place = row_place * len(distinct) + found
-        cell_place = cell_place * len(distinct) + np.array([distinct[text] for text in texts])
-    order = np.argsort(cell_place)
-    nearest = order[np.minimum(np.searchsorted(cell_place[order], row_place), n_cells - 1)]
-    return np.where(is_known & (cell_place[nearest] == row_place), nearest, NO_CELL).astype(np.int64)
+
+    keys: Mapping[str, Domain]
+    shared: Mapping[str, int]
+    numbers: Cells = field(repr=False)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The group columns that tell selected cells apart, which rows must have."""
+        return tuple(name for name in self.keys if name not in self.shared)
+
+    def of(self, columns: Mapping[str, pa.Array], n_rows: int) -> Cells:
+        """Return the cell of each row, (n_rows,), ``NO_CELL`` where it lies in none.
+
+        Keys are compared as a release does. Rows without a column in which all selected cells have the same
+        key are taken to have it; rows with one, by what stands there.
+
+        Raises
+        ------
+        UsageError
+            Where rows lack a column that tells cells apart.
+        """
+        places = np.zeros(n_rows, np.int64)
+        for name, domain in self.keys.items():
+            if name in columns:
+                found = codes_of(columns[name], domain).astype(np.int64)
+            elif name in self.shared:
+                found = np.full(n_rows, self.shared[name], np.int64)
+            else:
+                message = (
+                    f"rows need a column {name!r}: the release has a cell for each {', '.join(self.keys)}; "
+                    "or keep one cell with where"
+                )
+                raise UsageError(message)
+            is_known = (places >= 0) & (found != UNLISTED)
+            places = np.where(is_known, places * len(domain) + found, -1)
+        return np.where(places < 0, NO_CELL, self.numbers[places])
+
+
+def row_cells(release: Release, posterior: Posterior) -> RowCells:
+    """Return where rows lie among the cells of a posterior."""
+    groups = posterior.groups
+    if not groups:
+        return RowCells(keys={}, shared={}, numbers=np.zeros(1, np.int64))
+    declared = release.manifest["plan"]["groups"]
+    keys = {name: parse_domain(declared[name], directory=None, column=name) for name in groups}
+    places = {}
+    for name, domain in keys.items():
+        place = {str(key): number for number, key in enumerate(domain)}
+        places[name] = np.array([place[str(key)] for key in groups[name]])
+    sizes = tuple(map(len, keys.values()))
+    numbers = np.full(math.prod(sizes), NO_CELL, np.int64)
+    numbers[np.ravel_multi_index(tuple(places.values()), sizes)] = np.arange(posterior.n_groups)
+    shared = {name: int(found[0]) for name, found in places.items() if np.ptp(found) == 0}
+    return RowCells(keys=keys, shared=shared, numbers=numbers)
