@@ -26,6 +26,7 @@ from suffice.errors import LONGEST_MESSAGE
 from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from support.hidden_states import publish_crashes
 from support.making import ORIGINS, flights, make_workspace, mapping
 from support.model_releases import publish_models
 from support.profiles import pinning, profile_text
@@ -315,6 +316,27 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
         ("calibrate",): (*place.release, "cancelled", "--method", "plug-in", "--simulations", "0"),
+        ("model", "hidden-markov"): (
+            "crashes",
+            "--store",
+            publish_crashes(place.directory / "crashes")[0],
+            "--chain",
+            "STATE",
+            "--time",
+            "YEAR",
+            "--time",
+            "MONTH",
+            "--states",
+            "1",
+            "--sweeps",
+            "8",
+            "--draws",
+            "4",
+            "--restarts",
+            "1",
+            "--method",
+            "plug-in",
+        ),
         ("model", "transitions"): ("models", "steps", *models, "--where", "origin=JFK", "--steps", "2"),
         ("model", "classify"): ("tables", "late", *tables, "--data", str(classified), "--where", "site=p"),
         ("model", "query"): (

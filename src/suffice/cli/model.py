@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from suffice.cli import classify, predict, query, transitions
+from suffice.cli import classify, hidden_markov, predict, query, transitions
 
 app = typer.Typer(
     help="Models over a release: predict, query, follow over time. Costs no privacy.",
@@ -15,3 +15,4 @@ app.command()(classify.classify)
 app.command()(predict.predict)
 app.command()(query.query)
 app.command()(transitions.transitions)
+app.command("hidden-markov")(hidden_markov.hidden_markov)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.cli.files import MARK
 from suffice.errors import MissingExtraError, UsageError
+from suffice.model_files import save_figure
 from suffice.pipeline.calibration.ranks import BINS
-from suffice.pipeline.declaration.safe_text import escaped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,21 +156,15 @@ def check_plot(path: Path, kind: str | None = None) -> type[Figure]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure, marked as ours; its texts are shown as they are.
+    """Write a figure, as :func:`save_figure`.
 
     Raises
     ------
     UsageError
         Where the file cannot be written.
     """
-    from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
-
     try:
-        for text in figure.findobj(Text):  # keys are shown as they are, neither as formulas nor as commands
-            text.set_parse_math(False)
-            text.set_text(escaped(text.get_text(), keep_newlines=True))
-        mark = {"Software" if path.suffix == ".png" else "Creator": f"written by {MARK}"}
-        figure.savefig(path, dpi=150, metadata=mark)
+        save_figure(figure, path)
     except OSError:
         message = f"--plot {path}: the file cannot be written"
         raise UsageError(message) from None
