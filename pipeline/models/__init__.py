@@ -9,7 +9,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "chain": ("Chain", "ChainQuantity", "chain", "quantity_rows"),
     "classifier": ("Classifier", "Score", "classifier"),
     "drawn_quantity": ("DrawnQuantity",),
+    "hidden_markov": ("hidden_markov",),
+    "hidden_markov_fit": ("HiddenMarkovFit",),
     "network": ("Conditional", "Network", "network"),
     "regression": ("Prediction", "Regression", "regression"),
+    "state_comparison": ("StateComparison",),
+    "state_figures": ("FIGURES", "state_figures"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

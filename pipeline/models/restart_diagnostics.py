@@ -123,4 +123,5 @@ def state_entropy(draws: StateDraws) -> Floats:
     shifted = flat + n_states * np.arange(len(flat))[:, None]
     share = np.bincount(shifted.ravel(), minlength=n_states * len(flat)).reshape(-1, n_states) / flat.shape[1]
     terms = np.where(share > 0.0, share * np.log(np.where(share > 0.0, share, 1.0)), 0.0)
-    return -terms.sum(axis=1).reshape(n_restarts, n_draws)
+    entropy: Floats = -terms.sum(axis=1).reshape(n_restarts, n_draws)
+    return entropy
