@@ -60,6 +60,11 @@ class RestartDiagnostics:
         return min(self.effective_draws.values(), default=math.inf)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether restarts that count agree, and their draws are worth enough independent ones."""
+        return self.largest_r_hat <= LARGEST_R_HAT and self.fewest_effective_draws >= FEWEST_EFFECTIVE_DRAWS
+
+    @property
     def lines(self) -> list[str]:
         """What there is to say, a sentence each: restarts in a poorer mode, whether others agree."""
         best = max(self.log_joint)

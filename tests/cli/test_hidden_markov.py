@@ -120,7 +120,6 @@ def test_the_defaults_of_the_command_are_those_of_python() -> None:
     }
     known = {
         "restarts": fit_settings.RESTARTS,
-        "sweeps": fit_settings.SWEEPS,
         "draws": fit_settings.DRAWS,
         "alpha": fit_settings.ALPHA,
         "beta": fit_settings.BETA,
