@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.models.state_draws import StatePriors
 from suffice.pipeline.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 PROJECTIONS = ("clip", "simplex", "none")
 SAMPLERS = ("ffbs", "single-site")
 RESTARTS = 4
-SWEEPS = 400
+SWEEPS, MOST_SWEEPS = 400, 3200
 DRAWS = 100
 ALPHA, BETA, RATE = 1.0, 0.1, 0.001
 HOLDOUT, SPLITS = 0.1, 10
@@ -37,6 +38,8 @@ class FitSettings:
     sampler : {"ffbs", "single-site"} or None
         Of ``plug-in``; None under ``noise-aware``.
     n_states, n_restarts, n_sweeps : int
+    until_settled : bool
+        Whether sweeps are doubled until restarts agree; `n_sweeps` is how many there were in the end.
     n_draws : int
         That are kept of each restart: evenly spaced over the second half of its sweeps.
     priors : StatePriors
@@ -48,6 +51,7 @@ class FitSettings:
     n_states: int
     n_restarts: int
     n_sweeps: int
+    until_settled: bool
     n_draws: int
     priors: StatePriors
 
@@ -60,6 +64,7 @@ class FitSettings:
             "states": self.n_states,
             "restarts": self.n_restarts,
             "sweeps": self.n_sweeps,
+            "until_settled": self.until_settled,
             "draws": self.n_draws,
             "alpha": self.priors.transitions,
             "beta": self.priors.emissions,
@@ -80,8 +85,9 @@ class FitSettings:
             + (f", expected rows of a cell Gamma(1, {priors.rate:g})" if self.method == NOISE_AWARE else "")
         )
         said.append(
-            f"{self.n_restarts} restarts of {self.n_sweeps} sweeps, of the second half of which "
+            f"{counted(self.n_restarts, 'restart')} of {self.n_sweeps} sweeps, of the second half of which "
             f"{self.n_draws} draws are kept each"
+            + (f"; doubled until they agree, up to {MOST_SWEEPS}" if self.until_settled else "")
         )
         return said
 
@@ -118,7 +124,7 @@ def read_settings(
         project, sampler = project or "simplex", sampler or "ffbs"
         _check_choice("project", project, PROJECTIONS)
         _check_choice("sampler", sampler, SAMPLERS)
-    n_sweeps, n_draws = integer("sweeps", sweeps, 8), integer("draws", draws, 4)
+    n_sweeps, n_draws = integer("sweeps", SWEEPS if sweeps is None else sweeps, 8), integer("draws", draws, 4)
     if 2 * n_draws > n_sweeps:
         message = (
             f"draws {n_draws}: the second half of {n_sweeps} sweeps has {n_sweeps // 2}: ask for fewer "
@@ -132,6 +138,7 @@ def read_settings(
         n_states=integer("states", states, 1, MOST_STATES),
         n_restarts=integer("restarts", restarts, 1),
         n_sweeps=n_sweeps,
+        until_settled=sweeps is None,
         n_draws=n_draws,
         priors=StatePriors(
             transitions=positive("alpha", alpha),

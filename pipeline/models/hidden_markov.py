@@ -20,14 +20,13 @@ from suffice.pipeline.models.fit_settings import (
     RATE,
     RESTARTS,
     SPLITS,
-    SWEEPS,
     read_settings,
 )
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.models.restart_diagnostics import diagnose
 from suffice.pipeline.models.state_alignment import align_states
-from suffice.pipeline.models.state_comparison import compare_states, part_of
-from suffice.pipeline.models.state_sampling import sampled_states
+from suffice.pipeline.models.state_comparison import compare_states
+from suffice.pipeline.models.state_sampling import settled_states
 from suffice.pipeline.posterior.draws import generator
 from suffice.pipeline.posterior.posterior import NOISE_AWARE
 
@@ -72,7 +71,7 @@ def hidden_markov(
     project: str | None = None,
     sampler: str | None = None,
     restarts: int = RESTARTS,
-    sweeps: int = SWEEPS,
+    sweeps: int | None = None,
     draws: int = DRAWS,
     holdout: float | None = None,
     splits: int | None = None,
@@ -106,9 +105,12 @@ def hidden_markov(
     sampler : {"ffbs", "single-site"}, optional
         Of ``plug-in``: forward filtering and backward sampling (the default), or one cell at a time with
         parameters summed out.
-    restarts, sweeps, draws : int
-        How many chains of the sampler are run at once, for how long, and how many draws are kept of each,
-        evenly spaced over the second half of its sweeps.
+    restarts, draws : int
+        How many chains of the sampler are run at once, and how many draws are kept of each, evenly spaced
+        over the second half of its sweeps.
+    sweeps : int, optional
+        How long they are run. Otherwise 400 sweeps, and of a fit as many again until restarts agree (R-hat up
+        to 1.05, 100 effective draws), at most 3200.
     holdout : float, optional
         Of a comparison: the share of observed cells that are held out; 0.1 otherwise.
     splits : int, optional
@@ -167,6 +169,6 @@ def hidden_markov(
         if value is not None:
             message = f"{name} is of comparisons: state several numbers of states, as states=[2, 3, 5]"
             raise UsageError(message)
-    part = part_of(progress, 0, settings[0].n_sweeps)
-    drawn = align_states(sampled_states(table.counts, settings[0], rng=source, progress=part))
-    return HiddenMarkovFit(table=table, settings=settings[0], all_draws=drawn, diagnostics=diagnose(drawn))
+    drawn, used = settled_states(table.counts, settings[0], rng=source, progress=progress)
+    drawn = align_states(drawn)
+    return HiddenMarkovFit(table=table, settings=used, all_draws=drawn, diagnostics=diagnose(drawn))

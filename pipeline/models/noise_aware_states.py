@@ -64,6 +64,7 @@ def noise_aware_draws(
     n_draws: int,
     priors: StatePriors,
     rng: np.random.Generator,
+    start: StateDraws | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StateDraws:
     """Draw states and parameters; of the second half of the sweeps `n_draws` are kept, at even distances.
@@ -78,6 +79,8 @@ def noise_aware_draws(
         At most half of the sweeps are kept, rounded up.
     priors : StatePriors
     rng : numpy.random.Generator
+    start : StateDraws, optional
+        Earlier draws, from the last of which these go on: all sweeps count then.
     progress : callable, optional
         Told after every sweep how many are done.
     """
@@ -88,6 +91,7 @@ def noise_aware_draws(
         n_draws=n_draws,
         priors=priors,
         rng=rng,
+        start=start,
         progress=progress,
     )
 
@@ -100,13 +104,14 @@ def draws_of_tables(
     n_draws: int,
     priors: StatePriors,
     rng: np.random.Generator,
+    start: StateDraws | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StateDraws:
     """Draw for tables of one shape and the same noise, one restart of each."""
     emissions = CellEmissions.of(tables, n_states)
     shape = tables[0].is_observed.shape
-    position = _start(emissions, n_states, priors, rng)
-    kept = set(kept_sweeps(n_sweeps, n_draws))
+    position = _start(emissions, n_states, priors, rng) if start is None else _last(start)
+    kept = set(kept_sweeps(n_sweeps, n_draws, goes_on=start is not None))
     states, transitions, theta, rows, trace = [], [], [], [], []
     for sweep in range(n_sweeps):
         log_emissions = emissions.by_state(position.theta, position.expected_rows)
@@ -148,6 +153,18 @@ def _start(
         expected_rows=np.maximum(total, 1.0),
         transitions=uniform,
         states=np.zeros(total.shape, dtype=np.int64),
+    )
+
+
+def _last(draws: StateDraws) -> Position:
+    """Return where draws ended: the last sweep is always kept."""
+    assert draws.expected_rows is not None  # noqa: S101 - noise-aware draws have them
+    n_restarts = len(draws.states)
+    return Position(
+        theta=np.concatenate([each[:, -1] for each in draws.emissions], axis=-1),
+        expected_rows=draws.expected_rows[:, -1].reshape(n_restarts, -1),
+        transitions=draws.transitions[:, -1],
+        states=draws.states[:, -1].reshape(n_restarts, -1).astype(np.int64),
     )
 
 

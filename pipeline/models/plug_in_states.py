@@ -40,6 +40,7 @@ def plug_in_draws(
     n_draws: int,
     priors: StatePriors,
     rng: np.random.Generator,
+    start: StateDraws | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StateDraws:
     """Draw states and parameters; of the second half of the sweeps `n_draws` are kept, at even distances.
@@ -52,7 +53,7 @@ def plug_in_draws(
         over a state's cells count as 0 where they are below it.
     sampler : {"ffbs", "single-site"}
         All states at once given parameters, or one state after the other with transitions summed out.
-    n_states, n_restarts, n_sweeps, n_draws, priors, rng, progress
+    n_states, n_restarts, n_sweeps, n_draws, priors, rng, start, progress
         As in ``noise_aware_draws``; the prior of expected rows has no part.
     """
     counts = projected_counts(table, project)
@@ -63,8 +64,11 @@ def plug_in_draws(
     theta = starting_theta(sums, starts, n_states, priors.emissions, rng)
     transitions = np.full((n_restarts, n_states + 1, n_states), 1.0 / n_states)
     states = rng.integers(n_states, size=(n_restarts, *shape), dtype=np.int8)
+    if start is not None:
+        theta = np.concatenate([each[:, -1] for each in start.emissions], axis=-1)
+        transitions, states = start.transitions[:, -1], start.states[:, -1]
     restart = np.repeat(n_states * np.arange(n_restarts), n_cells)
-    kept = set(kept_sweeps(n_sweeps, n_draws))
+    kept = set(kept_sweeps(n_sweeps, n_draws, goes_on=start is not None))
     draws: list[tuple[object, Floats, Floats]] = []
     trace = []
     for sweep in range(n_sweeps):

@@ -60,6 +60,11 @@ class RestartDiagnostics:
         return min(self.effective_draws.values(), default=math.inf)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether restarts that count agree, and their draws are worth enough independent ones."""
+        return self.largest_r_hat <= LARGEST_R_HAT and self.fewest_effective_draws >= FEWEST_EFFECTIVE_DRAWS
+
+    @property
     def lines(self) -> list[str]:
         """What there is to say, a sentence each: restarts in a poorer mode, whether others agree."""
         best = max(self.log_joint)
@@ -123,4 +128,5 @@ def state_entropy(draws: StateDraws) -> Floats:
     shifted = flat + n_states * np.arange(len(flat))[:, None]
     share = np.bincount(shifted.ravel(), minlength=n_states * len(flat)).reshape(-1, n_states) / flat.shape[1]
     terms = np.where(share > 0.0, share * np.log(np.where(share > 0.0, share, 1.0)), 0.0)
-    return -terms.sum(axis=1).reshape(n_restarts, n_draws)
+    entropy: Floats = -terms.sum(axis=1).reshape(n_restarts, n_draws)
+    return entropy

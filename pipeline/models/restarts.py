@@ -42,8 +42,11 @@ def starting_theta(
     return draw_dirichlet(parameters, rng, starts)
 
 
-def kept_sweeps(n_sweeps: int, n_draws: int) -> list[int]:
-    """Return which sweeps are kept: the last one, and others at even distances in the second half."""
-    second_half = (n_sweeps + 1) // 2
-    n_kept = min(n_draws, second_half)
-    return [n_sweeps - 1 - (place * second_half) // n_kept for place in range(n_kept)][::-1]
+def kept_sweeps(n_sweeps: int, n_draws: int, *, goes_on: bool = False) -> list[int]:
+    """Return which sweeps are kept: the last one, and others at even distances in the second half.
+
+    Where draws go on from earlier ones, which were the first half, in all of them.
+    """
+    part = n_sweeps if goes_on else (n_sweeps + 1) // 2
+    n_kept = min(n_draws, part)
+    return [n_sweeps - 1 - (place * part) // n_kept for place in range(n_kept)][::-1]

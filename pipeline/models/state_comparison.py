@@ -12,7 +12,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.models.fit_settings import integer, positive
 from suffice.pipeline.models.held_out_scores import held_out_log_likelihood, log_mean_exp
 from suffice.pipeline.models.restart_diagnostics import diagnose
-from suffice.pipeline.models.state_sampling import sampled_states
+from suffice.pipeline.models.state_sampling import part_of, sampled_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -127,6 +127,7 @@ def compare_states(
     if len(set(numbers)) < len(numbers):
         message = f"states names a number twice: {', '.join(map(str, numbers))}"
         raise UsageError(message)
+    settings = [dataclasses.replace(one, until_settled=False) for one in settings]
     fitted = sorted(
         [*settings, *([] if 1 in numbers else [dataclasses.replace(settings[0], n_states=1)])],
         key=lambda one: one.n_states,
@@ -174,12 +175,3 @@ def _held_out(table: CountTable, share: float, rng: np.random.Generator) -> Mask
     mask = np.zeros(table.is_observed.size, dtype=np.bool_)
     mask[rng.choice(observed, size, replace=False)] = True
     return mask.reshape(table.is_observed.shape)
-
-
-def part_of(
-    progress: Callable[[int, int], None] | None, before: int, total: int
-) -> Callable[[int], None] | None:
-    """Return what tells of the sweeps of a part as of so many in all."""
-    if progress is None:
-        return None
-    return lambda done: progress(before + done, total)

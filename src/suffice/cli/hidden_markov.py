@@ -68,8 +68,9 @@ def hidden_markov(
     ] = None,
     restarts: Annotated[int, typer.Option("--restarts", help="Chains of the sampler.")] = 4,
     sweeps: Annotated[
-        int, typer.Option("--sweeps", help="Of each restart; the first half is warm-up.")
-    ] = 400,
+        int | None,
+        typer.Option("--sweeps", help="Of each restart; default: 400, doubled until restarts agree."),
+    ] = None,
     draws: Annotated[int, typer.Option("--draws", help="That are kept of each restart.")] = 100,
     holdout: Annotated[
         float | None,

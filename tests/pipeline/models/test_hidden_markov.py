@@ -109,6 +109,25 @@ def test_arviz_gets_restarts_as_chains_and_reads_the_file(fit: HiddenMarkovFit, 
     assert (tmp_path / "draws.nc").stat().st_size > 0
 
 
+def test_sweeps_are_doubled_until_restarts_agree(
+    crashes: tuple[Release, NDArray[np.int64]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {"chain": "STATE", "time": TIME, "states": 2, "rng": 5, "restarts": 2, "draws": 4}
+    for module in ("fit_settings", "state_sampling"):
+        monkeypatch.setattr(f"suffice.pipeline.models.{module}.MOST_SWEEPS", 80)
+    monkeypatch.setattr("suffice.pipeline.models.fit_settings.SWEEPS", 20)
+    told: list[tuple[int, int]] = []
+    found = models.hidden_markov(crashes[0], **asked, progress=lambda done, total: told.append((done, total)))
+    assert found.settings.n_sweeps == 80  # four draws are never worth a hundred
+    assert found.all_draws.trace.shape == (2, 80)
+    np.testing.assert_array_equal(found.all_draws.log_joint[:, -1], found.all_draws.trace[:, -1])
+    assert told[-1] == (80, 80)
+    assert any("doubled until they agree, up to 80" in line for line in found.settings.lines)
+    assert agreement(found, crashes[1]) > 0.95
+    stated = models.hidden_markov(crashes[0], **asked, sweeps=20)
+    assert (stated.settings.n_sweeps, stated.settings.until_settled) == (20, False)
+
+
 def test_plug_in_says_that_it_is_not_calibrated(crashes: tuple[Release, NDArray[np.int64]]) -> None:
     found = models.hidden_markov(
         crashes[0], chain="STATE", time=TIME, states=2, method="plug-in", rng=1, **QUICK
