@@ -82,6 +82,8 @@ REHEARSED = Ending(name="Rehearsed", kind=COMPLETED, event="suffice.rehearsal.co
 NOT_REHEARSED = Ending(name="Rehearsal failed", kind=FAILED, event="suffice.rehearsal.failed")
 VERIFIED = Ending(name="Verified", kind=COMPLETED, event="suffice.ledger.verified")
 NOT_VERIFIED = Ending(name="Not verified", kind=FAILED, event="suffice.ledger.not-verified")
+FITTED = Ending(name="Fitted", kind=COMPLETED, event="suffice.model.fitted")
+NOT_FITTED = Ending(name="Not fitted", kind=FAILED, event="suffice.model.failed")
 NOT_DONE = Ending(name="Failed", kind=FAILED, event="suffice.ledger.failed")
 
 _BY_KIND = (

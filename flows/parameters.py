@@ -7,13 +7,16 @@ refuses a URL with a password before it is stored.
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.calendar import LATEST_COMPLETE
 from suffice.releasing import PUBLISH_TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DAY_S = 86400.0
 
@@ -59,14 +62,23 @@ class Parameters(BaseModel):
         ------
         UsageError
         """
-        for name in ("store", "ledger"):
-            url = getattr(self, name, None)
-            if url is not None and re.search(_CREDENTIALS, url, re.IGNORECASE):
-                message = (
-                    f"the {name} URL holds a password, and Prefect has stored it with this run: "
-                    f"change the password, and set SUFFICE_{name.upper()} where the flow runs instead"
-                )
-                raise UsageError(message)
+        refuse_passwords({name: getattr(self, name, None) for name in ("store", "ledger")})
+
+
+def refuse_passwords(urls: Mapping[str, str | None]) -> None:
+    """Refuse URLs with a password, where no deployment's schema has done so before.
+
+    Raises
+    ------
+    UsageError
+    """
+    for name, url in urls.items():
+        if url is not None and re.search(_CREDENTIALS, url, re.IGNORECASE):
+            message = (
+                f"the {name} URL holds a password, and Prefect has stored it with this run: "
+                f"change the password, and set SUFFICE_{name.upper()} where the flow runs instead"
+            )
+            raise UsageError(message)
 
 
 class WithStore(Parameters):

@@ -12,9 +12,9 @@ from numba import types
 
 from suffice.arrays import masked_array
 from suffice.pipeline.chunk import kernels
-from suffice.pipeline.chunk.domain_lookup import units_per_day
 from suffice.pipeline.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.declaration.derived_values import Part
+from suffice.pipeline.declaration.domain_lookup import units_per_day
 from suffice.pipeline.sources.arrow_arrays import fixed_width, validity
 
 if TYPE_CHECKING:

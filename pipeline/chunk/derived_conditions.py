@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.pipeline.chunk.date_parts import dates
-from suffice.pipeline.chunk.domain_lookup import nearest
 from suffice.pipeline.chunk.encoding import Encoder
+from suffice.pipeline.declaration.domain_lookup import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

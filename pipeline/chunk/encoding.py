@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from suffice.arrays import number_array
 from suffice.pipeline.chunk import kernels
-from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Interval, Listed, Sparse, lookup
+from suffice.pipeline.declaration.domain_lookup import UNSIGNED_SHIFT, Dense, Interval, Listed, Sparse, lookup
 from suffice.pipeline.sources.arrow_arrays import comparable, fixed_width, validity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.chunk.domain_lookup import Codes
+    from suffice.pipeline.declaration.domain_lookup import Codes
     from suffice.pipeline.declaration.domains import Domain
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.errors import SchemaError
-from suffice.pipeline.chunk.domain_lookup import UNSIGNED_SHIFT, Dense, Interval, Listed, Sparse, lookup
+from suffice.pipeline.declaration.domain_lookup import UNSIGNED_SHIFT, Dense, Interval, Listed, Sparse, lookup
 from suffice.pipeline.declaration.table_names import quoted
 from suffice.pipeline.sources.duckdb_tables import ROWS
 from suffice.pipeline.statistics.lattice import Quantiser

@@ -16,6 +16,17 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "derived_values": ("Arithmetic", "Case", "DatePart", "MapTo", "Part", "PublicMap", "UniformText"),
     "document": ("Document", "read_file", "read_mapping", "read_yaml"),
     "domain_entries": ("domain_size", "parse_domain"),
+    "domain_lookup": (
+        "Codes",
+        "Dense",
+        "Interval",
+        "Listed",
+        "Sparse",
+        "UNSIGNED_SHIFT",
+        "lookup",
+        "nearest",
+        "units_per_day",
+    ),
     "domains": (
         "Domain",
         "DomainKind",
@@ -84,6 +95,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "time_zones": ("TimeZone", "UTC", "UTC_OFFSETS", "ZoneOffsets", "zone_offsets"),
     "type_family": ("ANY_FAMILY", "DATES", "NUMBERS", "TypeFamily"),
     "wording": ("counted",),
-    "zone_days": ("day_start", "period_boundaries", "read_grid", "window_grid"),
+    "zone_days": ("day_start", "read_grid", "window_grid"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

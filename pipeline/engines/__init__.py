@@ -25,6 +25,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "multinomial.noisy_counts": ("NoisyCounts",),
     "multinomial.posterior": ("count_posterior",),
     "multivariate.exact_moments": ("posterior_of_moments",),
+    "multivariate.hmc": ("effective_draws", "split_r_hat"),
     "multivariate.posterior": ("normal_posterior", "regression_posterior"),
     "multivariate.priors_of_columns": ("AnyNormalPrior", "AnyRegressionPrior"),
     "network.decomposition": ("joint_parts", "network_distribution", "project_tables"),

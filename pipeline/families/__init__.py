@@ -73,7 +73,7 @@ NO_SUMS: dict[str, str] = {
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": ("FAMILIES", "NO_SUMS"),
-    "naive_bayes": ("estimated_tables",),
+    "naive_bayes": ("NaiveBayesSpec", "estimated_tables"),
     "shared.contract": ("Absent", "Family", "MeanAndVariance"),
     "shared.counted_tables": ("concentrations",),
     "shared.parameter_space": ("ParameterSpace", "Support"),

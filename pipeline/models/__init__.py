@@ -5,5 +5,16 @@ Out: predictions, conditional distributions, transition laws, hidden states, eac
 May import: pooling and below. Never a trusted room.
 """
 
-PUBLIC: dict[str, tuple[str, ...]] = {}
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "chain": ("Chain", "ChainQuantity", "chain", "quantity_rows"),
+    "classification": ("Classification", "Score"),
+    "classifier": ("Classifier", "classifier"),
+    "drawn_quantity": ("DrawnQuantity",),
+    "hidden_markov": ("hidden_markov",),
+    "hidden_markov_fit": ("HiddenMarkovFit",),
+    "network": ("Conditional", "Network", "network"),
+    "regression": ("Prediction", "Regression", "regression"),
+    "state_comparison": ("StateComparison",),
+    "state_figures": ("FIGURES", "state_figures"),
+}
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -6,6 +6,7 @@ May import: families and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "arviz": ("container", "write_container"),
     "cells": ("cells_of", "refuse_shared"),
     "chosen_priors": ("AnyPrior", "n_prior_for", "predictor_prior_for", "read_prior"),
     "clipped_cells": ("pooled_with_clipping",),
@@ -15,11 +16,15 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "DIFFERENCE",
         "RATIO",
         "contrast_between",
+        "finite",
+        "in_words",
         "matched_cells",
         "parse_statement",
+        "require_share",
+        "share_between",
         "tidy_rows",
     ),
-    "draws": ("DRAWS", "MASS", "generator"),
+    "draws": ("DRAWS", "MASS", "checked_draws", "generator"),
     "infer": (
         "disjoint_moments_posterior",
         "disjoint_posterior",
@@ -29,8 +34,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "require_way_of_clipping",
     ),
     "matching": ("conjugate_like", "draw"),
+    "parameter_posterior": ("ends_of",),
     "pooled_one_parameter": ("pooled_grid_distribution",),
-    "posterior": ("IGNORED", "MODELLED", "NOISE_AWARE", "PLUG_IN", "Posterior", "summarise"),
+    "posterior": ("IGNORED", "METHODS", "MODELLED", "NOISE_AWARE", "PLUG_IN", "Posterior", "summarise"),
     "predictive": ("Model",),
     "within_unit": ("refuse_within_unit",),
 }

@@ -62,14 +62,6 @@ def to_arviz(posterior: Sampled, draws: int, rng: np.random.Generator | int | No
     MissingExtraError
         Where ArviZ is not installed.
     """
-    try:
-        with warnings.catch_warnings():
-            # ArviZ 0.x announces ArviZ 1.x, which is served below as well.
-            warnings.simplefilter("ignore", FutureWarning)
-            import arviz  # noqa: PLC0415 - slow to import, and an extra
-            import xarray  # noqa: PLC0415
-    except ImportError:
-        raise MissingExtraError("to_arviz()", "arviz") from None
     data = {
         parameter: (["chain", "draw", "group", *_last_dimension(posterior, parameter)], values[None])
         for parameter, values in posterior.sample(draws, rng).items()
@@ -87,15 +79,11 @@ def to_arviz(posterior: Sampled, draws: int, rng: np.random.Generator | int | No
     for column, keys in posterior.groups.items():
         coordinates[column if column == "group" else _coordinate(column)] = ("group", keys)
     attributes = {
-        "inference_library": "suffice",
         "method": posterior.method,
         "prior": str(posterior.prior),
         "statistic": posterior.statistic,
     }
-    dataset = xarray.Dataset(data, coordinates, attributes)
-    if int(arviz.__version__.split(".")[0]) < 1:
-        return arviz.InferenceData(posterior=dataset)
-    return xarray.DataTree.from_dict({"posterior": dataset})
+    return container({"posterior": (data, coordinates)}, attributes)
 
 
 def write_netcdf(
@@ -110,7 +98,44 @@ def write_netcdf(
     UsageError
         Where the file cannot be written.
     """
-    drawn = to_arviz(posterior, draws, rng)
+    write_container(to_arviz(posterior, draws, rng), path)
+
+
+def container(
+    groups: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]], attributes: Mapping[str, str]
+) -> Any:
+    """Return variables and coordinates by group in the container of the installed ArviZ.
+
+    Raises
+    ------
+    MissingExtraError
+        Where ArviZ is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            # ArviZ 0.x announces ArviZ 1.x, which is served below as well.
+            warnings.simplefilter("ignore", FutureWarning)
+            import arviz  # noqa: PLC0415 - slow to import, and an extra
+            import xarray  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError("to_arviz()", "arviz") from None
+    stated = {"inference_library": "suffice", **attributes}
+    datasets = {name: xarray.Dataset(*content, stated) for name, content in groups.items()}
+    if int(arviz.__version__.split(".")[0]) < 1:
+        return arviz.InferenceData(**datasets)
+    return xarray.DataTree.from_dict(datasets)
+
+
+def write_container(drawn: Any, path: str | os.PathLike[str]) -> None:
+    """Write a container of ArviZ to a netCDF file.
+
+    Raises
+    ------
+    MissingExtraError
+        Where what ArviZ writes netCDF with is not installed.
+    UsageError
+        Where the file cannot be written.
+    """
     if importlib.util.find_spec(_NETCDF) is None:
         raise MissingExtraError("netCDF files", "arviz")
     try:

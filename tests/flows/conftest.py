@@ -13,6 +13,7 @@ import pytest
 
 from support.canaries import CANARY_TEXT, canary_table
 from support.flow_runs import PUBLISHED_ALL_THE_SAME
+from support.hidden_states import publish_crashes
 from support.making import make_workspace, mapping
 from support.prefect_server import PLACE, Webhook, running_worker
 from support.scheduled import POOL, ZONE, Scheduled, as_the_how_to_says
@@ -134,6 +135,15 @@ def others(other: Workspace, windows: Workspace) -> dict[str, dict[str, Any]]:
         asked[name] = {"spec": str(path), "first": "2013-01", "last": last, **place}
     at_other = {"store": other.store, "ledger": other.ledger}
     nowhere = {"ledger": f"sqlite:///{windows.directory}/none.db"}
+    model = {
+        "release": "crashes",
+        "chain": ["STATE"],
+        "time": ["YEAR", "MONTH"],
+        "statistics": ["drunk"],
+        "states": 2,
+        "out": str(other.directory / "models"),
+        "store": publish_crashes(other.directory / "crashes")[0],
+    }
     secret = {**asked["short"], "ledger": "postgresql://owner:hunter2@db/ledger"}
     return {
         "broken": {"flow": "backfill", "parameters": asked["broken"], "broken": "second staging"},
@@ -145,6 +155,9 @@ def others(other: Workspace, windows: Workspace) -> dict[str, dict[str, Any]]:
         "unrecovered": {"flow": "recover", "parameters": nowhere},
         "audited": {"flow": "audit", "parameters": {"ledger": windows.ledger, "full": True}},
         "unaudited": {"flow": "audit", "parameters": at_other, "broken": "manifest"},
+        "fitted": {"flow": "model", "parameters": model},
+        "fitted again": {"flow": "model", "parameters": model},
+        "unfitted": {"flow": "model", "parameters": {**model, "store": "s3://key:hunter2@bucket/releases"}},
     }
 
 

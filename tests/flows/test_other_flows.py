@@ -1,4 +1,4 @@
-"""Backfill, recovery and audit on a real Prefect server: their states, their events and their pages."""
+"""Backfill, recovery, audit and models on a real Prefect server: their states, events and pages."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ ENDINGS = {
     "unrecovered": ("Failed", "FAILED"),
     "audited": ("Verified", "COMPLETED"),
     "unaudited": ("Not verified", "FAILED"),
+    "fitted": ("Fitted", "COMPLETED"),
+    "fitted again": ("Not fitted", "FAILED"),
+    "unfitted": ("Not fitted", "FAILED"),
 }
 BROKEN = "suffice.backfill.passengers.broken.2013-01..2013-03"
 SHORT = "suffice.backfill.passengers.short.2013-01..2013-05"
@@ -34,6 +37,9 @@ EVENTS = {
     "unrecovered": ("suffice.ledger.failed", "suffice.ledger"),
     "audited": ("suffice.ledger.verified", "suffice.ledger"),
     "unaudited": ("suffice.ledger.not-verified", "suffice.ledger"),
+    "fitted": ("suffice.model.fitted", "suffice.model.crashes.crashes"),
+    "fitted again": ("suffice.model.failed", "suffice.model"),
+    "unfitted": ("suffice.model.failed", "suffice.model"),
 }
 
 
@@ -52,7 +58,7 @@ def tables(runs: dict[str, Any], name: str) -> dict[str, list[dict[str, str]]]:
     """Return the tables on a run's page, by key."""
     asked = {"flow_runs": {"id": {"any_": [runs["others"][name]["run"]]}}}
     found = runs["server"].post("/artifacts/filter", asked)
-    return {one["key"]: json.loads(one["data"]) for one in found}
+    return {one["key"]: json.loads(one["data"]) for one in found if one["type"] == "table"}
 
 
 def statuses(runs: dict[str, Any], name: str, key: str) -> list[str]:
@@ -128,3 +134,24 @@ def test_an_audit_tells_what_is_wrong_and_where(runs: dict[str, Any]) -> None:
     missing, left = (row["problem"].partition(": ")[2] for row in rows)
     assert missing == "its charge is published, and no manifest stands there"
     assert left.startswith("no manifest names what stands there")
+
+
+def test_a_model_is_fitted_once_and_its_folder_is_there_whole(runs: dict[str, Any]) -> None:
+    folder = runs["directory"] / "other/models/crashes@all-2-states"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "cells.parquet",
+        "emissions.png",
+        "parameters.parquet",
+        "states.png",
+        "summary.json",
+        "trace.png",
+        "transitions.png",
+    ]
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert (summary["states"], summary["statistics"]) == (2, ["drunk"])
+    assert str(folder) in runs["others"]["fitted"]["message"]
+    shown = tables(runs, "fitted")
+    assert [row["state"] for row in shown["hidden-states-crashes"]] == ["1", "2"]
+    assert "it exists, and is not replaced" in runs["others"]["fitted again"]["message"]
+    assert "holds a password" in runs["others"]["unfitted"]["message"]
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]

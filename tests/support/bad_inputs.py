@@ -26,8 +26,11 @@ from suffice.errors import LONGEST_MESSAGE
 from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from support.hidden_states import publish_crashes
 from support.making import ORIGINS, flights, make_workspace, mapping
+from support.model_releases import publish_models
 from support.profiles import pinning, profile_text
+from support.table_releases import ROWS_CSV, publish_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -282,6 +285,12 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     monthly.write_text(
         json.dumps(mapping(place.workspace.data, name="monthly", window=window)), encoding="utf-8"
     )
+    models = ("--store", publish_models(place.directory / "models"), "--draws", "10", "--method", "plug-in")
+    (place.directory / "rows.csv").write_text("origin,departure,distance\nJFK,10,900\n", encoding="utf-8")
+    publish_tables(place.directory / "tables")
+    tables = ("--store", str(place.directory / "tables"), "--draws", "10", "--method", "plug-in")
+    classified = place.directory / "classified.csv"
+    classified.write_text(ROWS_CSV, encoding="utf-8")
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
@@ -307,6 +316,30 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
         ("calibrate",): (*place.release, "cancelled", "--method", "plug-in", "--simulations", "0"),
+        ("model", "hidden-markov"): (
+            "crashes",
+            "--store",
+            publish_crashes(place.directory / "crashes")[0],
+            "--chain",
+            "STATE",
+            "--time",
+            "YEAR",
+            "--time",
+            "MONTH",
+            "--states",
+            "1",
+            "--sweeps",
+            "8",
+            "--draws",
+            "4",
+        ),
+        ("model", "transitions"): ("models", "steps", *models, "--where", "origin=JFK", "--steps", "2"),
+        ("model", "classify"): ("tables", "late", *tables, "--data", str(classified), "--where", "site=p"),
+        ("model", "query"): (
+            *("tables", "causes", *tables, "--target", "well", "--where", "site=p"),
+            *("--given", "severe=no", "--do", "treated=yes"),
+        ),
+        ("model", "predict"): ("models", "arrival", *models, "--data", str(place.directory / "rows.csv")),
         ("ledger", "grant"): ("passengers", "--epsilon", "1", "--reason", "r", "--ledger", place.grants),
         ("ledger", "show"): ledger,
         ("ledger", "verify"): ledger,

@@ -55,9 +55,15 @@ def carried_out(asked: dict[str, Any]) -> dict[str, Any]:
     """Run the other flows, and return the state of each."""
     from suffice.flows.audit import audit_ledger
     from suffice.flows.backfill import backfill_windows
+    from suffice.flows.model import fit_hidden_markov
     from suffice.flows.recover import recover_charges
 
-    flows: dict[str, Any] = {"backfill": backfill_windows, "recover": recover_charges, "audit": audit_ledger}
+    flows: dict[str, Any] = {
+        "backfill": backfill_windows,
+        "recover": recover_charges,
+        "audit": audit_ledger,
+        "model": lambda asked, **how: fit_hidden_markov(**asked, **how),
+    }
     outcomes = {}
     for name, one in asked.items():
         with broken(one.get("broken", ""), one["parameters"]):

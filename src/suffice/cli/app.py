@@ -20,6 +20,7 @@ from suffice.cli import (
     keys,
     ledger,
     messages,
+    model,
     output,
     pool,
     posterior,
@@ -44,6 +45,7 @@ from suffice.cli.options import (
     PublishTimeoutOption,
     ReleaseArgument,
     SpecArgument,
+    StatisticArgument,
     StoreOption,
     WaitOption,
     WhereOption,
@@ -74,6 +76,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
+app.add_typer(model.app, name="model")
 
 
 def _print_version(wanted: bool) -> None:
@@ -241,7 +244,7 @@ app.command()(trust.disclose)
 @app.command()
 def table(
     release: ReleaseArgument,
-    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    statistic: StatisticArgument,
     where: WhereOption = None,
     out: OutOption = None,
     store: StoreOption = DEFAULT_STORE,

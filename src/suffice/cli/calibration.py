@@ -18,6 +18,7 @@ from suffice.cli.options import (
     PublicKeyOption,
     ReleaseArgument,
     SpecArgument,
+    StatisticArgument,
     StoreOption,
     WhereOption,
     parse_pairs,
@@ -109,7 +110,7 @@ def _warn_of_units(spec: Spec) -> None:
 
 def calibrate(
     release: ReleaseArgument,
-    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    statistic: StatisticArgument,
     prior: Annotated[
         str | None, typer.Option("--prior", help="Truths are drawn from it; default: the family's.")
     ] = None,

@@ -27,8 +27,13 @@ MARK = "suffice"
 
 _NAME_ANOTHER = "and is not replaced: name another, or add --overwrite"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-_TABLE_COLUMNS = {"estimate", "noise_sd"}
-_DRAW_COLUMNS = {"draw", "parameter", "value"}
+_OUR_COLUMNS = (
+    {"estimate", "noise_sd"},
+    {"draw", "parameter", "value"},
+    {"predictive_lower", "predictive_upper"},
+    {"predicted_class", "class_probability"},
+)
+"""Of tables, draws, predictions and classes."""
 _HEAD_BYTES = 64 * 1024
 
 
@@ -158,7 +163,7 @@ def _csv_is_ours(path: Path) -> bool:
         header = set(next(csv.reader([line]), ()))
     except csv.Error:
         return False
-    return header >= _TABLE_COLUMNS or header >= _DRAW_COLUMNS
+    return any(header >= ours for ours in _OUR_COLUMNS)
 
 
 def _parquet_is_ours(path: Path) -> bool:

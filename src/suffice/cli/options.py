@@ -76,6 +76,7 @@ OutOption = Annotated[
 DrawsOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write draws to a .csv, .parquet or .nc file.")
 ]
+PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")]
 WhereOption = Annotated[
     list[str] | None, typer.Option("--where", metavar="COLUMN=KEY", help="Keep these cells; may repeat.")
 ]
@@ -110,12 +111,14 @@ PredictorPriorOption = Annotated[
         help='Of a regression\'s predictors: "NormalInverseWishart(0, 1, 6, 4)"; default: by the bounds.',
     ),
 ]
+MethodOption = Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")]
 MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]
 NumberOfDrawsOption = Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")]
 ReleaseArgument = Annotated[
     str, typer.Argument(metavar="RELEASE", help="A path or URI, or NAME[@WINDOW] in the store.")
 ]
+StatisticArgument = Annotated[str, typer.Argument(help="A statistic of the release.")]
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")]
 
 
@@ -135,7 +138,7 @@ def parse_pairs(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
             message = f"{option} {pair}: write it as COLUMN=KEY"
             raise UsageError(message)
         if keys.get(column, key) != key:
-            message = f"{option} {pair}: {column} is given twice; {option} filters and never sums"
+            message = f"{option} {pair}: {column} is given twice: state it once"
             raise UsageError(message)
         keys[column] = key
     return keys

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.cli.files import MARK
 from suffice.errors import MissingExtraError, UsageError
+from suffice.model_files import save_figure
 from suffice.pipeline.calibration.ranks import BINS
-from suffice.pipeline.declaration.safe_text import escaped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +94,7 @@ def plot_posterior(
     if is_ranked:
         subtitle += "\nevery cell's median and 95 % interval, in the order of the medians"
     figure.suptitle(f"{title}\n{subtitle}", fontsize="medium")
-    _save(figure, path)
+    save(figure, path)
 
 
 def plot_calibration(calibration: Calibration, path: Path, *, title: str) -> None:
@@ -130,7 +129,7 @@ def plot_calibration(calibration: Calibration, path: Path, *, title: str) -> Non
         f"{title}\n{calibration.method} posterior, prior {calibration.prior}: {calibration.conclusion}",
         fontsize="medium",
     )
-    _save(figure, path)
+    save(figure, path)
 
 
 def check_plot(path: Path, kind: str | None = None) -> type[Figure]:
@@ -156,15 +155,16 @@ def check_plot(path: Path, kind: str | None = None) -> type[Figure]:
     return Figure
 
 
-def _save(figure: Figure, path: Path) -> None:
-    from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure, as :func:`save_figure`.
 
+    Raises
+    ------
+    UsageError
+        Where the file cannot be written.
+    """
     try:
-        for text in figure.findobj(Text):  # keys are shown as they are, neither as formulas nor as commands
-            text.set_parse_math(False)
-            text.set_text(escaped(text.get_text(), keep_newlines=True))
-        mark = {"Software" if path.suffix == ".png" else "Creator": f"written by {MARK}"}
-        figure.savefig(path, dpi=150, metadata=mark)
+        save_figure(figure, path)
     except OSError:
         message = f"--plot {path}: the file cannot be written"
         raise UsageError(message) from None

@@ -14,6 +14,7 @@ from suffice.cli.options import (
     PriorOfNOption,
     PublicKeyOption,
     ReleaseArgument,
+    StatisticArgument,
     StoreOption,
     WhereOption,
     open_for_reading,
@@ -26,7 +27,7 @@ from suffice.errors import UsageError
 
 def compare_priors(
     release: ReleaseArgument,
-    statistic: Annotated[str, typer.Argument(help="A statistic of the release.")],
+    statistic: StatisticArgument,
     prior: Annotated[
         list[str] | None,
         typer.Option("--prior", help='As "Beta(1, 9)"; twice or more, the first is what others are held to.'),

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from suffice.pipeline.chunk.domain_lookup import Dense, Sparse, lookup
 from suffice.pipeline.chunk.encoding import Encoder
+from suffice.pipeline.declaration.domain_lookup import Dense, Sparse, lookup
 from suffice.pipeline.declaration.domains import (
     Domain,
     DomainKind,

@@ -1,0 +1,126 @@
+"""The flow ``fit-hidden-markov``: hidden states of a release's cells, as tables, pictures and a summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prefect import flow
+
+from suffice.errors import SufficeError
+from suffice.flows import endings
+from suffice.flows.parameters import PublicUrl, refuse_passwords
+from suffice.flows.reporting import Subject
+from suffice.flows.running import Verdict, carried_out
+from suffice.model_files import check_folder, write_model
+from suffice.pipeline.models.hidden_markov import hidden_markov
+from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.profile.settings import pinned_profile, setting
+from suffice.storage.releases.release_store import open_release
+
+if TYPE_CHECKING:
+    from suffice.flows.reporting import Reporter
+    from suffice.flows.running import Run
+    from suffice.pipeline.models.state_comparison import StateComparison
+
+_UNREAD = Subject(kind="model")
+
+
+@flow(name="fit-hidden-markov", persist_result=False, log_prints=False, retries=0)
+def fit_hidden_markov(
+    release: str | list[str],
+    chain: list[str],
+    time: list[str],
+    statistics: list[str] | None,
+    states: int | list[int],
+    out: str,
+    store: PublicUrl = None,
+) -> str:
+    """Fit a hidden Markov model to what was released. It reads no data and no ledger, and charges nothing.
+
+    Parameters
+    ----------
+    release : str or list of str
+        A path or URI, or NAME[@WINDOW] in the store; several windows of one series are time.
+    chain : list of str
+        Group columns whose keys are chains.
+    time : list of str
+        Group columns whose keys are time, the slowest first; may be empty where windows are time.
+    statistics : list of str, optional
+        Categorical and bernoulli statistics: the features. All of the release where left out.
+    states : int or list of int
+        How many hidden states; or several numbers, which are compared.
+    out : str
+        A folder on the host that runs this flow. A folder below it, called after what was fitted, gets the
+        tables, pictures and summary.
+    store : str, optional
+        Path or URI of the release store; SUFFICE_STORE and the deployment profile otherwise.
+
+    Returns
+    -------
+    str
+        The folder.
+    """
+    state: str = carried_out(
+        lambda run: _fitted(run, release, chain, time, statistics, states, out, store),
+        unread=_UNREAD,
+        failed=endings.NOT_FITTED,
+    )
+    return state
+
+
+def _fitted(
+    run: Run,
+    release: str | list[str],
+    chain: list[str],
+    time: list[str],
+    statistics: list[str] | None,
+    states: int | list[int],
+    out: str,
+    store: str | None,
+) -> Verdict:
+    try:
+        refuse_passwords({"store": store})
+        place = setting("store", store, profile=pinned_profile()).value
+        references = [release] if isinstance(release, str) else release
+        opened = [open_release(reference, store=place) for reference in references]
+        labels = [one.label for one in opened]
+        title = labels[0] if len(labels) == 1 else f"{labels[0]}..{labels[-1].rpartition('@')[2]}"
+        numbers = [states] if isinstance(states, int) else states
+        folder = Path(out) / f"{title}-{'-'.join(map(str, numbers))}-states"
+        check_folder(folder)
+        found = hidden_markov(opened, statistics, chain=chain, time=time, states=states)
+        write_model(found, folder, title)
+    except SufficeError as error:
+        return Verdict(ending=endings.NOT_FITTED, message=endings.error_text(error), subject=_UNREAD)
+    run.reporter.name_run(f"hidden states of {title}", [opened[0].dataset, opened[0].name])
+    names = {"dataset": opened[0].dataset, "name": opened[0].name}
+    subject = Subject(kind="model", names=names, title=f"hidden states of {title}")
+    return _verdict(found, subject, folder)
+
+
+def _verdict(found: HiddenMarkovFit | StateComparison, subject: Subject, folder: Path) -> Verdict:
+    """Say what was found; everything follows from what was released."""
+    if isinstance(found, HiddenMarkovFit):
+        said = [*found.diagnostics.lines, *found.settings.lines]
+        share, stays = found.state_share.mean(axis=0), found.transitions.mean(axis=0)
+        rows = [
+            {"state": str(state + 1), "cells": f"{share[state]:.3f}", "stays": f"{stays[state, state]:.3f}"}
+            for state in range(found.n_states)
+        ]
+        result = f"{found.n_states} states"
+    else:
+        said = found.settings[0].lines
+        rows = [
+            {name: f"{row[name]:.6g}" for name in ("states", "score", "difference")} for row in found.rows()
+        ]
+        result = f"best of {len(rows)} numbers of states: {found.best}"
+
+    def show(reporter: Reporter) -> None:
+        reporter.show_table(f"hidden-states-{subject.names['name']}", rows, description=subject.title)
+        reporter.show_text(
+            f"model-{subject.names['name']}", "\n".join(f"- {line}" for line in said), subject.title
+        )
+
+    message = f"{result}, in {folder}; no data were read, nothing was charged"
+    return Verdict(ending=endings.FITTED, message=message, subject=subject, show=show, result=str(folder))

@@ -1,0 +1,240 @@
+"""The command that fits hidden Markov models to releases."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import messages, output
+from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    DrawsOption,
+    JsonOption,
+    MassOption,
+    MethodOption,
+    PublicKeyOption,
+    SeedOption,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+)
+from suffice.cli.terminal import in_line, say
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.models.state_comparison import StateComparison
+    from suffice.pipeline.pooling.release import Release
+
+
+def hidden_markov(
+    releases: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RELEASE...",
+            help="A path or URI, or NAME[@WINDOW]; several windows of a series are time.",
+        ),
+    ],
+    states: Annotated[
+        list[int],
+        typer.Option("--states", metavar="K", help="How many states; repeat to compare numbers of states."),
+    ],
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option("--statistic", help="A feature; may repeat; default: all that fit."),
+    ] = None,
+    chain: Annotated[
+        list[str] | None,
+        typer.Option("--chain", metavar="COLUMN", help="Its keys are chains; may repeat."),
+    ] = None,
+    time: Annotated[
+        list[str] | None,
+        typer.Option("--time", metavar="COLUMN", help="Its keys are time; may repeat, the slowest first."),
+    ] = None,
+    method: MethodOption = "noise-aware",
+    project: Annotated[
+        str | None,
+        typer.Option("--project", metavar="simplex|clip|none", help="Of plug-in: how counts are projected."),
+    ] = None,
+    sampler: Annotated[
+        str | None, typer.Option("--sampler", metavar="ffbs|single-site", help="Of plug-in.")
+    ] = None,
+    restarts: Annotated[int, typer.Option("--restarts", help="Chains of the sampler.")] = 4,
+    sweeps: Annotated[
+        int | None,
+        typer.Option("--sweeps", help="Of each restart; default: 400, doubled until restarts agree."),
+    ] = None,
+    draws: Annotated[int, typer.Option("--draws", help="That are kept of each restart.")] = 100,
+    holdout: Annotated[
+        float | None,
+        typer.Option("--holdout", help="Of comparisons: the share of cells held out; default 0.1."),
+    ] = None,
+    splits: Annotated[
+        int | None, typer.Option("--splits", help="Of comparisons: how often; default 10.")
+    ] = None,
+    alpha: Annotated[float, typer.Option("--alpha", help="Of the Dirichlet prior of transitions.")] = 1.0,
+    beta: Annotated[float, typer.Option("--beta", help="Of the Dirichlet prior of emissions.")] = 0.1,
+    rate: Annotated[
+        float, typer.Option("--rate", help="Of the prior Gamma(1, rate) of a cell's expected rows.")
+    ] = 0.001,
+    where: WhereOption = None,
+    mass: MassOption = 0.95,
+    seed: SeedOption = None,
+    out: DrawsOption = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="DIR", help="Write four .png files into this folder.")
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find hidden states of cells over time, noise included; or how many there are. Costs no privacy."""
+    if len(states) > 1 and (out, plot) != (None, None):
+        message = "--out and --plot are of one number of states: give --states once"
+        raise UsageError(message)
+    check_draws(draws, seed)
+    pictures = _check_files(out, plot, overwrite=overwrite)
+    opened = [open_for_reading(release, store, public_keys) for release in releases]
+    from suffice.pipeline.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
+    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415
+    from suffice.pipeline.posterior.parameter_posterior import ends_of  # noqa: PLC0415
+
+    ends_of(mass)
+    number: Any = states[0] if len(states) == 1 else states
+    found: HiddenMarkovFit | StateComparison = fit_model(
+        opened if len(opened) > 1 else opened[0],
+        statistic,
+        chain=chain or (),
+        time=time,
+        states=number,
+        method=method,
+        project=project,
+        sampler=sampler,
+        restarts=restarts,
+        sweeps=sweeps,
+        draws=draws,
+        holdout=holdout,
+        splits=splits,
+        alpha=alpha,
+        beta=beta,
+        rate=rate,
+        where=parse_pairs("--where", where),
+        rng=seed,
+        progress=messages.progress("sampling", "sweeps"),
+    )
+    if not isinstance(found, HiddenMarkovFit):
+        _show_comparison(found, opened, seed=seed, as_json=as_json)
+        return
+    if out is not None:
+        with new_file("--out", out, overwrite=overwrite) as written:
+            if out.suffix == ".nc":
+                found.to_netcdf(written)
+            else:
+                output.write_table(found.draw_columns(), written)
+    if pictures:
+        _write_pictures(found, pictures, opened[0].name, overwrite=overwrite)
+    if as_json:
+        output.print_json({**found.to_dict(mass), "seed": seed})
+        return
+    _print_fit(found)
+    _print_basis(opened, found)
+    output.print_written(out, *pictures.values())
+
+
+def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dict[str, Path]:
+    """Refuse a file that cannot be written, before any work is done; return the pictures' paths by name."""
+    if out is not None:
+        output.check_draws(out)
+        check_file("--out", out, overwrite=overwrite)
+    if plot is None:
+        return {}
+    from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.pipeline.models.state_figures import FIGURES  # noqa: PLC0415
+
+    paths = {name: plot / f"{name}.png" for name in FIGURES}
+    for path in paths.values():
+        check_plot(path)
+        check_file("--plot", path, overwrite=overwrite)
+    return paths
+
+
+def _write_pictures(fit: HiddenMarkovFit, paths: dict[str, Path], title: str, *, overwrite: bool) -> None:
+    from suffice.cli.plotting import save  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.pipeline.models.state_figures import state_figures  # noqa: PLC0415
+
+    for name, figure in state_figures(fit, title).items():
+        path = paths[name]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            message = f"--plot {path.parent}: the folder cannot be made"
+            raise UsageError(message) from None
+        with new_file("--plot", path, overwrite=overwrite) as written:
+            save(figure, written)
+
+
+def _print_fit(fit: HiddenMarkovFit) -> None:
+    """Print a line for each state: its share of cells, how it stays, what tells it from the others."""
+    share, matrix = fit.state_share.mean(axis=0), fit.transitions.mean(axis=0)
+    emissions = {name: sample.mean(axis=0) for name, sample in fit.emissions.items()}
+    rows: list[dict[str, Any]] = []
+    for state in range(fit.n_states):
+        row: dict[str, Any] = {
+            "state": state + 1,
+            "cells": f"{100 * share[state]:.1f} %",
+            "stays": f"{matrix[state, state]:.3f}",
+        }
+        for feature in fit.table.features:
+            own = emissions[feature.name][state]
+            apart = own - share @ emissions[feature.name]
+            most = int(abs(apart).argmax())
+            row[feature.name] = f"{feature.categories[most]}: {own[most]:.2f} ({apart[most]:+.2f})"
+        rows.append(row)
+    output.print_rows(rows)
+    say(
+        "\nof each feature the category that tells a state most from all cells together: its probability, and"
+    )
+    say("how much more that is; --json and --out have all numbers")
+
+
+def _show_comparison(
+    found: StateComparison, opened: Sequence[Release], *, seed: int | None, as_json: bool
+) -> None:
+    if as_json:
+        output.print_json({**found.to_dict(), "seed": seed})
+        return
+    output.print_rows(found.rows())
+    say(
+        f"\nscore: mean log likelihood of a held-out cell's noisy counts, {100 * found.holdout:g} % of cells "
+        f"held out {found.n_splits} times; difference from one state, sd over splits"
+    )
+    say(f"best: {found.best} states")
+    for line in found.settings[0].lines:
+        say(line)
+    _print_releases(opened, [feature.name for feature in found.table.features])
+
+
+def _print_basis(opened: Sequence[Release], fit: HiddenMarkovFit) -> None:
+    say("")
+    for line in (*fit.diagnostics.lines, *fit.settings.lines):
+        say(line)
+    _print_releases(opened, [feature.name for feature in fit.table.features])
+
+
+def _print_releases(opened: Sequence[Release], names: Sequence[str]) -> None:
+    for release in opened:
+        for name in names:
+            output.print_saturation(release.statistic(name))
+    say(f"statistics: {', '.join(map(in_line, names))}")
+    labels = [release.label for release in opened]
+    shown = ", ".join(labels) if len(labels) <= 4 else f"{labels[0]} to {labels[-1]}, {len(labels)} windows"
+    say(f"releases: {shown}" if len(labels) > 1 else f"release: {shown}")

@@ -1,0 +1,148 @@
+"""The command that follows Markov chains over their steps."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import model_output, output
+from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    JsonOption,
+    MassOption,
+    MethodOption,
+    NumberOfDrawsOption,
+    OutOption,
+    PlotOption,
+    PriorOfNOption,
+    PriorOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    SeedOption,
+    StatisticArgument,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+from suffice.cli.terminal import say
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.models.chain import Chain, ChainQuantity
+
+
+def transitions(
+    release: ReleaseArgument,
+    statistic: StatisticArgument,
+    steps: Annotated[
+        list[int] | None,
+        typer.Option("--steps", metavar="K", help="Give the law of the state after K steps; may repeat."),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="STATE", help="Where --steps start; default: each state.")
+    ] = None,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to", metavar="STATE", help="Give expected steps to it; may repeat; default: each state."
+        ),
+    ] = None,
+    prior: PriorOption = None,
+    n_prior: PriorOfNOption = None,
+    where: WhereOption = None,
+    method: MethodOption = "noise-aware",
+    mass: MassOption = 0.95,
+    draws: NumberOfDrawsOption = 4000,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    plot: PlotOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a Markov chain's transitions, long run and expected steps, with intervals. Costs no privacy."""
+    if start is not None and not steps:
+        message = "--from says where --steps starts: give it too, as --steps 3"
+        raise UsageError(message)
+    _check_files(out, plot, overwrite=overwrite)
+    check_draws(draws, seed)
+    opened = open_for_reading(release, store, public_keys)
+    import numpy as np  # noqa: PLC0415 - each command imports what it needs
+
+    from suffice.pipeline.models.chain import chain, quantity_rows  # noqa: PLC0415
+
+    rng = np.random.default_rng(seed)
+    found = chain(
+        opened,
+        statistic,
+        prior=prior,
+        where=parse_pairs("--where", where),
+        method=method,
+        n_prior=parse_prior_of_n(n_prior),
+        draws=draws,
+        rng=rng,
+    )
+    quantities = found.quantities(steps=steps or (), to=to, start=start)
+    rows = quantity_rows(found.posterior.groups, quantities, mass)
+    undefined = {quantity.name: float(quantity.drawn.undefined_share.max()) for quantity in quantities}
+    if out is not None:
+        with new_file("--out", out, overwrite=overwrite) as written:
+            output.write_table(_draw_columns(found, quantities), written)
+    if plot is not None:
+        from suffice.cli.chain_plot import plot_chain  # noqa: PLC0415
+
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_chain(found, written, title=f"{opened.name}: {statistic}", mass=mass)
+    if as_json:
+        basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
+        output.print_json({**basis, "states": list(found.states), "rows": rows, "undefined_share": undefined})
+        return
+    output.print_rows(rows)
+    say("\nexpected_steps have medians and intervals: their means need not exist")
+    for name, share in undefined.items():
+        if share > 0.0:
+            say(f"{name} is not defined in up to {100 * share:.3g} % of draws: several parts of the chain")
+            say("cannot be left, so that the long run depends on the start; numbers are of the other draws")
+    model_output.print_basis(opened, found.posterior, draws=draws)
+    output.print_written(out, plot)
+
+
+def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if out is not None:
+        output.check_out(out)
+    if plot is not None:
+        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+
+        check_plot(plot)
+    for option, path in (("--out", out), ("--plot", plot)):
+        check_file(option, path, overwrite=overwrite)
+
+
+def _draw_columns(found: Chain, quantities: Sequence[ChainQuantity]) -> dict[str, Any]:
+    """Return draws as tidy columns: group columns, from, to, draw, parameter, value."""
+    import numpy as np  # noqa: PLC0415 - only writing draws needs it
+
+    parts: list[dict[str, Any]] = []
+    for quantity in quantities:
+        drawn = quantity.drawn.draws
+        shape = (*drawn.shape[:2], len(quantity.begins), len(quantity.ends))
+        draw, cell, begin, end = np.indices(shape).reshape(4, -1)
+        part = {column: np.array(keys)[cell] for column, keys in found.posterior.groups.items()}
+        part["from"] = np.array(quantity.begins, dtype=object)[begin]
+        part["to"] = np.array(quantity.ends, dtype=object)[end]
+        part["draw"] = draw
+        part["parameter"] = np.full(draw.size, quantity.name)
+        part["value"] = drawn.ravel()
+        parts.append(part)
+    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}

@@ -1,0 +1,118 @@
+"""Fitted models as files: tables, pictures and a summary, in a folder that is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+from suffice.pipeline.declaration.safe_text import escaped
+from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.storage.releases.location import MANIFEST
+from suffice.storage.releases.store_identity import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+    from suffice.pipeline.models.state_comparison import StateComparison
+
+SUMMARY = "summary.json"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before any work is done.
+
+    Raises
+    ------
+    UsageError
+        Where it exists, or lies inside a release store or a release.
+    """
+    try:
+        real = Path(os.path.realpath(folder))
+        is_inside = any((place / KEY).exists() or (place / MANIFEST).exists() for place in real.parents)
+        exists = os.path.lexists(folder)
+    except (OSError, ValueError):
+        message = f"{folder}: the folder cannot be made"
+        raise UsageError(message) from None
+    if is_inside:
+        message = f"{folder}: this lies inside a release store or a release: name another place"
+        raise UsageError(message)
+    if exists:
+        message = f"{folder}: it exists, and is not replaced: remove it, or name another place"
+        raise UsageError(message)
+
+
+def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: str) -> None:
+    """Write a model into a new folder.
+
+    Of a fit: ``cells.parquet``, ``parameters.parquet``, four pictures and ``summary.json``; of a comparison
+    ``comparison.parquet`` and ``summary.json``.
+
+    Raises
+    ------
+    UsageError
+        As :func:`check_folder`, or where it cannot be written.
+    MissingExtraError
+        Where matplotlib is not installed.
+    """
+    check_folder(folder)
+    hidden = folder.with_name(f".{secrets.token_hex(8)}")
+    try:
+        hidden.mkdir(parents=True)
+        if isinstance(found, HiddenMarkovFit):
+            _write_fit(found, hidden, title)
+        else:
+            _write_rows(found.rows(), hidden / "comparison.parquet")
+            _write_json(found.to_dict(), hidden / SUMMARY)
+        hidden.rename(folder)
+    except OSError:
+        message = f"{folder}: the folder cannot be written"
+        raise UsageError(message) from None
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure, marked as ours; its texts are shown as they are, neither as formulas nor as commands.
+
+    Raises
+    ------
+    OSError
+        Where the file cannot be written.
+    """
+    from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+        text.set_text(escaped(text.get_text(), keep_newlines=True))
+    mark = {"Software" if path.suffix == ".png" else "Creator": "written by suffice"}
+    figure.savefig(path, dpi=150, metadata=mark)
+
+
+def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str) -> None:
+    from suffice.pipeline.models.state_figures import state_figures  # noqa: PLC0415 - matplotlib is slow to import
+
+    document = fit.to_dict()
+    _write_rows(document.pop("cells"), folder / "cells.parquet")
+    _write_rows(document["rows"], folder / "parameters.parquet")
+    _write_json(document, folder / SUMMARY)
+    for name, figure in state_figures(fit, title).items():
+        save_figure(figure, folder / f"{name}.png")
+
+
+def _write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    pq.write_table(pa.table(columns), path)
+
+
+def _write_json(document: Mapping[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
