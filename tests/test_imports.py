@@ -40,6 +40,7 @@ statistics:
 """
 
 CONSUMER_MODULES = (
+    "suffice.models",
     "suffice.pipeline.calibration.calibrate",
     "suffice.pipeline.posterior.contrasts",
     "suffice.pipeline.posterior.posterior",

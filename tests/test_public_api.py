@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import suffice
-from suffice import errors
+from suffice import errors, models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +31,19 @@ def test_each_name_is_there_and_says_what_it_is(name: str) -> None:
     value = getattr(suffice, name)
     assert inspect.isclass(value) or inspect.isfunction(value)
     assert inspect.getdoc(value)
+
+
+def test_the_names_of_models_are_sorted_and_say_what_they_are() -> None:
+    assert list(models.__all__) == sorted(set(models.__all__))
+    for name in models.__all__:
+        value = getattr(models, name)
+        assert inspect.isclass(value) or inspect.isfunction(value)
+        assert inspect.getdoc(value)
+
+
+@pytest.mark.parametrize("name", ["chain", "classifier", "hidden_markov", "network", "regression"])
+def test_a_consumers_model_takes_a_generator(name: str) -> None:
+    assert "rng" in inspect.signature(getattr(models, name)).parameters
 
 
 def test_a_type_checker_sees_the_names_that_a_program_gets() -> None:

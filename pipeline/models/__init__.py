@@ -7,7 +7,8 @@ May import: pooling and below. Never a trusted room.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "chain": ("Chain", "ChainQuantity", "chain", "quantity_rows"),
-    "classifier": ("Classifier", "Score", "classifier"),
+    "classification": ("Classification", "Score"),
+    "classifier": ("Classifier", "classifier"),
     "drawn_quantity": ("DrawnQuantity",),
     "hidden_markov": ("hidden_markov",),
     "hidden_markov_fit": ("HiddenMarkovFit",),

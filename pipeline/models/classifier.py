@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeWarning, UsageError
+from suffice.pipeline.models.classification import Classification, Score
 from suffice.pipeline.models.drawn_tables import drawn_tables, tables_of
 from suffice.pipeline.models.families import require_family
 from suffice.pipeline.models.row_cells import row_cells
-from suffice.pipeline.models.row_codes import UNLISTED, array_of, codes_of, columns_of
+from suffice.pipeline.models.row_codes import UNLISTED, codes_of, columns_of
 from suffice.pipeline.posterior.draws import checked_draws, generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from suffice.pipeline.distributions.prior import Prior
@@ -43,30 +45,12 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """How well a classifier does on rows whose class is known.
-
-    Attributes
-    ----------
-    accuracy : float
-        The share of rows whose most probable class is theirs.
-    mean_log_score : float
-        The mean of the log of the chance that was given to a row's own class, in nats; at most 0.
-    n_rows : int
-        The rows scored: those whose label is a class, and whose keys are those of a cell.
-    """
-
-    accuracy: float
-    mean_log_score: float
-    n_rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Classifier:
     """Classifies rows by posterior draws of a naive Bayes model; made by :func:`classifier`.
 
-    Where the release has groups and more than one cell is left, each row is classified by the cell of its own
-    keys, which are columns of the rows; one whose keys are of no cell has no chances: NaN.
+    Where the release has groups, each row is classified by the cell of its own keys, which are columns of the
+    rows; one whose keys are of no selected cell has no chances: NaN. A group column in which all selected
+    cells have one key may be absent.
 
     Attributes
     ----------
@@ -90,25 +74,88 @@ class Classifier:
     _log_classes: Floats = field(repr=False)
     _log_features: Mapping[str, Floats] = field(repr=False)
 
-    def predict_proba(self, rows: object) -> Floats:
-        """Return the chance of each class, (n_rows, n_classes); NaN for rows whose keys are of no cell.
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of rows that are looked at: of the features, then the group columns."""
+        of_features = (variable.column for variable in self.entry.features.values())
+        return tuple(dict.fromkeys((*of_features, *self.cells.keys)))
+
+    def classify(self, rows: object) -> Classification:
+        """Return the chances of each class, and what they rest on.
 
         Parameters
         ----------
         rows : mapping of str to array, or table
             Columns under the names that the spec has for them (``column``, by default the feature's name);
             others are not looked at. A value that is null or no declared category counts as ``other`` where
-            the feature has it, and drops out of the product where not. So does a feature of which there is
-            no column, with a warning.
+            the feature has it, and drops out of the product where not. So does, with a warning, a feature of
+            which there is no column.
 
         Raises
         ------
         UsageError
             Where there is no column of any feature or of a group, or a column is no array.
         """
-        codes, cells = self._read(rows)
-        sizes = [self.posterior.n_groups + 1, *(table.shape[1] for table in self._log_features.values())]
-        distinct, places = _distinct(np.stack([cells + 1, *codes.values()], axis=1), sizes)
+        columns = columns_of(rows, self.columns)
+        absent = self._absent(columns)
+        n_rows = len(next(iter(columns.values())))
+        codes = {name: self._codes(name, columns, n_rows) for name in self.entry.features}
+        cells = self.cells.of(columns, n_rows)
+        sizes = [table.shape[1] for table in self._log_features.values()]
+        (outcome,) = self.entry.outcome.values()
+        return Classification(
+            classes=self.classes,
+            probability=self._probabilities(
+                np.stack([cells + 1, *codes.values()], axis=1), [self.posterior.n_groups + 1, *sizes]
+            ),
+            cell=cells,
+            groups=self.posterior.groups,
+            left_out={
+                name: int(np.count_nonzero(found == size - 1))
+                for (name, found), size in zip(codes.items(), sizes, strict=True)
+            },
+            absent=absent,
+            _domain=outcome.categories,
+        )
+
+    def predict_proba(self, rows: object) -> Floats:
+        """Return the chance of each class, (n_rows, n_classes); see :meth:`classify`."""
+        return self.classify(rows).probability
+
+    def predict(self, rows: object) -> NDArray[np.object_]:
+        """Return the most probable class of each row, (n_rows,); see :meth:`classify`."""
+        return self.classify(rows).predicted
+
+    def score(self, rows: object, labels: object) -> Score:
+        """Compare with known classes of rows; see :meth:`classify` and ``Classification.score``."""
+        return self.classify(rows).score(labels)
+
+    def _absent(self, columns: Mapping[str, pa.Array]) -> tuple[str, ...]:
+        """Return the features without a column; refuse that it is all of them, and warn of some."""
+        features = self.entry.features
+        absent = tuple(name for name, variable in features.items() if variable.column not in columns)
+        if len(absent) == len(features):
+            wanted = ", ".join(self.columns)
+            message = f"rows have no column of any feature of {self.posterior.statistic}: it reads {wanted}"
+            raise UsageError(message)
+        if absent:
+            message = f"rows have no column of {', '.join(absent)}: what is absent drops out of every product"
+            warnings.warn(SufficeWarning(message), stacklevel=3)
+        return absent
+
+    def _codes(self, name: str, columns: Mapping[str, pa.Array], n_rows: int) -> Codes:
+        """Return the code of a feature in each row; its number of categories where it drops out."""
+        variable = self.entry.features[name]
+        unlisted = self._log_features[name].shape[1] - 1
+        if variable.column not in columns:
+            return np.full(n_rows, unlisted, np.int32)
+        found = codes_of(columns[variable.column], variable.categories)
+        instead = len(variable.categories) if variable.other else unlisted
+        return np.where(found == UNLISTED, np.int32(instead), found)
+
+    def _probabilities(self, codes: NDArray[np.int64], sizes: list[int]) -> Floats:
+        """Return chances (n_rows, n_classes) of rows of codes: of the cell, from 1, and of each feature."""
+        distinct, places = _distinct(codes, sizes)
         chances = np.full((len(distinct), len(self.classes)), np.nan)
         known = np.flatnonzero(distinct[:, 0] > 0)
         step = max(1, _BLOCK // (len(self.classes) * self.draws))
@@ -116,77 +163,6 @@ class Classifier:
             block = known[start : start + step]
             chances[block] = self._chances(distinct[block, 0] - 1, distinct[block, 1:])
         return chances[places]
-
-    def predict(self, rows: object) -> NDArray[np.object_]:
-        """Return the most probable class of each row as text, (n_rows,); None where there are no chances.
-
-        Raises
-        ------
-        UsageError
-            As :meth:`predict_proba`.
-        """
-        return self.most_probable(self.predict_proba(rows))
-
-    def most_probable(self, chances: Floats) -> NDArray[np.object_]:
-        """Return the class of the largest chance in each row of (n_rows, n_classes); None where it is NaN."""
-        is_known = ~np.isnan(chances).any(axis=1)
-        names = np.array([*self.classes, None], dtype=object)
-        most: NDArray[np.object_] = names[np.where(is_known, _largest(chances), len(self.classes))]
-        return most
-
-    def score(self, rows: object, labels: object) -> Score:
-        """Compare with known classes.
-
-        Parameters
-        ----------
-        rows : mapping of str to array, or table
-            As in :meth:`predict_proba`.
-        labels : array
-            The class of each row, (n_rows,), compared as a release does; one that is null or no declared
-            class is ``other`` where the outcome has it, and its row is not scored where not.
-
-        Raises
-        ------
-        UsageError
-            As :meth:`predict_proba`, and where there are not as many labels as rows, or none can be scored.
-        """
-        return self.score_chances(self.predict_proba(rows), labels)
-
-    def score_chances(self, chances: Floats, labels: object) -> Score:
-        """Compare chances (n_rows, n_classes) that were predicted with known classes; see :meth:`score`."""
-        (outcome,) = self.entry.outcome.values()
-        column = array_of("labels", labels)
-        if len(column) != len(chances):
-            message = f"there are {len(column)} labels of {len(chances)} rows"
-            raise UsageError(message)
-        codes = codes_of(column, outcome.categories)
-        if outcome.other:
-            codes = np.where(codes == UNLISTED, len(outcome.categories), codes)
-        scored = np.flatnonzero((codes != UNLISTED) & ~np.isnan(chances).any(axis=1))
-        if not len(scored):
-            message = f"no row can be scored: none has a cell and a class of {', '.join(self.classes)}"
-            raise UsageError(message)
-        chances, codes = chances[scored], codes[scored]
-        own = np.maximum(chances[np.arange(len(scored)), codes], np.finfo(np.float64).tiny)
-        return Score(
-            accuracy=float(np.mean(_largest(chances) == codes)),
-            mean_log_score=float(np.mean(np.log(own))),
-            n_rows=len(scored),
-        )
-
-    def unlisted(self, rows: object) -> dict[str, int]:
-        """Return, by feature, in how many rows it drops out of the product.
-
-        Raises
-        ------
-        UsageError
-            As :meth:`predict_proba`.
-        """
-        codes, _ = self._read(rows)
-        return {
-            name: int(np.count_nonzero(found == self._log_features[name].shape[1] - 1))
-            for name, found in codes.items()
-        }
 
     def _chances(self, cells: NDArray[np.int64], codes: NDArray[np.int64]) -> Floats:
         """Return chances (n_rows, n_classes) of rows with these cells and codes of features."""
@@ -198,31 +174,6 @@ class Classifier:
         joint /= joint.sum(axis=1, keepdims=True)
         chances: Floats = joint.mean(axis=2)
         return chances
-
-    def _read(self, rows: object) -> tuple[dict[str, Codes], NDArray[np.int64]]:
-        """Return the code of each feature, its number of categories where it drops out, and the cell."""
-        features = self.entry.features
-        names = [*(variable.column for variable in features.values()), *self.cells.keys]
-        columns = columns_of(rows, dict.fromkeys(names))
-        absent = [name for name, variable in features.items() if variable.column not in columns]
-        if len(absent) == len(features):
-            wanted = ", ".join(dict.fromkeys(names))
-            message = f"rows have no column of any feature of {self.posterior.statistic}: it reads {wanted}"
-            raise UsageError(message)
-        n_rows = len(next(iter(columns.values())))
-        if absent:
-            message = f"rows have no column of {', '.join(absent)}: what is absent drops out of every product"
-            warnings.warn(SufficeWarning(message), stacklevel=4)
-        codes = {}
-        for name, variable in features.items():
-            unlisted = self._log_features[name].shape[1] - 1
-            if name in absent:
-                codes[name] = np.full(n_rows, unlisted, np.int32)
-                continue
-            found = codes_of(columns[variable.column], variable.categories)
-            instead = len(variable.categories) if variable.other else unlisted
-            codes[name] = np.where(found == UNLISTED, np.int32(instead), found)
-        return codes, self.cells.of(columns, n_rows)
 
 
 def classifier(
@@ -300,8 +251,3 @@ def _distinct(codes: NDArray[np.int64], sizes: list[int]) -> tuple[NDArray[np.in
         return np.stack(np.unravel_index(found, tuple(sizes)), axis=1), places
     found, places = np.unique(codes, axis=0, return_inverse=True)
     return found, places.reshape(-1)
-
-
-def _largest(chances: Floats) -> NDArray[np.int64]:
-    """Return the place of the first largest chance of each row; any where it is NaN."""
-    return np.argmax(np.nan_to_num(chances), axis=1)

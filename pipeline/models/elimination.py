@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,8 @@ MOST_NUMBERS = 1 << 28
 """Of the largest table that elimination may make, of one draw and all cells."""
 _BLOCK = 1 << 22
 """Numbers of the largest table of a block of draws."""
+_einsum: Any = np.einsum
+"""By numbers of axes, a form that has no types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ def _marginal(factors: list[Factor], order: Sequence[str], keep: tuple[str, ...]
     result = factors[0]
     for factor in factors[1:]:
         result = _product(result, factor)
-    values = np.einsum(result.values, _axes(result.variables, keep), _axes(keep, keep))
+    values = _einsum(result.values, _axes(result.variables, keep), _axes(keep, keep))
     total = values.sum(axis=tuple(range(2, values.ndim)), keepdims=True)
     distribution: Floats = values / total
     return distribution
@@ -151,7 +153,7 @@ def _product(one: Factor, other: Factor, without: str | None = None) -> Factor:
     rest = tuple(name for name in every if name != without)
     axes = [_axes(names, every) for names in (one.variables, other.variables, rest)]
     return Factor(
-        variables=rest, values=_scaled(np.einsum(one.values, axes[0], other.values, axes[1], axes[2]))
+        variables=rest, values=_scaled(_einsum(one.values, axes[0], other.values, axes[1], axes[2]))
     )
 
 

@@ -137,9 +137,7 @@ class Network:
             Where a variable or a category does not exist or stands twice, a contingency table is asked for
             ``do``, or the tables on the way would be too large.
         """
-        targets = (
-            (target,) if isinstance(target, str) else tuple(target) if isinstance(target, Sequence) else ()
-        )
+        targets = _names(target)
         ends_of(mass)
         observed, chosen = self._categories("given", given), self._categories("do", do)
         self._check(targets, observed, chosen)
@@ -279,3 +277,10 @@ def _reduced(table: CountTable, values: Floats, fixed: Mapping[str, int]) -> Fac
     index = tuple(fixed.get(variable.name, slice(None)) for variable in table.variables)
     left = tuple(variable.name for variable in table.variables if variable.name not in fixed)
     return Factor(variables=left, values=values[(slice(None), slice(None), *index)])
+
+
+def _names(target: object) -> tuple[str, ...]:
+    """Return what is asked for as several names; none where it is neither a name nor a sequence of names."""
+    if isinstance(target, str):
+        return (target,)
+    return tuple(target) if isinstance(target, Sequence) else ()

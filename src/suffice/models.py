@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from suffice.pipeline.models.chain import Chain, chain
-from suffice.pipeline.models.classifier import Classifier, Score, classifier
+from suffice.pipeline.models.classification import Classification, Score
+from suffice.pipeline.models.classifier import Classifier, classifier
 from suffice.pipeline.models.drawn_quantity import DrawnQuantity
 from suffice.pipeline.models.hidden_markov import hidden_markov
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
@@ -13,6 +14,7 @@ from suffice.pipeline.models.state_comparison import StateComparison
 
 __all__ = [
     "Chain",
+    "Classification",
     "Classifier",
     "Conditional",
     "DrawnQuantity",

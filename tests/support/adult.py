@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.pooling.release import Release
-    from suffice.typing import Codes, Floats
+    from suffice.typing import Codes, Counts
 
 TEXTS = ("workclass", "education", "marital-status", "occupation", "relationship", "race", "sex")
 FLAGS = ("capital-gain", "capital-loss")
@@ -87,10 +87,10 @@ def codes(table: pa.Table, data: Adult) -> tuple[Codes, dict[str, Codes]]:
     }
 
 
-def counts(data: Adult) -> dict[str, Floats]:
+def counts(data: Adult) -> dict[str, Counts]:
     """Return the exact counts of each feature by class of the rows to train on, (2, n_categories)."""
     classes, features = codes(data.train, data)
-    found = {}
+    found: dict[str, Counts] = {}
     for name, entries in data.categories.items():
         flat = np.bincount(classes * len(entries) + features[name], minlength=2 * len(entries))
         found[name] = flat.reshape(2, -1)

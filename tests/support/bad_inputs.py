@@ -30,6 +30,7 @@ from support.hidden_states import publish_crashes
 from support.making import ORIGINS, flights, make_workspace, mapping
 from support.model_releases import publish_models
 from support.profiles import pinning, profile_text
+from support.table_releases import ROWS_CSV, publish_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -286,6 +287,10 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     )
     models = ("--store", publish_models(place.directory / "models"), "--draws", "10", "--method", "plug-in")
     (place.directory / "rows.csv").write_text("origin,departure,distance\nJFK,10,900\n", encoding="utf-8")
+    publish_tables(place.directory / "tables")
+    tables = ("--store", str(place.directory / "tables"), "--draws", "10", "--method", "plug-in")
+    classified = place.directory / "classified.csv"
+    classified.write_text(ROWS_CSV, encoding="utf-8")
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
@@ -329,6 +334,11 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             "4",
         ),
         ("model", "transitions"): ("models", "steps", *models, "--where", "origin=JFK", "--steps", "2"),
+        ("model", "classify"): ("tables", "late", *tables, "--data", str(classified), "--where", "site=p"),
+        ("model", "query"): (
+            *("tables", "causes", *tables, "--target", "well", "--where", "site=p"),
+            *("--given", "severe=no", "--do", "treated=yes"),
+        ),
         ("model", "predict"): ("models", "arrival", *models, "--data", str(place.directory / "rows.csv")),
         ("ledger", "grant"): ("passengers", "--epsilon", "1", "--reason", "r", "--ledger", place.grants),
         ("ledger", "show"): ledger,

@@ -18,6 +18,9 @@ DataOption = Annotated[
     Path, typer.Option("--data", metavar="FILE", help="Rows of your own, in a .csv or .parquet file.")
 ]
 
+_NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+"""How CSV files write that a number is missing."""
+
 
 def check_data(path: Path) -> None:
     """Refuse a file that is neither CSV nor Parquet, before any work is done."""
@@ -63,14 +66,34 @@ def read_data(path: Path, columns: Sequence[str], *, texts: Sequence[str] = ()) 
 
 
 def _read_csv(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
+    """Read wanted columns as a release reads CSV: an empty field is null, a quoted one is a text."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415
 
-    types = {name: pa.string() for name in texts}
-    table = csv.read_csv(
-        path, convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(columns, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
     )
-    return table.select([place for place, name in enumerate(table.column_names) if name in columns])
+    table = csv.read_csv(path, convert_options=convert)
+    table = table.select([place for place, name in enumerate(table.column_names) if name in columns])
+    for place, name in enumerate(table.column_names):
+        if name not in texts:
+            table = table.set_column(place, name, _numbers(table.column(place)))
+    return table
+
+
+def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts as numbers, null where they say that there is none; as they are where they are none."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    is_none = pc.is_in(column, value_set=pa.array(_NO_NUMBER))
+    try:
+        return pc.cast(pc.if_else(is_none, pa.scalar(None, pa.string()), column), pa.float64())
+    except pa.ArrowInvalid:
+        return column
 
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> pa.Table:

@@ -31,8 +31,9 @@ _OUR_COLUMNS = (
     {"estimate", "noise_sd"},
     {"draw", "parameter", "value"},
     {"predictive_lower", "predictive_upper"},
+    {"predicted_class", "class_probability"},
 )
-"""Of tables, draws and predictions."""
+"""Of tables, draws, predictions and classes."""
 _HEAD_BYTES = 64 * 1024
 
 

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 
 
 def basis_document(
-    opened: Release, posterior: Posterior, *, mass: float, draws: int, seed: int | None
+    opened: Release, posterior: Posterior, *, mass: float | None, draws: int, seed: int | None
 ) -> dict[str, Any]:
-    """Return what numbers rest on, as JSON states it: release, statistic, method, priors, diagnostics."""
+    """Return what numbers rest on, as JSON states it: release, statistic, method, priors, diagnostics.
+
+    The mass is None where there are no intervals.
+    """
     return {
         "release": opened.label,
         "statistic": posterior.statistic,
@@ -26,7 +29,7 @@ def basis_document(
         "prior": str(posterior.prior),
         "n_prior": None if posterior.n_prior is None else str(posterior.n_prior),
         "predictor_prior": posterior.predictor_prior,
-        "mass": mass,
+        **({} if mass is None else {"mass": mass}),
         "draws": draws,
         "seed": seed,
         **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),

@@ -138,7 +138,7 @@ def parse_pairs(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
             message = f"{option} {pair}: write it as COLUMN=KEY"
             raise UsageError(message)
         if keys.get(column, key) != key:
-            message = f"{option} {pair}: {column} is given twice; {option} filters and never sums"
+            message = f"{option} {pair}: {column} is given twice: state it once"
             raise UsageError(message)
         keys[column] = key
     return keys

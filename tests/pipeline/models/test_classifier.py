@@ -10,13 +10,10 @@ import pytest
 
 from suffice import models
 from suffice.errors import SufficeWarning, UsageError
-from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.releases.release_store import open_release
 from support import adult
-from support.making import mapping
 from support.real_data import real_data
-from support.releases import publish
+from support.table_releases import LATE, publish_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,15 +22,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
     from suffice.typing import Floats
 
-ENTRY: dict[str, Any] = {
-    "family": "naive_bayes",
-    "outcome": {"late": {"column": "is_late", "categories": ["false", "true"]}},
-    "features": {
-        "origin": {"column": "from", "categories": ["EWR", "JFK"], "other": True},
-        "month": {"range": [1, 3]},
-        "kind": ["jet", "prop"],
-    },
-}
 ROWS: dict[str, Any] = {
     "from": np.array(["EWR", "JFK", "LGA", None, "EWR", "JFK"], dtype=object),
     "month": np.array([1.0, 2.0, 3.0, np.nan, 9.0, 2.5]),
@@ -44,15 +32,8 @@ DRAWS = 9
 
 
 def released(root: Path, **changes: Any) -> Release:
-    """Publish made-up counts of two sites."""
-    content = {"groups": {"site": ["p", "q"]}, "statistics": {"late": ENTRY}, **changes}
-    plan = compile_plan(load_spec(mapping("data", **content)))
-    rng = np.random.default_rng(4)
-    values = {
-        one.name: rng.integers(0, 60, (plan.n_cells, len(one.components))).astype(object)
-        for one in plan.statistics
-    }
-    return open_release(str(publish(root, plan, values)))
+    """Open the release of made-up counts of two sites."""
+    return open_release(publish_tables(root, **changes))
 
 
 def small(release: Release, **terms: Any) -> Classifier:
@@ -90,20 +71,26 @@ def test_chances_are_averages_over_draws(tmp_path: Path) -> None:
     predicted = found.predict(ROWS).tolist()
     assert predicted[4:] == [None, None]
     assert predicted[:4] == [found.classes[place] for place in chances[:4].argmax(axis=1)]
-    assert found.unlisted(ROWS) == {"origin": 0, "month": 3, "kind": 2}
+    assert found.classify(ROWS).left_out == {"origin": 0, "month": 3, "kind": 2}
+    columns = found.classify(ROWS).columns()
+    assert columns["site"] == ["p", "q", "q", "p", None, None]
+    np.testing.assert_array_equal(columns["class_probability"], chances.max(axis=1))
     np.testing.assert_array_equal(chances, found.predict_proba(pa.table(ROWS)))
     assert found.predict_proba({name: column[:0] for name, column in ROWS.items()}).shape == (0, 2)
 
 
 def test_where_keeps_one_cell_and_absent_features_drop_out(tmp_path: Path) -> None:
     found = small(released(tmp_path), where={"site": "q"})
-    with pytest.warns(SufficeWarning, match="no column of origin, month"):
-        chances = found.predict_proba({"kind": ["jet", "jet"]})
     expected = written_out(found, {"origin": None, "month": None, "kind": "jet"}, 0)
-    np.testing.assert_allclose(chances, [expected, expected], rtol=1e-10)
     with pytest.warns(SufficeWarning, match="no column of origin, month"):
-        chances = found.predict_proba({"kind": ["jet"] * 3, "site": ["p", "q", "z"]})
-    np.testing.assert_allclose(chances, [[np.nan] * 2, expected, [np.nan] * 2], rtol=1e-10)
+        here = found.classify({"kind": ["jet", "jet"]})
+    np.testing.assert_allclose(here.probability, [expected, expected], rtol=1e-10)
+    assert here.absent == ("origin", "month")
+    assert here.left_out == {"origin": 2, "month": 2, "kind": 0}
+    with pytest.warns(SufficeWarning, match="no column of origin, month"):
+        elsewhere = found.predict_proba({"kind": ["jet", "jet"], "site": ["p", "q"]})
+    assert np.isnan(elsewhere[0]).all()
+    np.testing.assert_allclose(elsewhere[1], expected, rtol=1e-10)
 
 
 def test_alike_rows_and_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +118,7 @@ def test_scores_are_of_rows_with_a_class_and_a_cell(tmp_path: Path) -> None:
 
 
 def test_what_cannot_classify_is_refused_by_what_exists(tmp_path: Path) -> None:
-    both = {"late": ENTRY, "cancelled": {"family": "bernoulli", "column": "cancelled"}}
+    both = {"late": LATE, "cancelled": {"family": "bernoulli", "column": "cancelled"}}
     release = released(tmp_path, statistics=both)
     with pytest.raises(UsageError, match=r"cancelled is bernoulli.*: in this release that is late"):
         models.classifier(release, "cancelled")

@@ -16,6 +16,7 @@ from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.releases.release_store import open_release
 from support.making import mapping
 from support.releases import publish
+from support.table_releases import CAUSES
 from support.tables import TABLES
 
 if TYPE_CHECKING:
@@ -122,19 +123,11 @@ def test_queries_are_those_of_the_joint_distribution(name: str, tmp_path: Path) 
 
 def test_to_set_is_not_to_observe(tmp_path: Path) -> None:
     """A treatment that severe cases get: it helps each of them, and seems to harm."""
-    entry = {
-        "family": "bayesian_network",
-        "nodes": {
-            "severe": ["no", "yes"],
-            "treated": {"categories": ["no", "yes"], "parents": ["severe"]},
-            "well": {"categories": ["no", "yes"], "parents": ["severe", "treated"]},
-        },
-    }
     treated = [4_500_000, 500_000, 1_000_000, 4_000_000]
     well = [(n - round(n * p), round(n * p)) for n, p in zip(treated, (0.8, 0.9, 0.2, 0.4), strict=True)]
     values = [[5_000_000, 5_000_000, *treated, *itertools.chain(*well)]] * 2
     release = released(
-        tmp_path, entry, values, privacy={"epsilon": "100", "neighboring": "add_or_remove_one"}
+        tmp_path, CAUSES, values, privacy={"epsilon": "100", "neighboring": "add_or_remove_one"}
     )
     network = models.network(release, "joint", method="plug-in", draws=200, rng=1)
 

@@ -91,7 +91,7 @@ def test_text_is_found_among_periods_by_its_label() -> None:
 
 
 def test_rows_are_mappings_of_arrays_or_tables() -> None:
-    import pandas as pd
+    pd = pytest.importorskip("pandas")
 
     columns: dict[str, Any] = {"x": np.array(["a", "b"]), "y": np.array([1.0, np.nan]), "z": [[1], "b"]}
     for rows in (columns, pa.table({"x": ["a", "b"], "y": [1, 2]}), pd.DataFrame({"x": ["a", "b"], "y": 1})):

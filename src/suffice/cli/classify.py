@@ -1,0 +1,145 @@
+"""The command that classifies rows by a released naive Bayes model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from suffice.cli import model_output, output
+from suffice.cli.data_file import DataOption, check_data, read_data
+from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    JsonOption,
+    MethodOption,
+    NumberOfDrawsOption,
+    OutOption,
+    PriorOfNOption,
+    PriorOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    SeedOption,
+    StatisticArgument,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+from suffice.cli.terminal import say
+from suffice.pipeline.declaration.wording import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from suffice.pipeline.models.classification import Classification, Score
+
+MOST_SHOWN = 200
+
+
+def classify(
+    release: ReleaseArgument,
+    statistic: StatisticArgument,
+    data: DataOption,
+    prior: PriorOption = None,
+    n_prior: PriorOfNOption = None,
+    where: WhereOption = None,
+    method: MethodOption = "noise-aware",
+    draws: NumberOfDrawsOption = 1000,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Classify rows of your own by naive Bayes; score them where their class is there. Costs no privacy."""
+    check_data(data)
+    if out is not None:
+        output.check_out(out)
+        check_file("--out", out, overwrite=overwrite)
+    check_draws(draws, seed)
+    opened = open_for_reading(release, store, public_keys)
+    from suffice.pipeline.models.classifier import classifier  # noqa: PLC0415 - each command imports what it needs
+
+    found = classifier(
+        opened,
+        statistic,
+        prior=prior,
+        where=parse_pairs("--where", where),
+        method=method,
+        n_prior=parse_prior_of_n(n_prior),
+        draws=draws,
+        rng=seed,
+    )
+    (outcome,) = found.entry.outcome.values()
+    wanted = (*found.columns, outcome.column)
+    rows = read_data(data, wanted, texts=wanted)
+    classified = found.classify(rows)
+    scored = classified.score(rows[outcome.column]) if outcome.column in rows.column_names else None
+    if out is not None:
+        with new_file("--out", out, overwrite=overwrite) as written:
+            output.write_table(_without_nan(classified.columns()), written)
+    if as_json:
+        basis = model_output.basis_document(opened, found.posterior, mass=None, draws=draws, seed=seed)
+        score = None if scored is None else _score_document(scored)
+        listed = {} if out is not None else {"rows": _rows(classified.columns())}
+        document = {**basis, "classes": list(found.classes), "counts": _counts(classified), "score": score}
+        output.print_json({**document, **listed})
+        return
+    if out is None and len(classified.cell):
+        output.print_rows(_rows(classified.columns(MOST_SHOWN)))
+        if len(classified.cell) > MOST_SHOWN:
+            say(f"... and {len(classified.cell) - MOST_SHOWN} more rows: use --json or --out")
+    for line in _lines(classified, scored, outcome.column):
+        say(line)
+    model_output.print_basis(opened, found.posterior, draws=draws)
+    output.print_written(out)
+
+
+def _without_nan(columns: dict[str, Any]) -> dict[str, pa.Array]:
+    """Return columns as Arrow arrays, null where there is no number."""
+    import pyarrow as pa  # noqa: PLC0415 - only commands that get so far need it
+
+    return {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
+
+
+def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    values = [column.to_pylist() for column in _without_nan(columns).values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _counts(classified: Classification) -> dict[str, Any]:
+    """Return the numbers of rows as JSON states them: all, classified, and without each feature."""
+    return {
+        "rows": len(classified.cell),
+        "classified": classified.n_predicted,
+        "left_out": dict(classified.left_out),
+        "absent": list(classified.absent),
+    }
+
+
+def _score_document(scored: Score) -> dict[str, float]:
+    return {
+        "accuracy": scored.accuracy,
+        "mean_log_score": scored.mean_log_score,
+        "rows": scored.n_rows,
+    }
+
+
+def _lines(classified: Classification, scored: Score | None, outcome: str) -> list[str]:
+    """Return what there is to say of the rows: how many are classified, without what, and how well."""
+    n_rows = len(classified.cell)
+    said = [f"\n{classified.n_predicted} of {counted(n_rows, 'row')} are classified"]
+    if classified.n_predicted < n_rows:
+        said.append(f"no class for {counted(n_rows - classified.n_predicted, 'row')} of no selected cell")
+    for name, number in classified.left_out.items():
+        if number and name not in classified.absent:
+            said.append(f"{name} is left out of {counted(number, 'row')}: null, or no declared category")
+    if scored is not None:
+        said.append(
+            f"accuracy {scored.accuracy:.4f}, mean log score {scored.mean_log_score:.4f} nats, of "
+            f"{counted(scored.n_rows, 'row')} whose {outcome} is a class"
+        )
+    return said

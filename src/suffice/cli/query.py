@@ -1,0 +1,118 @@
+"""The command that asks a joint model of categories for a conditional distribution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import model_output, output
+from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    JsonOption,
+    MassOption,
+    MethodOption,
+    NumberOfDrawsOption,
+    OutOption,
+    PriorOfNOption,
+    PriorOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    SeedOption,
+    StatisticArgument,
+    StoreOption,
+    WhereOption,
+    check_draws,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+from suffice.cli.terminal import in_line, say
+
+if TYPE_CHECKING:
+    from suffice.pipeline.models.network import Conditional
+
+
+def query(
+    release: ReleaseArgument,
+    statistic: StatisticArgument,
+    target: Annotated[
+        list[str],
+        typer.Option("--target", metavar="VARIABLE", help="What is asked for; repeat for several together."),
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--given", metavar="VARIABLE=CATEGORY", help="What is observed; may repeat."),
+    ] = None,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--do", metavar="VARIABLE=CATEGORY", help="What is set, whatever its parents; may repeat."
+        ),
+    ] = None,
+    prior: PriorOption = None,
+    n_prior: PriorOfNOption = None,
+    where: WhereOption = None,
+    method: MethodOption = "noise-aware",
+    mass: MassOption = 0.95,
+    draws: NumberOfDrawsOption = 4000,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what a network says of some variables, given or set others, with intervals. Costs no privacy."""
+    if out is not None:
+        output.check_out(out)
+        check_file("--out", out, overwrite=overwrite)
+    check_draws(draws, seed)
+    observed, chosen = parse_pairs("--given", given), parse_pairs("--do", do)
+    opened = open_for_reading(release, store, public_keys)
+    from suffice.pipeline.models.network import network  # noqa: PLC0415 - each command imports what it needs
+
+    found = network(
+        opened,
+        statistic,
+        prior=prior,
+        where=parse_pairs("--where", where),
+        method=method,
+        n_prior=parse_prior_of_n(n_prior),
+        draws=draws,
+        rng=seed,
+    )
+    answer = found.query(target, observed, chosen, mass)
+    if out is not None:
+        with new_file("--out", out, overwrite=overwrite) as written:
+            output.write_table(_draw_columns(answer), written)
+    if as_json:
+        basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
+        output.print_json({**basis, "target": target, "given": observed, "do": chosen, "rows": answer.rows()})
+        return
+    output.print_rows(answer.rows())
+    say("")
+    for name, stated in (("given", observed), ("do", chosen)):
+        if stated:
+            say(f"{name}: " + in_line(", ".join(f"{one}={category}" for one, category in stated.items())))
+    if chosen:
+        say("do: holds in the world only where the declared graph does")
+    model_output.print_basis(opened, found.posterior, draws=draws)
+    output.print_written(out)
+
+
+def _draw_columns(answer: Conditional) -> dict[str, Any]:
+    """Return draws as tidy columns: group columns, targets, draw, parameter, value."""
+    import numpy as np  # noqa: PLC0415 - only writing draws needs it
+
+    values = answer.probability.draws
+    draw, cell, entry = np.indices(values.shape).reshape(3, -1)
+    return {
+        **{column: np.array(keys)[cell] for column, keys in answer.groups.items()},
+        **{name: np.array(labels, dtype=object)[entry] for name, labels in answer.label_columns.items()},
+        "draw": draw,
+        "parameter": np.full(draw.size, "probability"),
+        "value": values.ravel(),
+    }
