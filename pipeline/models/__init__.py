@@ -4,6 +4,3 @@ In: a release, or several windows of one series; public rows to predict for.
 Out: predictions, conditional distributions, transition laws, hidden states, each with intervals.
 May import: pooling and below. Never a trusted room.
 """
-
-PUBLIC: dict[str, tuple[str, ...]] = {}
-"""What other rooms may import, by module; empty: the module as a whole."""

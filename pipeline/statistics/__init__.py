@@ -71,7 +71,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "table_counts",
         "transition_counts",
     ),
-    "statistic_plan": ("DECIMAL", "INT64", "NOISE_REACH", "StatisticPlan"),
+    "statistic_plan": ("DECIMAL", "INT64", "NOISE_REACH", "StatisticPlan", "discrete_laplace_sd"),
     "transforms": (
         "EXP",
         "LN2_HIGH",
