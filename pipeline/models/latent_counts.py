@@ -36,9 +36,8 @@ def draw_latent_counts(released: Counts, expected: Floats, scale: float, rng: np
     if scale == 0.0:
         return released.copy()
     stretched = expected * np.exp(min(1.0 / scale, 600.0))
-    drawn = rng.poisson(
-        np.where(released <= 0, expected * np.exp(-1.0 / scale), np.minimum(stretched, _SMALL))
-    )
+    rate = np.where(released <= 0, expected * np.exp(-1.0 / scale), np.minimum(stretched, _SMALL))
+    drawn: Counts = np.asarray(rng.poisson(rate), dtype=np.int64)
     few = np.flatnonzero((released > 0) & (stretched <= _SMALL))
     _redraw_above(drawn, few, released, stretched, scale, rng)
     many = np.flatnonzero((released > 0) & (stretched > _SMALL))
