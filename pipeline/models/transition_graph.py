@@ -33,7 +33,7 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
     share, matrix = fit.state_share.mean(axis=0), fit.transitions.mean(axis=0)
     most = 0.30 if n_states <= 6 else 1.6 / n_states
     radius = np.maximum(most * np.sqrt(share / max(share.max(), 1e-9)), 0.055)
-    _draw_arrows(axis, place, radius, matrix, colours)
+    _draw_arrows(axis, place, radius, matrix, share, colours)
     for state in range(n_states):
         axis.add_patch(_circle(place[state], radius[state], colours[state]))
         aside = np.cos(angle[state]) if n_states > 2 else 0.0
@@ -74,7 +74,9 @@ def _circle(centre: Floats, radius: float, colour: tuple[float, ...]) -> Any:
     return Circle((float(centre[0]), float(centre[1])), radius, color=colour, zorder=4)
 
 
-def _draw_arrows(axis: Axes, place: Floats, radius: Floats, matrix: Floats, colours: Colours) -> None:
+def _draw_arrows(
+    axis: Axes, place: Floats, radius: Floats, matrix: Floats, share: Floats, colours: Colours
+) -> None:
     from matplotlib.patches import FancyArrowPatch  # noqa: PLC0415 - the plot extra
 
     for state, other in np.argwhere(matrix >= LEAST_ARROW).tolist():
@@ -94,7 +96,7 @@ def _draw_arrows(axis: Axes, place: Floats, radius: Floats, matrix: Floats, colo
                 mutation_scale=7 + 9 * probability,
                 linewidth=0.6 + 7.0 * probability,
                 color=colours[state],
-                alpha=0.75,
+                alpha=0.12 + 0.7 * min(1.0, float(share[state]) * len(share)),
                 zorder=2,
                 shrinkA=0,
                 shrinkB=0,
