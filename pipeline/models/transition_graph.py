@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.typing import Floats
 
-    Colours = list[tuple[float, ...]]
+    Colours = list[tuple[float, float, float, float]]
 
 _BEND, _LABEL_AT = 0.16, 0.3
 """Of arrows: how far they bend, and where their number stands, as parts of their length."""
@@ -44,7 +44,8 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
         )
         big = radius[state] >= 0.09
         axis.text(
-            *place[state],
+            float(place[state][0]),
+            float(place[state][1]),
             f"{state + 1}",
             ha="center",
             va="center",
@@ -54,7 +55,8 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
             zorder=5,
         )
         axis.text(
-            *outside,
+            float(outside[0]),
+            float(outside[1]),
             f"stays {matrix[state, state]:.2f}\n{100 * share[state]:.0f} % of cells",
             ha="center" if abs(aside) < 0.3 else "left" if aside > 0 else "right",
             va="center" if abs(aside) >= 0.3 or n_states <= 2 else "bottom" if place[state][1] > 0 else "top",
@@ -68,7 +70,7 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
     axis.set_ylim(-high, high)
 
 
-def _circle(centre: Floats, radius: float, colour: tuple[float, ...]) -> Any:
+def _circle(centre: Floats, radius: float, colour: tuple[float, float, float, float]) -> Any:
     from matplotlib.patches import Circle  # noqa: PLC0415 - the plot extra
 
     return Circle((float(centre[0]), float(centre[1])), radius, color=colour, zorder=4)
@@ -109,7 +111,8 @@ def _draw_arrows(
         )
         if probability >= _LEAST_LABEL:
             axis.text(
-                *label,
+                float(label[0]),
+                float(label[1]),
                 f"{probability:.2f}",
                 fontsize="xx-small",
                 ha="center",

@@ -137,10 +137,9 @@ def test_draws_go_on_from_where_earlier_ones_end(
 ) -> None:
     """The first sweep after them is as probable as they are; the first sweep of a fresh start is not."""
     counts = chain_table(crashes[0], None, chain="STATE", time=TIME).counts
-    settings = read_settings(
-        states=2, method=method, project=None, sampler=None, restarts=4, sweeps=60, draws=30, alpha=1.0, beta=0.1,
-        rate=0.001,
-    )  # fmt: skip
+    priors = {"alpha": 1.0, "beta": 0.1, "rate": 0.001}
+    run = {"restarts": 4, "sweeps": 60, "draws": 30}
+    settings = read_settings(states=2, method=method, project=None, sampler=None, **run, **priors)
     rng = np.random.default_rng(6)
     earlier = sampled_states(counts, settings, rng=rng)
     later = sampled_states(counts, settings, rng=rng, start=earlier)
