@@ -8,6 +8,7 @@ write; what would take the table away (DROP, TRUNCATE, ALTER) waits until the pi
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 KIND = PostgresqlSpec.kind
 
 _PLACE = f"source.{KIND}"
-_COST = 8
-"""Processor time of a row, server and driver together, as a multiple of one in a Parquet file."""
 
 
 @exact_data(travels=True)
@@ -134,7 +133,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
         pieces = (_rows(pinned, whole, condition, 1) for condition in conditions)
         return tuple(Split.of(KIND, [piece]) for piece in pieces)
     n_rows = int(sum(leaf.n_pages * leaf.rows_per_page for leaf in pinned.leaves))
-    enough = max(1, split_rows(n_rows, pinned.n_columns) // _COST)
+    enough = split_rows(n_rows, pinned.n_columns)
     found: list[Split] = []
     batch: list[Rows] = []
     for leaf in pinned.leaves:
@@ -255,7 +254,7 @@ def _wanted(cursor: Any, table: str, columns: Sequence[str]) -> tuple[ServerColu
 
 def _page_ranges(pinned: _Pinned, leaf: catalog.Leaf, enough: int) -> Iterator[Rows]:
     """Divide a table's pages; the last range has no end, and each row is in one of them."""
-    step = max(1, int(enough / leaf.rows_per_page))
+    step = math.ceil(enough / leaf.rows_per_page)
     for start in range(0, leaf.n_pages, step):
         condition = f"ctid >= '({start},0)'::tid"
         if start + step < leaf.n_pages:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.errors import UsageError
+from suffice.errors import SpecError, UsageError
 from suffice.pipeline.declaration.document import read_yaml
 from suffice.pipeline.declaration.source_spec import is_url, source_path
 from suffice.pipeline.sources import SOURCES
@@ -87,8 +87,11 @@ def _of_source(data: str, directory: Path) -> tuple[str, pa.Schema]:
         "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
         "statistics": {"rows": {"family": "bernoulli", "column": "no column yet"}},
     }
-    spec = load_spec({**terms, "source": read_yaml(data, "DATA").content})
-    spec = spec.model_copy(update={"directory": directory})
+    source = read_yaml(data, "DATA").content
+    try:
+        spec = load_spec({**terms, "source": source}).model_copy(update={"directory": directory})
+    except SpecError as error:
+        raise SpecError("DATA", str(error).removeprefix("spec: ")) from None
     kind = SOURCES[spec.source.kind]
     pin = kind.pin(spec)
     try:

@@ -51,6 +51,7 @@ def test_a_charge_whose_spool_is_lost_is_spent(
         "dataset": "passengers",
         "name": "flights",
         "window": "all",
+        "amendment": 0,
         "before": "staged",
         "after": "abandoned",
         "spent": "1",

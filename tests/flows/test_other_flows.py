@@ -46,9 +46,12 @@ EVENTS = {
 def event(runs: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the one event of a run."""
     run = runs["others"][name]["run"]
-    found = runs["server"].events("suffice.")
-    (ours,) = [one for one in found if run in json.dumps(one["related"])]
-    return dict(ours)
+
+    def ours(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [one for one in found if run in json.dumps(one["related"])]
+
+    (one,) = ours(runs["server"].events("suffice.", ours))
+    return one
 
 
 def tables(runs: dict[str, Any], name: str) -> dict[str, list[dict[str, str]]]:

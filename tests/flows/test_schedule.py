@@ -74,8 +74,8 @@ def test_prefect_takes_every_command_of_the_how_to(
 ) -> None:
     starts = [words[:2] for words in scheduled.commands]
     assert ["--no-prompt", "deploy"] in starts
-    assert len(starts) == 5, "the worker is started with a variable before it"
-    assert scheduled.statuses == [0] * 5, scheduled.said
+    assert len(starts) == 4, "servers and workers are started with a variable before them"
+    assert scheduled.statuses == [0] * 4, scheduled.said
     made = prefect_server.post("/automations/filter", {})
     assert {one["name"] for one in made} == {"suffice-budget-refused"}
     pool = prefect_server.get("/work_pools/releases")

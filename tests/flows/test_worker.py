@@ -95,11 +95,11 @@ def test_cancelled_after_the_draw_says_that_it_is_published(
     )
     assert workspace.account().spent == 1
     assert suffice.open_release("flights", store=workspace.store).epsilon == Fraction(1)
-    (event,) = [
-        event
-        for event in prefect_server.events("suffice.release.interrupted-published")
-        if run in json.dumps(event["related"])
-    ]
+
+    def ours(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [event for event in found if run in json.dumps(event["related"])]
+
+    (event,) = ours(prefect_server.events("suffice.release.interrupted-published", ours))
     assert event["resource"]["prefect.resource.id"] == "suffice.release.passengers.flights.all"
 
 

@@ -307,12 +307,12 @@ def a_decimal(
     """Write a table of decimals, and one record more of a value that Arrow's decimals do not have."""
     execute(
         source_url(),
-        "DROP TABLE IF EXISTS public.delays",
-        "CREATE TABLE public.delays (cancelled boolean, arr_delay numeric(10, 2), free numeric)",
-        "INSERT INTO public.delays VALUES (true, 42.5, 1), (false, 3, 2)",
-        f"INSERT INTO public.delays SELECT true, '{value}', 'NaN' WHERE {is_there}",
+        "DROP TABLE IF EXISTS public.decimals",
+        "CREATE TABLE public.decimals (cancelled boolean, arr_delay numeric(10, 2), free numeric)",
+        "INSERT INTO public.decimals VALUES (true, 42.5, 1), (false, 3, 2)",
+        f"INSERT INTO public.decimals SELECT true, '{value}', 'NaN' WHERE {is_there}",
     )
-    return {"postgresql": "public.delays"}, DAILY, "all"
+    return {"postgresql": "public.decimals"}, DAILY, "all"
 
 
 PAIRS: dict[str, Any] = {

@@ -38,7 +38,9 @@ def least_squares(rows: dict[str, Floats]) -> tuple[Floats, float]:
     design = np.stack([*predictors, np.ones(len(outcome))], axis=1)
     found, *_ = np.linalg.lstsq(design, outcome, rcond=None)
     residuals = outcome - design @ found
-    return found, float(residuals @ residuals) / (len(outcome) - design.shape[1])
+    return np.asarray(found, dtype=np.float64), float(residuals @ residuals) / (
+        len(outcome) - design.shape[1]
+    )
 
 
 def release_flights(root: Path, rows: dict[str, Floats], *, epsilon: str, seed: int) -> Release:

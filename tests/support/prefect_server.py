@@ -97,11 +97,18 @@ class PrefectServer:
 
         return waited_for(state, f"the end of run {run_id}")
 
-    def events(self, prefix: str) -> list[dict[str, Any]]:
-        """Return the events of this session whose names begin so, newest first."""
+    def events(self, prefix: str, is_all: Callable[[list[dict[str, Any]]], Any]) -> list[dict[str, Any]]:
+        """Return the events of this session whose names begin so, newest first, once they are all there.
+
+        A server writes events down some seconds after it was told of them.
+        """
         asked = {"filter": {"event": {"prefix": [prefix]}}, "limit": 50}
-        found: list[dict[str, Any]] = self.post("/events/filter", asked)["events"]
-        return found
+
+        def found() -> list[dict[str, Any]] | None:
+            events: list[dict[str, Any]] = self.post("/events/filter", asked)["events"]
+            return events if is_all(events) else None
+
+        return waited_for(found, f"the events {prefix}")
 
     def _answer(self, path: str, body: bytes | None) -> Any:
         headers = {"content-type": "application/json"}

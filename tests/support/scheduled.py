@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from support.making import make_workspace
+from support.prefect_server import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +79,7 @@ def as_the_how_to_says(server: PrefectServer, repository: Path, directory: Path)
         capture_output=True,
         text=True,
         check=False,
+        timeout=PATIENCE_S,
     )
     said = finished.stdout + finished.stderr
     assert finished.returncode == 0, said

@@ -134,6 +134,7 @@ def coverage(root: Path, method: str) -> int:
 
 def test_intervals_of_stationary_shares_cover(tmp_path: Path) -> None:
     """By chance outside of this range at most once in 10^6; the plug-in, for control, is below it."""
-    least, most = binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], TRIALS, 0.8)
+    ends = (FALSE_ALARM / 2, 1 - FALSE_ALARM / 2)
+    least, most = (float(binom.ppf(end, TRIALS, 0.8)) for end in ends)
     assert least <= coverage(tmp_path / "noise-aware", "noise-aware") <= most
     assert coverage(tmp_path / "plug-in", "plug-in") < least

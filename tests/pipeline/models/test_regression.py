@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
 
 PRIOR = "NormalInverseGammaRegression(0, 0.001, 3, 100)"
-ROWS = {"origin": ["JFK", "LGA", "JFK"], "departure": [10.0, -5.0, 30.0], "distance": [900, 200, 1500]}
+ROWS: dict[str, Any] = {
+    "origin": ["JFK", "LGA", "JFK"],
+    "departure": [10.0, -5.0, 30.0],
+    "distance": [900, 200, 1500],
+}
 MEANS = [
     INTERCEPT[place] + SLOPES[0] * departure + SLOPES[1] * distance
     for place, departure, distance in zip(*ROWS.values(), strict=True)
