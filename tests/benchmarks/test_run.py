@@ -8,6 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from support.real_data import real_data
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -57,3 +59,15 @@ def test_a_contender_with_another_answer_is_found_out(repository: Path) -> None:
 def test_the_rate_of_the_noise(repository: Path, tmp_path: Path) -> None:
     printed = benchmark(repository, tmp_path, "noise_rate", "--cells", "1000")
     assert re.search(r"^draws, one a cell +\d+\.\d\d +\d+\.\d\d", printed, re.MULTILINE)
+
+
+def test_hidden_states_of_crashes(repository: Path, tmp_path: Path) -> None:
+    """Few sweeps of one split: noise-aware draws are above the clipped ones from the start."""
+    real_data("fars")
+    options = ("monthly", "--splits", "1", "--sweeps", "6", "--epsilons", "0.5")
+    printed = benchmark(repository, tmp_path, "hidden_markov", *options)
+    assert "1,836 cells, 92,424 crashes, 76 categories; 1 splits" in printed
+    lines = re.findall(r"^(exact|epsilon 0.5) +([\w-]+), (\d+) states +(-\d+\.\d+)", printed, re.MULTILINE)
+    scores = {(data, model, states): float(score) for data, model, states, score in lines}
+    assert len(scores) == 6
+    assert scores["epsilon 0.5", "noise-aware", "10"] > scores["epsilon 0.5", "clip", "10"]

@@ -66,7 +66,7 @@ def quantities(states: np.ndarray, transitions: Floats, first: Floats, second: F
 
 def off(draws: list[StateDraws], truths: Floats, rng: np.random.Generator) -> dict[float, Floats]:
     """By how many per cent each quantity's intervals cover too often; ties are broken at random."""
-    ranks = []
+    ranks: list[Floats] = []
     for each in draws:
         found = quantities(each.states, each.transitions, *each.emissions)
         own = truths[len(ranks) : len(ranks) + len(found)][:, None]

@@ -30,7 +30,7 @@ PRIORS = StatePriors(transitions=0.7, emissions=1.5, rate=0.1)
 RELEASED = np.array([[[9, 2], [3, 8], [1, 7]], [[12, -1], [5, 5], [2, 9]]])
 MISSING = (1, 1)
 PATHS = list(itertools.product(range(2), repeat=6))
-RESTARTS = 3000
+RESTARTS = 2000
 THRESHOLD = float(np.sqrt(np.log(2 * 64 / 1e-7) / (2 * RESTARTS)))
 """Of any path's share, by Hoeffding: 1e-7 over all paths of a test."""
 
@@ -95,7 +95,7 @@ def shares(states: np.ndarray) -> Floats:
     return np.bincount(places, minlength=64) / len(states)
 
 
-def noise_aware(scale: float, released: np.ndarray = RELEASED, sweeps: int = 60) -> Floats:
+def noise_aware(scale: float, released: np.ndarray = RELEASED, sweeps: int = 40) -> Floats:
     draws = noise_aware_draws(
         table(scale, released),
         n_states=2,
