@@ -34,7 +34,8 @@ def noise_aware() -> Floats:
 
 
 def plug_in() -> Floats:
-    return (RELEASED @ np.log(THETA).T)[None, None]
+    emissions: Floats = RELEASED @ np.log(THETA).T
+    return emissions[None, None]
 
 
 def multinomial() -> Floats:
