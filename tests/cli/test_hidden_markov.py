@@ -35,7 +35,7 @@ def test_a_fit_is_printed_with_every_choice(suffice: Runner, store: str) -> None
     assert "none: 0.1" in second  # where all cells together have half
     assert "(-0.3" in second
     for line in (
-        "priors: transitions Dirichlet(1), emissions Dirichlet(0.1), expected rows of a cell Gamma(1, 0.001)",
+        "priors: transitions Dirichlet(1), emissions Dirichlet(1), expected rows of a cell Gamma(1, 0.001)",
         "2 restarts of 40 sweeps, of the second half of which 20 draws are kept each",
         "statistics: manner, drunk",
         "release: crashes@all",
