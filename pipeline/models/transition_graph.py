@@ -23,7 +23,7 @@ LEAST_ARROW, _LEAST_LABEL = 0.05, 0.15
 
 def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
     """Draw states on a circle, and arrows between them."""
-    figure.set_size_inches(7.2, 4.2 if fit.n_states == 2 else 7.6)
+    figure.set_size_inches(7.2, 3.4 if fit.n_states <= 2 else 7.6)
     axis = figure.subplots()
     axis.set_aspect("equal")
     axis.axis("off")
@@ -66,7 +66,7 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
         )
     reach = 1.0 + radius.max() + 0.2
     axis.set_xlim(-reach - 0.15, reach + 0.15)
-    high = 0.7 if n_states == 2 else reach
+    high = 0.58 if n_states <= 2 else reach
     axis.set_ylim(-high, high)
 
 
