@@ -187,7 +187,7 @@ def hidden_markov(
         )
     for name, value in (("holdout", holdout), ("splits", splits)):
         if value is not None:
-            message = f"{name} is of comparisons: state several numbers of states, as states=[2, 3, 5]"
+            message = f"{name} is of comparisons: name several numbers of states, as 1, 2 and 3"
             raise UsageError(message)
     drawn, used = settled_states(table.counts, settings[0], rng=source, progress=progress)
     drawn = align_states(drawn)
