@@ -28,7 +28,7 @@ def test_the_page_on_classes_and_queries_runs(
             printed.append(capsys.readouterr().out)
         elif language == "yaml":
             (tmp_path / "release.yaml").write_text(text, encoding="utf-8")
-        else:
+        elif language == "sh":
             for line in text.splitlines():
                 command, *words = shlex.split(line)
                 assert command == "suffice"

@@ -223,11 +223,14 @@ def _show_comparison(
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
         return
+    from suffice.pipeline.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
+
     output.print_rows(found.rows(), digits=model_output.DIGITS)
-    say(
-        f"\nscore: mean log likelihood of a held-out cell's noisy counts, {100 * found.holdout:g} % of cells "
-        f"held out {found.n_splits} times; difference from one state, sd over splits"
-    )
+    say("\nscore: mean log likelihood of a held-out cell's noisy counts")
+    say(f"difference: from one state; sd: of the difference over {counted(found.n_splits, 'split')}")
+    say(f"held out in each split: {100 * found.holdout:g} % of cells")
+    if max(row["r_hat"] for row in found.rows()) > LARGEST_R_HAT:
+        say(f"r_hat above {LARGEST_R_HAT}: restarts do not agree in some split; more --sweeps may help")
     say(f"highest score: {counted(found.best, 'state')}")
     for line in found.settings[0].lines:
         say(line)
