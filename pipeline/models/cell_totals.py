@@ -15,7 +15,7 @@ _NO_NOISE = 1e-6
 """The least variance: counts without noise decide."""
 
 
-def cell_totals(released: Counts | Floats, starts: Rows, scales: Floats) -> tuple[Floats, float]:
+def cell_totals(released: Counts | Floats, starts: Rows, scales: Floats) -> Floats:
     """Average the features' totals, inversely to the variance of their noise.
 
     Parameters
@@ -29,13 +29,11 @@ def cell_totals(released: Counts | Floats, starts: Rows, scales: Floats) -> tupl
     Returns
     -------
     ndarray of shape (...), float64
-        The averages; noise makes negative ones normal.
-    float
-        The standard deviation of their noise.
+        Noise makes negative ones normal.
     """
     sizes = np.diff(starts, append=released.shape[-1])
     deviations = [discrete_laplace_sd(scale) if scale else 0.0 for scale in scales[starts].tolist()]
     precision = 1.0 / (sizes * np.maximum(np.square(deviations), _NO_NOISE))
     totals = np.add.reduceat(released, starts, axis=-1)
     average: Floats = totals @ (precision / precision.sum())
-    return average, float(precision.sum() ** -0.5)
+    return average

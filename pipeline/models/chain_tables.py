@@ -70,12 +70,12 @@ class ChainTable:
     @property
     def n_chains(self) -> int:
         """Number of chains."""
-        return self.counts.is_observed.shape[0]
+        return len(self.counts.is_observed)
 
     @property
     def n_times(self) -> int:
         """Number of time steps."""
-        return self.counts.is_observed.shape[1]
+        return len(self.counts.is_observed.T)
 
     @property
     def chain_names(self) -> list[str]:
@@ -157,7 +157,9 @@ def chain_table(
         is_observed=is_observed.reshape(shape[0], -1),
         scales=tuple(part.plan.scale for part in cells[first.window]),
     )
-    labels = {WINDOW: [label for label in steps for _ in range(shape[2])]} if len(windows) > 1 else {}
+    labels: dict[str, list[str | int]] = {}
+    if len(windows) > 1:
+        labels[WINDOW] = [label for label in steps for _ in range(shape[2])]
     return ChainTable(
         counts=table,
         features=tuple(

@@ -3,7 +3,8 @@ r"""A naive Bayes classifier from a release: the class of rows that a caller has
 .. math:: p(y \mid x, D) = \mathrm{E}_{\theta \mid D} \left[
     \frac{\pi_y \prod_d \theta_{d y x_d}}{\sum_{y'} \pi_{y'} \prod_d \theta_{d y' x_d}} \right]
 
-The expectation is an average over posterior draws, so that what noise leaves open makes chances less sure.
+The expectation is an average over posterior draws, so that what noise leaves open makes chances less sure. A
+row's features are conditioned on in each draw, and not taken for further data about the parameters.
 """
 
 from __future__ import annotations

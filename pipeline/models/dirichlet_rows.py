@@ -36,6 +36,9 @@ def draw_dirichlet(
 def log_dirichlet(probability: Floats, parameter: float, starts: Rows = _FIRST) -> Floats:
     """Return the log density of Dirichlet(parameter, ..., parameter), summed over all blocks and rows.
 
+    It is the density of log odds. That of probabilities has no bound where the parameter is below 1:
+    categories that hardly occur would decide which of two draws is the more probable.
+
     Parameters
     ----------
     probability : ndarray of shape (n_restarts, n_rows, n_columns), float64
@@ -50,7 +53,7 @@ def log_dirichlet(probability: Floats, parameter: float, starts: Rows = _FIRST) 
 
     sizes = np.diff(starts, append=probability.shape[-1])
     constant = np.sum(gammaln(sizes * parameter) - sizes * gammaln(parameter)) * probability.shape[1]
-    density: Floats = (parameter - 1.0) * np.log(probability).sum(axis=(1, 2)) + constant
+    density: Floats = parameter * np.log(probability).sum(axis=(1, 2)) + constant
     return density
 
 

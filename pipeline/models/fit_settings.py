@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.wording import counted
@@ -20,7 +21,7 @@ SAMPLERS = ("ffbs", "single-site")
 RESTARTS = 4
 SWEEPS, MOST_SWEEPS = 400, 3200
 DRAWS = 100
-ALPHA, BETA, RATE = 1.0, 0.1, 0.001
+ALPHA, BETA, RATE = 1.0, 1.0, 0.001
 HOLDOUT, SPLITS = 0.1, 10
 MOST_STATES = 100
 _MOST = 1_000_000
@@ -155,10 +156,11 @@ def integer(name: str, value: object, least: int, most: int = _MOST) -> int:
     ------
     UsageError
     """
-    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value <= most:
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or not least <= int(cast("int", value)) <= most:
         message = f"{name} is an integer in {least}..{most}, not {value!r}"
         raise UsageError(message)
-    return int(value)
+    return int(cast("int", value))
 
 
 def positive(name: str, value: object) -> float:
@@ -168,10 +170,11 @@ def positive(name: str, value: object) -> float:
     ------
     UsageError
     """
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < value < math.inf:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not 0.0 < float(cast("float", value)) < math.inf:
         message = f"{name} is a number above 0, not {value!r}"
         raise UsageError(message)
-    return float(value)
+    return float(cast("float", value))
 
 
 def _check_choice(name: str, value: object, known: Sequence[str]) -> None:

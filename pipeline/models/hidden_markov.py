@@ -8,7 +8,7 @@ released is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypedDict, overload
 
 from suffice.errors import UsageError
 from suffice.pipeline.models.chain_tables import chain_table
@@ -32,12 +32,31 @@ from suffice.pipeline.posterior.posterior import NOISE_AWARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Unpack
 
     import numpy as np
 
     from suffice.pipeline.models.state_comparison import StateComparison
     from suffice.pipeline.pooling.release import Release
+
+
+class Choices(TypedDict, total=False):
+    """What may be left out, as :func:`hidden_markov` describes it."""
+
+    method: str
+    project: str | None
+    sampler: str | None
+    restarts: int
+    sweeps: int | None
+    draws: int
+    holdout: float | None
+    splits: int | None
+    alpha: float
+    beta: float
+    rate: float
+    where: Mapping[str, object] | None
+    rng: np.random.Generator | int | None
+    progress: Callable[[int, int], None] | None
 
 
 @overload
@@ -48,7 +67,7 @@ def hidden_markov(
     chain: str | Sequence[str],
     time: str | Sequence[str] | None = None,
     states: int,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> HiddenMarkovFit: ...
 @overload
 def hidden_markov(
@@ -58,7 +77,7 @@ def hidden_markov(
     chain: str | Sequence[str],
     time: str | Sequence[str] | None = None,
     states: Sequence[int],
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> StateComparison: ...
 def hidden_markov(
     releases: Release | Sequence[Release],

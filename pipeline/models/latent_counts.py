@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from suffice.typing import Counts, Floats
+    from suffice.typing import Counts, Floats, Rows
 
 _SMALL = 1.0
 _LOG_FACTORIALS = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, 1 << 13)))])
@@ -35,27 +35,28 @@ def draw_latent_counts(released: Counts, expected: Floats, scale: float, rng: np
     """
     if scale == 0.0:
         return released.copy()
-    stretched = np.exp(np.minimum(np.log(expected) + 1.0 / scale, 700.0))
-    thinned = (released <= 0) | (stretched < _SMALL)
-    few, many = np.flatnonzero(thinned), np.flatnonzero(~thinned)
-    drawn = np.empty(len(released), dtype=np.int64)
-    drawn[few] = _draw_few(released[few], expected[few], stretched[few], scale, rng)
-    if len(many):
-        drawn[many] = _draw_log_concave(released[many], expected[many], stretched[many], scale, rng)
+    stretched = expected * np.exp(min(1.0 / scale, 600.0))
+    is_above = released > 0
+    is_many = is_above & (stretched > _SMALL)
+    rate = np.where(is_above, stretched, expected * np.exp(-1.0 / scale))
+    # Nothing is drawn of a rate of 0: the third kind follows below.
+    drawn: Counts = np.asarray(rng.poisson(np.where(is_many, 0.0, rate)), dtype=np.int64)
+    _redraw_above(drawn, np.flatnonzero(is_above & ~is_many), released, rate, scale, rng)
+    many = np.flatnonzero(is_many)
+    drawn[many] = _draw_log_concave(released[many], expected[many], stretched[many], scale, rng)
     return drawn
 
 
-def _draw_few(
-    released: Counts, expected: Floats, stretched: Floats, scale: float, rng: np.random.Generator
-) -> Counts:
-    rate = np.where(released <= 0, expected * np.exp(-1.0 / scale), stretched)
-    drawn = rng.poisson(rate)
-    left = np.flatnonzero((drawn > released) & (released > 0))
+def _redraw_above(
+    drawn: Counts, few: Rows, released: Counts, rate: Floats, scale: float, rng: np.random.Generator
+) -> None:
+    """Keep counts above the released one by chance, and draw the others anew until they are kept."""
+    left = few[drawn[few] > released[few]]
     while len(left):
         excess = drawn[left] - released[left]
         left = left[rng.standard_exponential(len(left)) * scale < 2.0 * excess]
         drawn[left] = rng.poisson(rate[left])
-    return drawn
+        left = left[drawn[left] > released[left]]
 
 
 def _draw_log_concave(

@@ -146,7 +146,7 @@ def _start(
     """Start from the table added up over all cells, and from each cell's total."""
     released, starts = emissions.released, emissions.starts
     theta = starting_theta(released.sum(axis=1).astype(np.float64), starts, n_states, priors.emissions, rng)
-    total, _ = cell_totals(released, starts, emissions.scales)
+    total = cell_totals(released, starts, emissions.scales)
     uniform = np.full((len(released), n_states + 1, n_states), 1.0 / n_states)
     return Position(
         theta=theta,

@@ -117,7 +117,7 @@ def projected_counts(table: CountTable, project: Projection) -> Floats:
         features = [np.maximum(counts, 0.0) for counts in features]
     elif project == "simplex":
         scales = np.repeat(np.array(table.scales, dtype=np.float64), [each.shape[1] for each in features])
-        total, _ = cell_totals(np.concatenate(features, axis=1), _starts(table), scales)
+        total = cell_totals(np.concatenate(features, axis=1), _starts(table), scales)
         features = [project_simplex(counts, np.maximum(total, 0.0)[:, None]) for counts in features]
     counts: Floats = np.concatenate(features, axis=1)
     return np.where(table.is_observed.reshape(-1, 1), counts, 0.0)

@@ -58,7 +58,7 @@ class StateComparison:
     @property
     def n_splits(self) -> int:
         """How often other cells were held out."""
-        return self.scores.shape[1]
+        return len(self.scores.T)
 
     @property
     def difference(self) -> Floats:
@@ -77,13 +77,13 @@ class StateComparison:
         state, and its ``sd`` over splits, None where there is one split; ``r_hat``, the largest of all
         splits; ``poorer_restarts``, the share of restarts in a poorer mode.
         """
-        spread = self.difference.std(axis=1, ddof=1) if self.n_splits > 1 else [None] * len(self.settings)
+        spread = self.difference.std(axis=1, ddof=1).tolist() if self.n_splits > 1 else None
         return [
             {
                 "states": one.n_states,
                 "score": float(self.scores[number].mean()),
                 "difference": float(self.difference[number].mean()),
-                "sd": None if spread[number] is None else float(spread[number]),
+                "sd": None if spread is None else spread[number],
                 "r_hat": float(self.r_hat[number].max()),
                 "poorer_restarts": float(self.n_poorer[number].mean() / one.n_restarts),
             }

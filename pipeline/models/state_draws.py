@@ -44,7 +44,8 @@ class StateDraws:
     expected_rows : ndarray or None
         Lambda, of shape (n_restarts, n_draws, n_chains, n_times); plug-in draws have none.
     log_joint : ndarray
-        Of parameters, states and released counts, shape (n_restarts, n_draws).
+        Of parameters, states and released counts, shape (n_restarts, n_draws): the density of the log odds of
+        probabilities.
     trace : ndarray
         The log joint of each sweep, those for warming up included, (n_restarts, n_sweeps).
     """

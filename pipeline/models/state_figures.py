@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.typing import Floats, Rows
 
-    Colours = list[tuple[float, ...]]
+    Colours = list[tuple[float, float, float, float]]
 
 FIGURES = ("states", "emissions", "transitions", "trace")
 _MOST_NAMED_CHAINS, _MOST_NAMED_TIMES = 120, 40
@@ -70,11 +70,10 @@ def _colours(n_states: int) -> Colours:
     """Return one colour a state, told apart as well as so many can be."""
     from matplotlib import colormaps  # noqa: PLC0415 - the plot extra
 
-    if n_states <= 10:
-        return [tuple(colormaps["tab10"](state)) for state in range(n_states)]
     if n_states <= 20:
-        return [tuple(colormaps["tab20"](state)) for state in range(n_states)]
-    return [tuple(colormaps["turbo"](share)) for share in np.linspace(0.03, 0.97, n_states)]
+        named = colormaps["tab10" if n_states <= 10 else "tab20"]
+        return [named(state) for state in range(n_states)]
+    return [colormaps["turbo"](share) for share in np.linspace(0.03, 0.97, n_states)]
 
 
 def _states(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
@@ -164,7 +163,7 @@ def _emissions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
     )
     share = fit.state_share.mean(axis=0)
     for column, (feature, sample, kept) in enumerate(zip(features, samples, shown, strict=True)):
-        _emission_column(grid[:, column], sample[:, :, kept], share, colours)
+        _emission_column(list(grid[:, column]), sample[:, :, kept], share, colours)
         grid[0, column].set_title(feature.name, fontsize="small")
         names = [shortened(feature.categories[category], _LONGEST_CATEGORY) for category in kept]
         grid[-1, column].set_xticks(np.arange(len(kept)), names, rotation=90, fontsize="xx-small")

@@ -75,26 +75,6 @@ def state_probability(log_emissions: Floats, transitions: Floats) -> Floats:
     return np.ascontiguousarray(np.moveaxis(found, 0, 2))
 
 
-def most_probable_path(log_emissions: Floats, transitions: Floats) -> NDArray[np.int8]:
-    """Return the states of the highest joint chance, (n_restarts, n_chains, n_times).
-
-    Parameters are those of ``draw_states``.
-    """
-    steps = np.moveaxis(log_emissions, 2, 0)
-    log_transitions = np.log(transitions)
-    best = log_transitions[:, None, 0] + steps[0]
-    before = np.empty(steps.shape, dtype=np.int64)
-    for time in range(1, len(steps)):
-        arriving = best[..., :, None] + log_transitions[:, None, 1:]
-        before[time] = arriving.argmax(axis=-2)
-        best = arriving.max(axis=-2) + steps[time]
-    path = np.empty(steps.shape[:-1], dtype=np.int64)
-    path[-1] = best.argmax(axis=-1)
-    for time in range(len(steps) - 1, 0, -1):
-        path[time - 1] = np.take_along_axis(before[time], path[time][..., None], axis=-1)[..., 0]
-    return np.ascontiguousarray(np.moveaxis(path, 0, -1), dtype=np.int8)
-
-
 def _filter(log_emissions: Floats, transitions: Floats) -> tuple[Floats, Floats]:
     """Return the chance of each state given the cells so far, times first, and the log evidence of chains."""
     highest = log_emissions.max(axis=-1)

@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.typing import Floats
 
-    Colours = list[tuple[float, ...]]
+    Colours = list[tuple[float, float, float, float]]
 
 _BEND, _LABEL_AT = 0.16, 0.3
 """Of arrows: how far they bend, and where their number stands, as parts of their length."""
 LEAST_ARROW, _LEAST_LABEL = 0.05, 0.15
 """Transitions that are less probable have no arrow, or no number at it."""
+_FEW_STATES = 5
+"""Of up to so many states every arrow has its number."""
 
 
 def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
     """Draw states on a circle, and arrows between them."""
-    figure.set_size_inches(7.2, 4.2 if fit.n_states == 2 else 7.6)
+    figure.set_size_inches(7.2, 3.6 if fit.n_states <= 2 else 7.4)
     axis = figure.subplots()
     axis.set_aspect("equal")
     axis.axis("off")
@@ -33,7 +35,7 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
     share, matrix = fit.state_share.mean(axis=0), fit.transitions.mean(axis=0)
     most = 0.30 if n_states <= 6 else 1.6 / n_states
     radius = np.maximum(most * np.sqrt(share / max(share.max(), 1e-9)), 0.055)
-    _draw_arrows(axis, place, radius, matrix, colours)
+    _draw_arrows(axis, place, radius, matrix, share, colours)
     for state in range(n_states):
         axis.add_patch(_circle(place[state], radius[state], colours[state]))
         aside = np.cos(angle[state]) if n_states > 2 else 0.0
@@ -44,7 +46,8 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
         )
         big = radius[state] >= 0.09
         axis.text(
-            *place[state],
+            float(place[state][0]),
+            float(place[state][1]),
             f"{state + 1}",
             ha="center",
             va="center",
@@ -54,7 +57,8 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
             zorder=5,
         )
         axis.text(
-            *outside,
+            float(outside[0]),
+            float(outside[1]),
             f"stays {matrix[state, state]:.2f}\n{100 * share[state]:.0f} % of cells",
             ha="center" if abs(aside) < 0.3 else "left" if aside > 0 else "right",
             va="center" if abs(aside) >= 0.3 or n_states <= 2 else "bottom" if place[state][1] > 0 else "top",
@@ -64,17 +68,19 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
         )
     reach = 1.0 + radius.max() + 0.2
     axis.set_xlim(-reach - 0.15, reach + 0.15)
-    high = 0.7 if n_states == 2 else reach
-    axis.set_ylim(-high, high)
+    margin = radius.max() + 0.25
+    axis.set_ylim(place[:, 1].min() - margin, place[:, 1].max() + margin)
 
 
-def _circle(centre: Floats, radius: float, colour: tuple[float, ...]) -> Any:
+def _circle(centre: Floats, radius: float, colour: tuple[float, float, float, float]) -> Any:
     from matplotlib.patches import Circle  # noqa: PLC0415 - the plot extra
 
     return Circle((float(centre[0]), float(centre[1])), radius, color=colour, zorder=4)
 
 
-def _draw_arrows(axis: Axes, place: Floats, radius: Floats, matrix: Floats, colours: Colours) -> None:
+def _draw_arrows(
+    axis: Axes, place: Floats, radius: Floats, matrix: Floats, share: Floats, colours: Colours
+) -> None:
     from matplotlib.patches import FancyArrowPatch  # noqa: PLC0415 - the plot extra
 
     for state, other in np.argwhere(matrix >= LEAST_ARROW).tolist():
@@ -94,7 +100,7 @@ def _draw_arrows(axis: Axes, place: Floats, radius: Floats, matrix: Floats, colo
                 mutation_scale=7 + 9 * probability,
                 linewidth=0.6 + 7.0 * probability,
                 color=colours[state],
-                alpha=0.75,
+                alpha=0.12 + 0.7 * min(1.0, float(share[state]) * len(share)),
                 zorder=2,
                 shrinkA=0,
                 shrinkB=0,
@@ -105,9 +111,10 @@ def _draw_arrows(axis: Axes, place: Floats, radius: Floats, matrix: Floats, colo
         label = (
             begin + _LABEL_AT * chord + normal * 2 * _LABEL_AT * (1.0 - _LABEL_AT) * _BEND * np.hypot(*chord)
         )
-        if probability >= _LEAST_LABEL:
+        if probability >= (_LEAST_LABEL if len(share) > _FEW_STATES else LEAST_ARROW):
             axis.text(
-                *label,
+                float(label[0]),
+                float(label[1]),
                 f"{probability:.2f}",
                 fontsize="xx-small",
                 ha="center",

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
+from support.real_data import real_data
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -57,3 +61,33 @@ def test_a_contender_with_another_answer_is_found_out(repository: Path) -> None:
 def test_the_rate_of_the_noise(repository: Path, tmp_path: Path) -> None:
     printed = benchmark(repository, tmp_path, "noise_rate", "--cells", "1000")
     assert re.search(r"^draws, one a cell +\d+\.\d\d +\d+\.\d\d", printed, re.MULTILINE)
+
+
+def hidden_states(repository: Path, cache: Path, *options: str) -> dict[tuple[str, str, str], float]:
+    """Scores by data, model and number of states; splits and noise are the same in every run."""
+    real_data("fars")
+    printed = benchmark(repository, cache, "hidden_markov", "monthly", *options)
+    assert "1,836 cells, 92,424 crashes, 76 categories;" in printed
+    lines = re.findall(r"^(exact|epsilon [\d.]+) +([\w-]+), (\d+) states +(-\d+\.\d+)", printed, re.MULTILINE)
+    return {(data, model, states): float(score) for data, model, states, score in lines}
+
+
+def test_hidden_states_of_crashes(repository: Path, tmp_path: Path) -> None:
+    """Few sweeps of one split: noise-aware draws are above the clipped ones from the start."""
+    scores = hidden_states(repository, tmp_path, "--splits", "1", "--sweeps", "6", "--epsilons", "0.5")
+    assert len(scores) == 6
+    assert scores["epsilon 0.5", "noise-aware", "10"] > scores["epsilon 0.5", "clip", "10"]
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(3600)
+def test_hidden_states_of_crashes_are_found_behind_noise(repository: Path, tmp_path: Path) -> None:
+    """Within 0.03 of a first study's scores or better, and from epsilon 1 down 0.1 above every plug-in."""
+    goals = {"0.1": -6.72, "0.5": -5.980, "1": -5.894, "5": -5.805}
+    scores = hidden_states(repository, tmp_path, "--splits", "3", "--epsilons", *goals)
+    for epsilon, goal in goals.items():
+        noise_aware = scores[f"epsilon {epsilon}", "noise-aware", "10"]
+        assert noise_aware > goal - 0.03
+        if epsilon != "5":
+            plug_in = [scores[f"epsilon {epsilon}", model, "10"] for model in ("clip", "none", "simplex")]
+            assert noise_aware > max(plug_in) + 0.1

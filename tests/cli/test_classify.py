@@ -13,6 +13,7 @@ import pytest
 
 from suffice import models
 from suffice.cli import app
+from suffice.cli.data_file import read_data
 from suffice.storage.releases.release_store import open_release
 from support.table_releases import ROWS_CSV, publish_tables
 
@@ -101,6 +102,18 @@ def test_parquet_rows_without_some_features_are_classified_with_a_warning(
     assert document["counts"]["absent"] == ["origin", "kind"]
     assert document["counts"]["classified"] == 1
     assert document["score"] is None
+
+
+def test_texts_of_csv_stay_texts_and_its_numbers_may_be_missing(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('code,kind,delay,mixed,spare\n01,NA,1.5,1,x\n,"",NA,one,y\n', encoding="utf-8")
+    table = read_data(path, ["code", "kind", "delay", "mixed", "absent"], texts=["code", "kind"])
+    assert table.to_pydict() == {
+        "code": ["01", None],
+        "kind": ["NA", ""],
+        "delay": [1.5, None],
+        "mixed": ["1", "one"],
+    }
 
 
 def test_queries_are_printed_and_their_draws_written(store: str, suffice: Runner, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def hidden_markov(
         int | None, typer.Option("--splits", help="Of comparisons: how often; default 10.")
     ] = None,
     alpha: Annotated[float, typer.Option("--alpha", help="Of the Dirichlet prior of transitions.")] = 1.0,
-    beta: Annotated[float, typer.Option("--beta", help="Of the Dirichlet prior of emissions.")] = 0.1,
+    beta: Annotated[float, typer.Option("--beta", help="Of the Dirichlet prior of emissions.")] = 1.0,
     rate: Annotated[
         float, typer.Option("--rate", help="Of the prior Gamma(1, rate) of a cell's expected rows.")
     ] = 0.001,

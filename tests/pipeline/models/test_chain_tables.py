@@ -10,7 +10,16 @@ import pytest
 import suffice
 from suffice.errors import UsageError
 from suffice.pipeline.models.chain_tables import chain_table
-from support.hidden_states import COLLISIONS, MONTHS, STATES, YEARS, publish_crashes, publish_series
+from support.hidden_states import (
+    COLLISIONS,
+    MONTHS,
+    STATES,
+    YEARS,
+    crash_plan,
+    publish_crashes,
+    publish_series,
+)
+from support.releases import publish
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -23,14 +32,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("chains") / "store"
     publish_crashes(root)
     publish_series(root, ("2013-11", "2013-12", "2014-02"))
-    changed = {"name": "other", "privacy": PRIVACY}
-    publish_series(root, ("2014-03",), **changed)
-    only = {"stops": {"family": "poisson", "column": "stops", "upper": 5}}
-    plan = {"name": "sums", "statistics": {**only, "late": {**only["stops"]}}}
-    from support.hidden_states import crash_plan
-    from support.releases import publish
-
-    publish(root, crash_plan(**plan))
+    publish_series(root, ("2014-03",), name="other", privacy=PRIVACY)
+    stops = {"family": "poisson", "column": "stops", "upper": 5}
+    publish(root, crash_plan(name="sums", statistics={"stops": stops, "late": stops}))
     return str(root)
 
 

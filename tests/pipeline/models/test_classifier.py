@@ -102,6 +102,20 @@ def test_alike_rows_and_blocks_make_no_difference(tmp_path: Path, monkeypatch: p
     np.testing.assert_allclose(many, once[places], rtol=1e-12)
 
 
+def test_more_combinations_than_integers_are_told_apart(tmp_path: Path) -> None:
+    features = {f"f{place}": ["a", "b", "c"] for place in range(40)}
+    entry = {"family": "naive_bayes", "outcome": {"late": ["false", "true"]}, "features": features}
+    found = small(released(tmp_path, statistics={"late": entry}, groups=None))
+    rows = np.random.default_rng(2).choice(np.array(["a", "b", "c", "d"]), (40, 30))
+    chances = found.predict_proba(dict(zip(features, rows, strict=True)))
+    for place in (0, 29):
+        row = {
+            name: None if value == "d" else str(value)
+            for name, value in zip(features, rows[:, place], strict=True)
+        }
+        np.testing.assert_allclose(chances[place], written_out(found, row, 0), rtol=1e-10)
+
+
 def test_scores_are_of_rows_with_a_class_and_a_cell(tmp_path: Path) -> None:
     found = small(released(tmp_path))
     chances = found.predict_proba(ROWS)

@@ -11,6 +11,9 @@ import suffice
 from suffice import models
 from suffice.errors import UsageError
 from suffice.models import HiddenMarkovFit, StateComparison
+from suffice.pipeline.models.chain_tables import chain_table
+from suffice.pipeline.models.fit_settings import read_settings
+from suffice.pipeline.models.state_sampling import sampled_states
 from support.hidden_states import DRUNK, MANNER, STATES, TRANSITIONS, publish_crashes, publish_series
 
 if TYPE_CHECKING:
@@ -126,6 +129,26 @@ def test_sweeps_are_doubled_until_restarts_agree(
     assert agreement(found, crashes[1]) > 0.95
     stated = models.hidden_markov(crashes[0], **asked, sweeps=20)
     assert (stated.settings.n_sweeps, stated.settings.until_settled) == (20, False)
+
+
+@pytest.mark.parametrize("method", ["noise-aware", "plug-in"])
+def test_draws_go_on_from_where_earlier_ones_end(
+    crashes: tuple[Release, NDArray[np.int64]], method: str
+) -> None:
+    """The first sweep after them is as probable as they are; the first sweep of a fresh start is not."""
+    counts = chain_table(crashes[0], None, chain="STATE", time=TIME).counts
+    priors = {"alpha": 1.0, "beta": 0.1, "rate": 0.001}
+    run = {"restarts": 4, "sweeps": 60, "draws": 30}
+    settings = read_settings(states=2, method=method, project=None, sampler=None, **run, **priors)
+    rng = np.random.default_rng(6)
+    earlier = sampled_states(counts, settings, rng=rng)
+    later = sampled_states(counts, settings, rng=rng, start=earlier)
+    lowest = earlier.log_joint.min(axis=1)
+    width = np.ptp(earlier.log_joint, axis=1)
+    assert (later.trace[:, 0] > lowest - width).all()
+    assert (earlier.trace[:, 0] < lowest - width).all()
+    assert later.log_joint.shape == (4, 30)
+    np.testing.assert_array_equal(later.log_joint, later.trace[:, 1::2])  # of all sweeps, not of half
 
 
 def test_plug_in_says_that_it_is_not_calibrated(crashes: tuple[Release, NDArray[np.int64]]) -> None:

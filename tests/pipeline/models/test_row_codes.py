@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.errors import UsageError
@@ -59,6 +59,7 @@ KINDS: dict[pa.DataType, st.SearchStrategy[Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.filterwarnings("ignore:overflow")
+@settings(max_examples=40)
 @given(data=st.data())
 def test_codes_are_those_of_a_release(kind: pa.DataType, data: Any) -> None:
     values = data.draw(st.lists(st.none() | KINDS[kind], max_size=30))

@@ -1,0 +1,118 @@
+"""Calibration of hidden Markov models: truths from the declared priors, ranked among draws.
+
+Trials run side by side, each with a table of its own. States have no labels of their own: everywhere that of
+the larger chance of the first category comes first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.models.count_table import CountTable
+from suffice.pipeline.models.noise_aware_states import draws_of_tables
+from suffice.pipeline.models.plug_in_states import plug_in_draws
+from suffice.pipeline.models.state_draws import StatePriors
+from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+
+if TYPE_CHECKING:
+    from suffice.pipeline.models.state_draws import StateDraws
+    from suffice.typing import Floats
+
+PRIORS = StatePriors(transitions=1.0, emissions=1.0, rate=1.0 / 35.0)
+SCALE = 10.0
+SIZES, SHAPE = (2, 3), (2, 6)
+DRAWS = 39
+TRIALS, BATCH = 4000, 500
+LEVELS = {0.5: (10, 30, 4.2), 0.8: (4, 36, 3.4), 0.95: (1, 39, 1.84)}
+"""Of DRAWS + 1 ranks those inside of an interval, and how many per cent 4,000 trials may be off.
+
+That is 5.3 standard errors: 1e-7 a level. Of fewer trials it grows with one over their root.
+"""
+
+
+def tables_of(trials: int, rng: np.random.Generator) -> tuple[list[CountTable], Floats]:
+    """Tables from the priors, and their truths (trials, n_quantities)."""
+    tables, truths = [], []
+    for _ in range(trials):
+        transitions = rng.dirichlet(np.full(2, PRIORS.transitions), 3)
+        theta = [rng.dirichlet(np.full(size, PRIORS.emissions), 2) for size in SIZES]
+        rows = rng.exponential(1.0 / PRIORS.rate, SHAPE)
+        states = np.empty(SHAPE, dtype=int)
+        for chain, time in np.ndindex(SHAPE):
+            before = states[chain, time - 1] + 1 if time else 0
+            states[chain, time] = rng.random() < transitions[before, 1]
+        counts = [rng.poisson(rows[..., None] * each[states]) for each in theta]
+        noisy = tuple(each + discrete_laplace(SCALE, each.shape, rng) for each in counts)
+        tables.append(CountTable(counts=noisy, is_observed=np.ones(SHAPE, dtype=bool), scales=(SCALE, SCALE)))
+        truths.append(quantities(states[None], transitions[None], theta[0][None], theta[1][None])[0])
+    return tables, np.array(truths)
+
+
+def quantities(states: np.ndarray, transitions: Floats, first: Floats, second: Floats) -> Floats:
+    """What has no labels, (n, 6): both chances, one of the second feature, staying, a state and its share."""
+    order = np.argsort(-first[..., 0], axis=-1)
+    theta = np.take_along_axis(first[..., 0], order, axis=-1)
+    other = np.take_along_axis(second[..., 0], order, axis=-1)
+    stay = np.take_along_axis(
+        np.stack([transitions[..., 1, 0], transitions[..., 2, 1]], axis=-1), order, axis=-1
+    )
+    is_second = states == order[..., 1][..., None, None]
+    columns = [theta[..., 0], theta[..., 1], other[..., 0], stay[..., 0], is_second.mean(axis=(-1, -2))]
+    return np.stack([*columns, is_second[..., 0, 2].astype(float)], axis=-1)
+
+
+def off(draws: list[StateDraws], truths: Floats, rng: np.random.Generator) -> dict[float, Floats]:
+    """By how many per cent each quantity's intervals cover too often; ties are broken at random."""
+    ranks: list[Floats] = []
+    for each in draws:
+        found = quantities(each.states, each.transitions, *each.emissions)
+        own = truths[len(ranks) : len(ranks) + len(found)][:, None]
+        ties = np.sum(found == own, axis=1)
+        ranks.extend(np.sum(found < own, axis=1) + rng.integers(0, ties + 1))
+    return {
+        level: 100.0 * (np.mean((np.array(ranks) >= low) & (np.array(ranks) < high), axis=0) - level)
+        for level, (low, high, _) in LEVELS.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("trials", "sweeps"),
+    [(240, 300), pytest.param(TRIALS, 1600, marks=[pytest.mark.audit, pytest.mark.timeout(3600)])],
+)
+def test_noise_aware_draws_are_calibrated(trials: int, sweeps: int) -> None:
+    rng = np.random.default_rng()
+    tables, truths = tables_of(trials, rng)
+    draws = [
+        draws_of_tables(
+            tables[start : start + BATCH], n_states=2, n_sweeps=sweeps, n_draws=DRAWS, priors=PRIORS, rng=rng
+        )
+        for start in range(0, trials, BATCH)
+    ]
+    found = off(draws, truths, rng)
+    for level, (_, _, allowed) in LEVELS.items():
+        assert np.max(np.abs(found[level])) < allowed * np.sqrt(TRIALS / trials), found
+
+
+def test_plug_in_draws_are_not() -> None:
+    """Of the same tables: their 95 % intervals of theta miss what those above may not."""
+    rng = np.random.default_rng()
+    tables, truths = tables_of(50, rng)
+    draws = [
+        plug_in_draws(
+            table,
+            project="clip",
+            n_states=2,
+            n_restarts=1,
+            n_sweeps=80,
+            n_draws=DRAWS,
+            priors=PRIORS,
+            rng=rng,
+        )
+        for table in tables
+    ]
+    found = off(draws, truths, rng)
+    for level in (0.8, 0.95):
+        assert np.min(found[level][:3]) < -LEVELS[level][2] * np.sqrt(TRIALS / 50), found
