@@ -12,7 +12,7 @@ import pytest
 
 from suffice import models, open_release
 from suffice.pipeline.spec.plan import compile_plan
-from support.model_releases import PLACES, STATISTICS, model_spec, publish_models
+from support.model_releases import CONJUGATE, PLACES, STATISTICS, model_spec, publish_models
 from support.releases import publish
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from support.running import Runner
 
 FEW = ("--draws", "200", "--seed", "7", "--method", "plug-in")
-PRIOR = "NormalInverseGammaRegression(0, 0.001, 3, 100)"
 ROWS = {
     "origin": ["JFK", "LGA", "XXX", "JFK"],
     "departure": [10.0, 80.0, 1.0, None],
@@ -44,7 +43,7 @@ def predict(store: str, tmp_path: Path) -> tuple[str, ...]:
     data = tmp_path / "rows.csv"
     pc.write_csv(pa.table(ROWS), data)
     words = ("model", "predict", "models", "arrival", "--store", store, *FEW)
-    return (*words, "--prior", PRIOR, "--data", str(data))
+    return (*words, "--prior", CONJUGATE, "--data", str(data))
 
 
 def test_transitions_are_those_of_the_library(
@@ -109,7 +108,7 @@ def test_chains_are_drawn(transitions: tuple[str, ...], tmp_path: Path, suffice:
 def test_predictions_are_those_of_the_library(predict: tuple[str, ...], store: str, suffice: Runner) -> None:
     document = suffice.json(*predict)
     regression = models.regression(
-        open_release("models", store=store), "arrival", prior=PRIOR, method="plug-in", draws=200, rng=7
+        open_release("models", store=store), "arrival", prior=CONJUGATE, method="plug-in", draws=200, rng=7
     )
     found = regression.predict(ROWS)
     assert document["rows"] == found.rows()

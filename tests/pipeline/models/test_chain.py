@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.pooling.release import Release
 
-TRIALS = 250
+TRIALS = 120
 FALSE_ALARM = 1e-6
 
 
