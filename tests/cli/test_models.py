@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice import models, open_release
-from support.model_releases import PLACES, publish_models
+from suffice.pipeline.spec.plan import compile_plan
+from support.model_releases import PLACES, STATISTICS, model_spec, publish_models
+from support.releases import publish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,15 +55,24 @@ def test_transitions_are_those_of_the_library(
     chain = models.chain(open_release("models", store=store), "steps", method="plug-in", draws=200, rng=7)
     assert document["rows"] == chain.rows(0.8, steps=[2, 5], to=["c"], start="b")
     assert document["states"] == ["a", "b", "c"]
-    assert document["undefined_share"] == dict.fromkeys(
-        ("transition", "stationary", "expected_steps", "after_2", "after_5"), 0.0
-    )
+    assert document["undefined_share"] == 0.0
     assert document["plug_in"]
     text = suffice.text(*transitions, *asked, "--where", "origin=LGA")
     assert "after_5" in text
     assert "JFK" not in text
     assert "prior: Dirichlet(1)" in text
     assert "their means need not exist" in text
+
+
+def test_a_long_run_that_depends_on_the_start_is_said(tmp_path: Path, suffice: Runner) -> None:
+    """Nothing was seen, and the prior is so sparse that all draws are zeros and ones."""
+    plan = compile_plan(model_spec(statistics={"steps": STATISTICS["steps"]}))
+    publish(tmp_path / "empty", plan, {"steps": np.zeros((2, 9), dtype=object)})
+    words = ("model", "transitions", "models", "steps", "--store", str(tmp_path / "empty"), *FEW)
+    sparse = (*words, "--prior", "Dirichlet(0.000001)")
+    assert 0.1 < suffice.json(*sparse)["undefined_share"] < 0.9
+    assert "the stationary law is not defined in up to" in suffice.text(*sparse)
+    assert "is not defined" not in suffice.text(*words)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
