@@ -45,8 +45,8 @@ def driver() -> Any:
 def opened(path: str) -> Iterator[tuple[Any, str]]:
     """Give a connection to a file, for as long as the block lasts, and the name that DuckDB gives the file.
 
-    All connections of a process have the same configuration: DuckDB refuses to mix them. Queries name tables by
-    file, schema and table; functions and operators are DuckDB's own, whatever macros the file defines.
+    All connections of a process have the same configuration: DuckDB refuses to mix them. Queries name tables
+    by file, schema and table; functions and operators are DuckDB's own, whatever macros the file defines.
 
     Raises
     ------
