@@ -6,6 +6,7 @@ to be written. DuckDB's own lock keeps writers out while somebody reads.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -224,9 +225,7 @@ def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
             ) -> dict[str, NDArray[np.int64]]:
                 for name, codes in keys.items():
                     connection.register(name, codes)
-                found: dict[str, NDArray[np.int64]] = connection.execute(
-                    rows + sql, dict(parameters)
-                ).fetchnumpy()
+                found = _answer(connection, rows + sql, parameters)
                 for name in keys:
                     connection.unregister(name)
                 return found
@@ -235,6 +234,21 @@ def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
     except driver().Error:
         raise _failure(pinned.file, "cannot be read: it is damaged, or memory is short") from None
     _check_pinned(pinned.file)
+
+
+def _answer(connection: Any, sql: str, parameters: Mapping[str, float]) -> dict[str, NDArray[np.int64]]:
+    """Ask in a thread of its own, so that an interrupt of the caller stays one.
+
+    Of an interrupt while it is asked, DuckDB makes an error like any other, after which a run reads again.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(lambda: connection.execute(sql, dict(parameters)).fetchnumpy())
+        try:
+            answer: dict[str, NDArray[np.int64]] = asked.result()
+        except BaseException:
+            connection.interrupt()
+            raise
+    return answer
 
 
 def _named(catalog: str, table: str) -> str:
