@@ -14,6 +14,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "hidden_markov_fit": ("HiddenMarkovFit",),
     "network": ("Conditional", "Network", "network"),
     "regression": ("Prediction", "Regression", "regression"),
+    "restart_diagnostics": ("LARGEST_R_HAT",),
     "state_comparison": ("StateComparison",),
     "state_figures": ("FIGURES", "state_figures"),
 }

@@ -92,8 +92,10 @@ def query(
         basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
         output.print_json({**basis, "target": target, "given": observed, "do": chosen, "rows": answer.rows()})
         return
-    output.print_rows(answer.rows())
-    say("")
+    rows = [{name: value for name, value in row.items() if name != "parameter"} for row in answer.rows()]
+    model_output.print_cells(rows, answer.groups)
+    if observed or chosen:
+        say("")
     for name, stated in (("given", observed), ("do", chosen)):
         if stated:
             say(f"{name}: " + in_line(", ".join(f"{one}={category}" for one, category in stated.items())))

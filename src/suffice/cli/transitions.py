@@ -107,7 +107,7 @@ def transitions(
         basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
         output.print_json({**basis, "states": list(found.states), "rows": rows, "undefined_share": undefined})
         return
-    output.print_rows(rows)
+    model_output.print_cells(rows, found.posterior.groups)
     say("\nexpected_steps have medians and intervals: their means need not exist")
     if undefined > 0.0:
         say(
