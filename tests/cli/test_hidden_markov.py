@@ -60,7 +60,7 @@ def test_draws_and_pictures_are_written_and_replaced_only_when_asked(
 ) -> None:
     out, pictures = tmp_path / "draws.csv", tmp_path / "pictures"
     asked = (*WORDS, "--states", "2", "--store", store, *QUICK, "--out", str(out), "--plot", str(pictures))
-    said = suffice.text(*asked)
+    said = suffice.text(*asked, *few)
     assert f"wrote {out}" in said
     assert sorted(path.name for path in pictures.iterdir()) == [
         "emissions.png",
@@ -75,12 +75,13 @@ def test_draws_and_pictures_are_written_and_replaced_only_when_asked(
 
 
 def test_several_numbers_of_states_are_compared(suffice: Runner, store: str) -> None:
-    asked = (*WORDS, "--states", "2", "--states", "3", "--splits", "2", "--store", store, *QUICK)
-    document = suffice.json(*asked)
+    asked = (*WORDS, "--states", "2", "--states", "3", "--splits", "2", "--store", store)
+    few = ("--sweeps", "8", "--draws", "4", "--restarts", "1", "--seed", "1")
+    document = suffice.json(*asked, *QUICK)
     assert [row["states"] for row in document["rows"]] == [1, 2, 3]
     assert document["rows"][1]["difference"] > 0.0
     assert (document["splits"], document["holdout"]) == (2, 0.1)
-    said = suffice.text(*asked)
+    said = suffice.text(*asked, *few)
     rough = max(row["r_hat"] for row in document["rows"]) > 1.05
     assert ("restarts do not agree in some split" in said) == rough
     assert f"highest score: {document['best']} states" in said

@@ -79,7 +79,7 @@ def transitions(
     opened = open_for_reading(release, store, public_keys)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
-    from suffice.pipeline.models.chain import chain, quantity_rows  # noqa: PLC0415
+    from suffice.pipeline.models.chain import chain  # noqa: PLC0415
 
     rng = np.random.default_rng(seed)
     found = chain(
@@ -92,10 +92,10 @@ def transitions(
         draws=draws,
         rng=rng,
     )
-    quantities = found.quantities(steps=steps or (), to=to, start=start)
-    rows = quantity_rows(found.posterior.groups, quantities, mass)
-    undefined = {quantity.name: float(quantity.drawn.undefined_share.max()) for quantity in quantities}
+    rows = found.rows(mass, steps=steps or (), to=to, start=start)
+    undefined = float(found.undefined_share.max())
     if out is not None:
+        quantities = found.quantities(steps=steps or (), to=to, start=start)
         with new_file("--out", out, overwrite=overwrite) as written:
             output.write_table(_draw_columns(found, quantities), written)
     if plot is not None:
@@ -109,10 +109,11 @@ def transitions(
         return
     model_output.print_cells(rows, found.posterior.groups)
     say("\nexpected_steps have medians and intervals: their means need not exist")
-    for name, share in undefined.items():
-        if share > 0.0:
-            say(f"{name} is not defined in up to {100 * share:.3g} % of draws: several parts of the chain")
-            say("cannot be left, so that the long run depends on the start; numbers are of the other draws")
+    if undefined > 0.0:
+        say(
+            f"the stationary law is not defined in up to {100 * undefined:.3g} % of draws, and is of the "
+            "others: several parts of the chain cannot be left there, and the long run depends on the start"
+        )
     model_output.print_basis(opened, found.posterior, draws=draws)
     output.print_written(out, plot)
 
