@@ -19,7 +19,7 @@ ALPHA, CHAINS, TIMES, STATES = 0.3, 2, 3, 2
 PATHS = np.array(list(itertools.product(range(STATES), repeat=CHAINS * TIMES))).reshape(-1, CHAINS, TIMES)
 RESTARTS = 100_000
 THRESHOLD = float(chi2.isf(1e-7, len(PATHS) - 1))
-"""Each path is expected more than 100 times."""
+"""Each path is expected 26 times or more."""
 LOG_EMISSIONS = np.log(np.array([[[1, 2], [3, 1], [1, 1]], [[1, 1], [1, 2], [2, 1]]]))
 
 
