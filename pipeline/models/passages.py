@@ -21,6 +21,9 @@ import numpy as np
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
+_LEAST = 1e-300
+"""Of a chance: one over a smaller one is no number, and it counts as 0."""
+
 
 def first_passage(transitions: Floats, state: int) -> Floats:
     """Return the expected number of steps until a state is entered, from each state.
@@ -37,7 +40,7 @@ def first_passage(transitions: Floats, state: int) -> Floats:
     ndarray of shape (..., n_states), float64
         At least 1; of the state itself, until it is entered again. Infinite where it may never be.
     """
-    chances, steps = transitions.copy(), np.ones(transitions.shape[:-1])
+    chances, steps = np.where(transitions < _LEAST, 0.0, transitions), np.ones(transitions.shape[:-1])
     others = [other for other in range(transitions.shape[-1]) if other != state]
     leaving = {}
     for position, gone in enumerate(others):
@@ -49,7 +52,10 @@ def first_passage(transitions: Floats, state: int) -> Floats:
         visits = inward / np.where(is_trap, 1.0, leaving[gone])[..., None]
         lasting = np.where(is_trap[..., None] & (inward > 0.0), np.inf, 0.0)
         # An infinite number of steps times no chance of taking them is nothing.
-        lasting += np.multiply(visits, steps[..., gone, None], where=visits > 0.0, out=np.zeros_like(visits))
+        with np.errstate(over="ignore"):
+            lasting += np.multiply(
+                visits, steps[..., gone, None], where=visits > 0.0, out=np.zeros_like(visits)
+            )
         steps[..., kept] += lasting
         chances[..., kept[:, None], kept] += visits[..., :, None] * outward[..., None, :]
     for position, gone in reversed(list(enumerate(others))):
@@ -58,7 +64,8 @@ def first_passage(transitions: Floats, state: int) -> Floats:
         onward = np.multiply(outward, steps[..., later], where=outward > 0.0, out=np.zeros_like(outward))
         total = steps[..., gone] + np.sum(onward, axis=-1)
         is_trap = leaving[gone] <= 0.0
-        steps[..., gone] = np.where(is_trap, np.inf, total / np.where(is_trap, 1.0, leaving[gone]))
+        with np.errstate(over="ignore"):
+            steps[..., gone] = np.where(is_trap, np.inf, total / np.where(is_trap, 1.0, leaving[gone]))
     return steps
 
 
