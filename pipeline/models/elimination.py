@@ -59,7 +59,8 @@ def marginal(factors: Sequence[Factor], keep: tuple[str, ...]) -> Floats:
     Returns
     -------
     ndarray
-        Shape (n_draws, n_cells, *sizes of keep); sums to 1 in each draw and cell.
+        Shape (n_draws, n_cells, *sizes of keep); sums to 1 in each draw and cell, and is not a number where
+        all products are 0.
 
     Raises
     ------
@@ -133,8 +134,8 @@ def _marginal(factors: list[Factor], order: Sequence[str], keep: tuple[str, ...]
         result = _product(result, factor)
     values = _einsum(result.values, _axes(result.variables, keep), _axes(keep, keep))
     total = values.sum(axis=tuple(range(2, values.ndim)), keepdims=True)
-    distribution: Floats = values / total
-    return distribution
+    # Not a number in draws in which what is given has no chance.
+    return np.divide(values, total, out=np.full_like(values, np.nan), where=total > 0.0)
 
 
 def _summed(factors: Sequence[Factor], variable: str) -> Factor:

@@ -34,6 +34,8 @@ _NATS = 35.0
 """Below its highest place a density does not matter."""
 _DEVIATIONS = 12.0
 """How far beyond the features' totals is looked, in deviations of a total's noise."""
+_NEAR, _PASSES = 1.0, 4
+"""Between coarse nodes: where they are farther apart the density is looked at again, so often at most."""
 _MARGIN = 3.5
 """Of the root of lambda, on either side of what is looked at."""
 _MOST_STRETCHED = 0.5 * np.log(10.0)
@@ -73,8 +75,6 @@ def held_out_log_likelihood(
     coarse = CellEmissions.of([_repeated(cells, _COARSE)], 1)
     fine = CellEmissions.of([_repeated(cells, _FINE)], 1)
     low, high = _range(cells)
-    wide = (high - low) / _COARSE
-    looked_at = low[:, None] + wide[:, None] * (np.arange(_COARSE) + 0.5)
     n_states = draws.transitions.shape[-1]
     taken = _taken(draws.states.shape[1], n_draws)
     found = np.empty((len(taken), len(low)))
@@ -82,12 +82,9 @@ def held_out_log_likelihood(
         theta = np.concatenate([each[restart, draw] for each in draws.emissions], axis=-1)
         by_state = np.empty((len(low), n_states))
         for state in range(n_states):
-            density = _log_density(coarse, theta[state], looked_at, priors.rate)
-            matters = density > density.max(axis=1, keepdims=True) - _NATS
-            first = np.where(matters, looked_at, np.inf).min(axis=1)
-            last = np.where(matters, looked_at, -np.inf).max(axis=1)
-            start = np.maximum(first - wide - _MARGIN, 0.0)
-            step = (last + wide + _MARGIN - start) / _FINE
+            first, last = _where_it_matters(coarse, theta[state], low, high, priors.rate)
+            start = np.maximum(first - _MARGIN, 0.0)
+            step = (last + _MARGIN - start) / _FINE
             # Middles of equal steps.
             roots = start[:, None] + step[:, None] * (np.arange(_FINE) + 0.5)
             density = _log_density(fine, theta[state], roots, priors.rate)
@@ -154,6 +151,22 @@ def _range(cells: CountTable) -> tuple[Floats, Floats]:
     low = np.sqrt(np.maximum(totals.min(axis=0) - reach, 0.0)) / stretch - _MARGIN
     high = np.sqrt(np.maximum(totals.max(axis=0) + reach, 0.0)) * stretch + _MARGIN
     return np.maximum(low, 0.0), high
+
+
+def _where_it_matters(
+    emissions: CellEmissions, theta: Floats, low: Floats, high: Floats, rate: float
+) -> tuple[Floats, Floats]:
+    """Return between which roots of lambda the density of each cell is near its highest, (n_cells,)."""
+    for _ in range(_PASSES):
+        wide = (high - low) / _COARSE
+        roots = low[:, None] + wide[:, None] * (np.arange(_COARSE) + 0.5)
+        density = _log_density(emissions, theta, roots, rate)
+        matters = density > density.max(axis=1, keepdims=True) - _NATS
+        low = np.maximum(np.where(matters, roots, np.inf).min(axis=1) - wide, 0.0)
+        high = np.where(matters, roots, -np.inf).max(axis=1) + wide
+        if wide.max() <= _NEAR:
+            break
+    return low, high
 
 
 def _log_density(emissions: CellEmissions, theta: Floats, roots: Floats, rate: float) -> Floats:

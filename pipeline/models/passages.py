@@ -21,6 +21,9 @@ import numpy as np
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
+_LEAST = 1e-300
+"""Of a chance: one over a smaller one is no number, and it counts as 0."""
+
 
 def first_passage(transitions: Floats, state: int) -> Floats:
     """Return the expected number of steps until a state is entered, from each state.
@@ -38,7 +41,7 @@ def first_passage(transitions: Floats, state: int) -> Floats:
         At least 1; of the state itself, until it is entered again. Infinite where it may never be.
     """
     order = [state, *(other for other in range(transitions.shape[-1]) if other != state)]
-    found = _to_first(_ordered(transitions, order), np.ones(transitions.shape[:-1]), 1)[..., 0]
+    found = _to_first(_ordered(_invertible(transitions), order), np.ones(transitions.shape[:-1]), 1)[..., 0]
     return found[..., np.argsort(order)]
 
 
@@ -48,7 +51,11 @@ def all_first_passages(transitions: Floats) -> Floats:
     States that are half of all are eliminated once for all of the other half, and so on: the work grows as
     the cube of their number.
     """
-    return _to_each(transitions, np.ones(transitions.shape[:-1]))
+    return _to_each(_invertible(transitions), np.ones(transitions.shape[:-1]))
+
+
+def _invertible(transitions: Floats) -> Floats:
+    return np.where(transitions < _LEAST, 0.0, transitions)
 
 
 def _to_each(chances: Floats, steps: Floats) -> Floats:
@@ -80,7 +87,9 @@ def _to_first(chances: Floats, steps: Floats, kept: int) -> Floats:
         is_endless = np.isinf(before)
         total = steps[..., state, None] + (outward @ np.where(is_endless, 0.0, before))[..., 0, :]
         never = ((outward > 0.0) @ is_endless)[..., 0, :] | (left <= 0.0)[..., None]
-        onward[..., state, :] = np.where(never, np.inf, total / np.where(left > 0.0, left, 1.0)[..., None])
+        with np.errstate(over="ignore"):
+            took = total / np.where(left > 0.0, left, 1.0)[..., None]
+        onward[..., state, :] = np.where(never, np.inf, took)
     found[..., kept:, :] = onward[..., kept:, :]
     return found
 
@@ -93,7 +102,8 @@ def _eliminate(chances: Floats, steps: Floats, state: int) -> Floats:
     visits = inward / np.where(is_trap, 1.0, leaving[..., None])
     is_visited = visits > 0.0
     # An infinite number of steps times no chance of taking them is nothing.
-    lasting = np.multiply(visits, steps[..., state, None], where=is_visited, out=np.zeros_like(visits))
+    with np.errstate(over="ignore"):
+        lasting = np.multiply(visits, steps[..., state, None], where=is_visited, out=np.zeros_like(visits))
     steps[..., :state] += np.where(is_trap & is_visited, np.inf, lasting)
     chances[..., :state, :state] += visits[..., :, None] * outward[..., None, :]
     return leaving

@@ -177,23 +177,28 @@ class Regression:
             upper=answer[2],
             predictive_lower=answer[3],
             predictive_upper=answer[4],
-            is_extrapolated=is_complete & np.any((values < lower) | (values > upper), axis=1),
+            is_extrapolated=~np.isnan(answer[0]) & np.any((values < lower) | (values > upper), axis=1),
             groups=groups,
         )
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _summaries(self, cell: int, values: Floats, ends: tuple[float, float]) -> Floats:
-        """Mean, ends of the credible and of the predictive interval of rows of one cell, (5, n_rows)."""
+        """Mean, ends of the credible and of the predictive interval of rows of one cell, (5, n_rows).
+
+        Rows so far out that no float holds their numbers have none.
+        """
         expected = values @ self.draws["coefficient"][:, cell].T
         if "intercept" in self.draws:
             expected += self.draws["intercept"][:, cell]
         departures = np.sqrt(self.draws["variance"][:, cell]) * self.noise
-        return np.stack(
+        found = np.stack(
             [
                 np.mean(expected, axis=1),
                 *np.quantile(expected, ends, axis=1),
                 *np.quantile(expected + departures, ends, axis=1),
             ]
         )
+        return np.where(np.isfinite(found).all(axis=0), found, np.nan)
 
 
 def regression(

@@ -99,7 +99,8 @@ def codes_of(column: pa.Array, domain: Domain) -> Codes:
         column = pc.cast(column, pa.large_string())
     elif pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         column = pc.cast(column, pa.decimal128(38, kind.scale))
-    if pa.types.is_null(kind) or pa.types.is_nested(kind) or not len(column):
+    has_keys = not (pa.types.is_null(kind) or pa.types.is_nested(kind) or pa.types.is_interval(kind))
+    if not has_keys or not len(column):
         return np.full(len(column), UNLISTED, np.int32)
     if domain.kind is DomainKind.PERIOD and not pa.types.is_temporal(kind):
         domain = Domain(kind=DomainKind.LIST, keys=domain.keys)

@@ -48,17 +48,18 @@ def draw_single_sites(
         for time in range(n_times):
             before, now = path[chain, time], path[chain, time + 1]
             steps[restart, before + 1, now] -= 1.0
-            weights = steps[restart, before + 1] + transitions_prior
             is_inner = time < n_times - 1
             if is_inner:
                 after = path[chain, time + 2]
                 steps[restart, now + 1, after] -= 1.0
                 leaving[restart, now] -= 1.0
+            weights = steps[restart, before + 1] + transitions_prior
+            if is_inner:
                 arriving = steps[restart, 1:, after] + transitions_prior
                 total = leaving + n_states * transitions_prior
                 if time > 0:
+                    # The step to this cell is still among those that leave the state before.
                     arriving[restart, before] += before == after
-                    total[restart, before] += 1.0
                 weights *= arriving
                 weights /= total
             weights *= emissions[:, chain, time]

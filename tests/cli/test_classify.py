@@ -124,6 +124,7 @@ def test_queries_are_printed_and_their_draws_written(store: str, suffice: Runner
     found = models.network(open_release("tables", store=store), "causes", method="plug-in", draws=50, rng=7)
     answer = found.query("well", given={"severe": "yes"}, do={"treated": "no"})
     assert document["rows"] == answer.rows()
+    assert document["undefined_share"] == 0.0
     assert (document["target"], document["given"], document["do"]) == (
         ["well"],
         {"severe": "yes"},

@@ -81,7 +81,7 @@ def test_several_numbers_of_states_are_compared(suffice: Runner, store: str) -> 
     assert [row["states"] for row in document["rows"]] == [1, 2, 3]
     assert document["rows"][1]["difference"] > 0.0
     assert (document["splits"], document["holdout"]) == (2, 0.1)
-    said = suffice.text(*asked, *few)
+    document, said = suffice.json(*asked, *few), suffice.text(*asked, *few)
     rough = max(row["r_hat"] for row in document["rows"]) > 1.05
     assert ("restarts do not agree in some split" in said) == rough
     assert f"highest score: {document['best']} states" in said

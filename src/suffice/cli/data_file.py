@@ -59,8 +59,8 @@ def read_data(path: Path, columns: Sequence[str], *, texts: Sequence[str] = ()) 
     try:
         table = _read_csv(path, columns, texts) if path.suffix == ".csv" else _read_parquet(path, columns)
     except (OSError, ValueError, pa.ArrowException):
-        kind = "CSV" if path.suffix == ".csv" else "Parquet"
-        message = f"--data {path}: the file cannot be read as {kind} with one row of column names"
+        kind = "CSV in UTF-8 with one row of column names" if path.suffix == ".csv" else "Parquet"
+        message = f"--data {path}: the file cannot be read as {kind}"
         raise UsageError(message) from None
     twice = [name for name in columns if table.column_names.count(name) > 1]
     if twice:

@@ -85,12 +85,14 @@ def query(
         rng=seed,
     )
     answer = found.query(target, observed, chosen, mass)
+    undefined = float(answer.probability.undefined_share.max())
     if out is not None:
         with new_file("--out", out, overwrite=overwrite) as written:
             output.write_table(_draw_columns(answer), written)
     if as_json:
         basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
-        output.print_json({**basis, "target": target, "given": observed, "do": chosen, "rows": answer.rows()})
+        asked = {"target": target, "given": observed, "do": chosen}
+        output.print_json({**basis, **asked, "rows": answer.rows(), "undefined_share": undefined})
         return
     rows = [{name: value for name, value in row.items() if name != "parameter"} for row in answer.rows()]
     model_output.print_cells(rows, answer.groups)
@@ -101,6 +103,9 @@ def query(
             say(f"{name}: " + in_line(", ".join(f"{one}={category}" for one, category in stated.items())))
     if chosen:
         say("do: holds in the world only where the declared graph does")
+    if undefined > 0.0:
+        share = f"{100 * undefined:.3g} %"
+        say(f"what is given has no chance in up to {share} of draws: numbers are of the others")
     model_output.print_basis(opened, found.posterior, draws=draws)
     output.print_written(out)
 

@@ -46,7 +46,9 @@ def chances(draws: StateDraws, draw: int, chain: int, time: int) -> Floats:
     return log_chances
 
 
-@pytest.mark.parametrize(("scale", "rows"), [(0.5, 4), (1.0, 30), (5.0, 35), (50.0, 35), (5.0, 2000)])
+@pytest.mark.parametrize(
+    ("scale", "rows"), [(0.5, 4), (1.0, 30), (5.0, 35), (50.0, 35), (5.0, 2000), (0.3, 1_000_000)]
+)
 def test_noisy_counts_with_expected_rows_integrated_out(scale: float, rows: int) -> None:
     rng = np.random.default_rng(rows)
     draws = draws_of(rng)
@@ -54,8 +56,12 @@ def test_noisy_counts_with_expected_rows_integrated_out(scale: float, rows: int)
     counts = tuple(each + discrete_laplace(scale, each.shape, rng) for each in exact)
     table = CountTable(counts=counts, is_observed=np.ones(SHAPE, dtype=bool), scales=(scale,) * 3)
     found = held_out_log_likelihood(table, HELD_OUT, draws, PRIORS, restart=0, n_draws=10)
-    roots = np.linspace(0.0, 3.0 * np.sqrt(rows + 40.0 * scale), 2001)[1:]
+    # Much is known of a large cell's expected rows, and the density is narrow.
+    start = np.sqrt(rows) - 10.0 if rows > 10_000 else 0.0
+    end = np.sqrt(rows) + 10.0 if rows > 10_000 else 3.0 * np.sqrt(rows + 40.0 * scale)
+    roots = np.linspace(start, end, 2001)[1:]
     weight = np.log(2.0 * PRIORS.rate * roots) - PRIORS.rate * roots**2
+    n_compared = 0
     for draw in range(2):
         for place, (chain, time) in enumerate(np.argwhere(HELD_OUT)):
             total = chances(draws, draw, chain, time)
@@ -66,7 +72,13 @@ def test_noisy_counts_with_expected_rows_integrated_out(scale: float, rows: int)
                     density += log_emission(each[chain, time], expected, scale).sum(axis=-1)
                 highest = density.max()
                 total[state] += highest + np.log(np.trapezoid(np.exp(density - highest), roots))
-            assert found[draw, place] == pytest.approx(np.logaddexp(*total), abs=1e-2)
+            wanted = np.logaddexp(*total)
+            if wanted > -1000.0 - PRIORS.rate * rows:
+                assert found[draw, place] == pytest.approx(wanted, abs=1e-2)
+                n_compared += 1
+            else:  # Tables of emissions are rough where all states are out of the question.
+                assert found[draw, place] < -900.0 - PRIORS.rate * rows
+    assert n_compared >= 2
 
 
 def test_exact_counts() -> None:

@@ -13,7 +13,7 @@ CASES = [
     (released, expected, scale)
     for scale in (0.2, 1.0, 5.0, 50.0)
     for released in (-5, 0, 1, 3, 40, 300)
-    for expected in (0.02, 0.9, 6.0, 45.0, 330.0)
+    for expected in (0.02, 0.3, 0.9, 6.0, 45.0, 330.0)
 ]
 THRESHOLD = float(np.sqrt(np.log(2.0 * len(CASES) / 1e-7) / (2.0 * DRAWS)))
 """Of the distance of distribution functions: Massart's bound, 1e-7 over all cases together."""

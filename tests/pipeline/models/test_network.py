@@ -180,6 +180,19 @@ def test_much_evidence_does_not_underflow(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.probability.draws[..., 1], 1.0)
 
 
+def test_evidence_without_a_chance_leaves_no_distribution(tmp_path: Path) -> None:
+    """Under a prior so sparse that chances are 0 in some draws."""
+    nothing = np.zeros((2, 12), dtype=int)
+    release = released(tmp_path, CUBE, nothing)
+    network = models.network(release, "joint", method="plug-in", prior="Dirichlet(0.001)", draws=200, rng=1)
+    found = network.query("a", given={"b": "1", "c": "0"}).probability
+    assert np.all((found.undefined_share > 0.0) & (found.undefined_share < 1.0))
+    is_defined = ~np.isnan(found.draws)
+    np.testing.assert_array_equal(is_defined[..., 0], is_defined[..., 1])
+    np.testing.assert_allclose(found.draws.sum(axis=-1)[is_defined[..., 0]], 1.0)
+    assert np.all(np.isfinite(found.mean))
+
+
 def test_variables_go_by_minimum_fill() -> None:
     sizes = {str(place): 10 for place in range(31)}
     order, widest = elimination_order([(str(place), str(place + 1)) for place in range(30)], sizes, ("0",))

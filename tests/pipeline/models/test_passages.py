@@ -72,6 +72,14 @@ def test_small_probabilities_keep_their_digits() -> None:
         np.linalg.solve(np.eye(2) - np.where([True, False], rare, 0.0), np.ones(2))
 
 
+@pytest.mark.parametrize("chance", [1e-302, 5e-324])
+def test_chances_that_have_no_inverse_count_as_none(chance: float) -> None:
+    found = all_first_passages(np.array([[1.0, chance], [1e-250, 1.0]]))
+    np.testing.assert_allclose(found, [[1.0, np.inf], [1e250, np.inf]], rtol=1e-12)
+    far = np.array([[1.0, 1e-200, 0.0], [1.0, 0.0, 1e-200], [1.0, 0.0, 0.0]])
+    assert all_first_passages(far)[0, 2] == np.inf
+
+
 def test_a_period_leaves_a_stationary_law() -> None:
     found = all_first_passages(np.roll(np.eye(4), 1, axis=1))
     np.testing.assert_array_equal(found[0], [4.0, 1.0, 2.0, 3.0])

@@ -73,19 +73,19 @@ def test_predictive_intervals_are_student_t(release: Release) -> None:
 
 def test_rows_without_a_prediction_have_no_numbers(regression: models.Regression) -> None:
     rows = {
-        "origin": ["JFK", "XXX", None, "LGA", "LGA", "LGA"],
-        "departure": [10.0, 10.0, 10.0, None, np.nan, np.inf],
-        "distance": [500] * 6,
-        "carrier": ["UA"] * 6,
+        "origin": ["JFK", "XXX", None, "LGA", "LGA", "LGA", "LGA"],
+        "departure": [10.0, 10.0, 10.0, None, np.nan, np.inf, 1.7e308],
+        "distance": [500] * 7,
+        "carrier": ["UA"] * 7,
     }
     found = regression.predict(rows)
-    expected = {"rows": 6, "predicted": 1, "extrapolated": 0, "incomplete": 3, "of_no_cell": 2}
+    expected = {"rows": 7, "predicted": 1, "extrapolated": 0, "incomplete": 4, "of_no_cell": 2}
     assert found.counts == expected
-    np.testing.assert_array_equal(found.cell, [0, -1, -1, 1, 1, 1])
+    np.testing.assert_array_equal(found.cell, [0, -1, -1, 1, 1, 1, 1])
     for row in found.rows()[1:]:
         assert {row["mean"], row["lower"], row["predictive_upper"]} == {None}
         assert row["is_extrapolated"] is False
-    assert [row["origin"] for row in found.rows()] == ["JFK", None, None, "LGA", "LGA", "LGA"]
+    assert [row["origin"] for row in found.rows()] == ["JFK", None, None, "LGA", "LGA", "LGA", "LGA"]
     nothing = regression.predict({"origin": pa.array([], pa.string()), "departure": [], "distance": []})
     assert nothing.counts["rows"] == 0
 

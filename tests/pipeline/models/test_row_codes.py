@@ -82,6 +82,7 @@ def test_columns_that_no_release_could_count_have_no_category() -> None:
         pa.array([b"1", b"2"]),
         pa.array([dt.time(1), None]),
         pa.array([1, 2], pa.duration("s")),
+        pa.array([(0, 1, 0), None], pa.month_day_nano_interval()),
     ):
         assert codes_of(column, domain).tolist() == [-1, -1], column.type
 
