@@ -60,7 +60,7 @@ def test_draws_and_pictures_are_written_and_replaced_only_when_asked(
 ) -> None:
     out, pictures = tmp_path / "draws.csv", tmp_path / "pictures"
     asked = (*WORDS, "--states", "2", "--store", store, *QUICK, "--out", str(out), "--plot", str(pictures))
-    said = suffice.text(*asked, *few)
+    said = suffice.text(*asked)
     assert f"wrote {out}" in said
     assert sorted(path.name for path in pictures.iterdir()) == [
         "emissions.png",
