@@ -56,8 +56,7 @@ def plot_chain(chain: Chain, path: Path, *, title: str, mass: float) -> None:
         shares.plot(law["median"][cell], positions, "o", markersize=4, color="C0")
         shares.set_yticks(positions, states)
         shares.set_ylim(len(states) - 0.5, -0.5)
-        for side in ("top", "right"):
-            shares.spines[side].set_visible(False)
+        shares.spines[["top", "right"]].set_visible(False)
         shares.set_xlim(left=0.0)
         shares.set_xlabel(f"share of time in the long run, {100 * mass:g} % interval")
         matrix.set_title(in_words({column: keys[cell] for column, keys in posterior.groups.items()}))

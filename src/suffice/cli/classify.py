@@ -144,7 +144,8 @@ def _score_document(scored: Score) -> dict[str, float]:
 def _lines(classified: Classification, scored: Score | None, outcome: str) -> list[str]:
     """Return what there is to say of the rows: how many are classified, without what, and how well."""
     n_rows = len(classified.cell)
-    said = [f"{classified.n_predicted} of {counted(n_rows, 'row')} are classified"]
+    verb = "is" if classified.n_predicted == 1 else "are"
+    said = [f"{classified.n_predicted} of {counted(n_rows, 'row')} {verb} classified"]
     if classified.n_predicted < n_rows:
         said.append(f"no class for {counted(n_rows - classified.n_predicted, 'row')} of no selected cell")
     for name, number in classified.left_out.items():
