@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from scipy.special import betaln, gammaln, logsumexp
+from scipy.stats import beta, kstest
 
+from suffice.pipeline.models.cell_totals import cell_totals
 from suffice.pipeline.models.count_table import CountTable
 from suffice.pipeline.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.models.noisy_emissions import log_emission
@@ -24,6 +26,7 @@ from suffice.pipeline.models.state_draws import StatePriors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.models.plug_in_states import StateSampler
     from suffice.typing import Floats
 
 PRIORS = StatePriors(transitions=0.7, emissions=1.5, rate=0.1)
@@ -159,6 +162,40 @@ def test_projections() -> None:
     assert np.allclose(projected_counts(two, "simplex"), [[12.5, 0.0, 9.25, 3.25]])
     unseen = CountTable(counts=counts, is_observed=np.array([[False]]), scales=(2.0, 2.0))
     assert not projected_counts(unseen, "clip").any()
+
+
+def test_totals_of_more_categories_count_for_less() -> None:
+    """They have more noise: of totals 10 of three categories and 20 of two the average is 16."""
+    released = np.array([[4, 3, 3, 12, 8]])
+    starts = np.array([0, 3])
+    assert cell_totals(released, starts, np.full(5, 2.0)) == pytest.approx([16.0])
+    # Counts without noise decide.
+    assert cell_totals(released, starts, np.array([2.0] * 3 + [0.0] * 2)) == pytest.approx([20.0], abs=1e-5)
+
+
+@pytest.mark.parametrize("sampler", ["ffbs", "single-site"])
+def test_without_observations_parameters_are_those_of_the_prior(sampler: StateSampler) -> None:
+    counts = np.zeros((1, 2, 2), dtype=int)
+    unseen = CountTable(counts=(counts,), is_observed=np.zeros((1, 2), dtype=bool), scales=(2.0,))
+    priors = StatePriors(transitions=0.5, emissions=0.4, rate=0.1)
+    draws = plug_in_draws(
+        unseen,
+        project="none",
+        sampler=sampler,
+        n_states=2,
+        n_restarts=RESTARTS,
+        n_sweeps=20,
+        n_draws=1,
+        priors=priors,
+        rng=np.random.default_rng(),
+    )
+    for state in range(2):
+        theta = draws.emissions[0][:, 0, state, 0]
+        assert kstest(theta, beta(0.4, 0.4).cdf).pvalue > 1e-8
+        assert kstest(theta, beta(0.7, 0.7).cdf).pvalue < 1e-8  # the control
+        steps = draws.transitions[:, 0, 1 + state, 0]
+        assert kstest(steps, beta(0.5, 0.5).cdf).pvalue > 1e-8
+        assert kstest(steps, beta(0.8, 0.8).cdf).pvalue < 1e-8
 
 
 def test_what_is_kept() -> None:

@@ -144,3 +144,9 @@ def test_the_entropy_of_shares_is_theirs() -> None:
 def test_numbers_that_never_vary_are_not_judged() -> None:
     draws = some_draws(n_states=1)
     assert set(diagnose(draws).r_hat) == {"log_joint"}
+
+
+def test_the_most_probable_path_is_no_path_of_most_probable_beginnings() -> None:
+    """Of (0, 0), (0, 1) and (1, 1) with shares 0.3, 0.3 and 0.4 it is the last, though most begin with 0."""
+    drawn = np.array([[0, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 4)[:, None]
+    assert most_probable_path(drawn, 2).tolist() == [[1, 1]]
