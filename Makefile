@@ -33,6 +33,7 @@ bench: $(VENV)/installed-bench # our times beside others', on the same files; be
 	$(BIN)/python benchmarks/noise_rate.py
 	$(BIN)/python benchmarks/reading.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/push_down.py 1000000
 
 audit: $(VENV)/installed-dev # the long statistical audits
 	$(BIN)/python -m pytest -m audit

@@ -6,7 +6,7 @@ May import: pooling and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "chain": ("Chain", "ChainQuantity", "chain", "quantity_rows"),
+    "chain": ("Chain", "ChainQuantity", "chain"),
     "classification": ("Classification", "Score"),
     "classifier": ("Classifier", "classifier"),
     "drawn_quantity": ("DrawnQuantity",),
@@ -14,6 +14,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "hidden_markov_fit": ("HiddenMarkovFit",),
     "network": ("Conditional", "Network", "network"),
     "regression": ("Prediction", "Regression", "regression"),
+    "restart_diagnostics": ("LARGEST_R_HAT",),
     "state_comparison": ("StateComparison",),
     "state_figures": ("FIGURES", "state_figures"),
 }

@@ -174,7 +174,7 @@ class CellEmissions:
 
     def by_cell(self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats) -> Floats:
         """Return the log emission of every cell in its own state, (n_restarts, n_cells)."""
-        own = np.take_along_axis(theta, states[..., None], axis=1)
+        own = _of_cells(theta, states)
         found: Floats = self.constant - expected_rows * np.einsum("rcj,rcj->rc", self.decline, own)
         for positive, value in self._terms(theta, states, expected_rows):
             found.reshape(-1)[positive.own_cells] += np.add.reduceat(value, positive.firsts)
@@ -202,7 +202,7 @@ class CellEmissions:
         self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats, rng: np.random.Generator
     ) -> Counts:
         """Draw the exact counts, (n_restarts, n_cells, n_columns); 0 in cells that are not observed."""
-        expected = np.take_along_axis(theta, states[..., None], axis=1) * expected_rows[..., None]
+        expected = _of_cells(theta, states) * expected_rows[..., None]
         drawn = self.released.copy()
         for scale, places in self.noisy_places:
             drawn.reshape(-1)[places] = draw_latent_counts(
@@ -224,3 +224,11 @@ class CellEmissions:
                 at *= root_rows.take(cells)
                 value[part] = positive.table.log_emission(at, part)
             yield positive, value
+
+
+def _of_cells(theta: Floats, states: NDArray[np.int64]) -> Floats:
+    """Return theta of every cell's state, (n_restarts, n_cells, n_columns)."""
+    n_restarts, n_states, n_columns = theta.shape
+    rows = states + n_states * np.arange(n_restarts)[:, None]
+    own: Floats = theta.reshape(-1, n_columns).take(rows, axis=0)
+    return own

@@ -5,6 +5,7 @@ Every quantity is worked out for each posterior draw of the transition matrix, a
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 FAMILY = "markov_chain"
 MOST_STEPS = 1_000_000
+_NUMBERS = 4_000_000
+"""Draws of transition probabilities that are worked on at once."""
 TRANSITION, STATIONARY, STEPS = "transition", "stationary", "expected_steps"
 
 
@@ -155,8 +158,12 @@ class Chain:
             ``from`` is None where a quantity has no start, or it is a law. Numbers that do not exist or are
             infinite are None.
         """
-        found = self.quantities(steps=steps, to=to, start=start)
-        return quantity_rows(self.posterior.groups, found, mass)
+        rows = []
+        for cells in self._blocks():
+            groups = {column: keys[cells] for column, keys in self.posterior.groups.items()}
+            found = self._of(cells).quantities(steps=steps, to=to, start=start)
+            rows += _quantity_rows(groups, found, mass)
+        return rows
 
     def quantities(
         self,
@@ -187,6 +194,21 @@ class Chain:
             *laws,
         )
 
+    @property
+    def undefined_share(self) -> Floats:
+        """The share of draws in which a cell's chain has no one stationary law, (n_groups,)."""
+        shares = [self._of(cells).stationary().undefined_share[:, 0] for cells in self._blocks()]
+        return np.concatenate(shares)
+
+    def _blocks(self) -> list[slice]:
+        """Return cells, a block of which fits into memory several times over."""
+        step = max(1, _NUMBERS // (self.transitions.draws.size // self.posterior.n_groups))
+        return [slice(start, start + step) for start in range(0, self.posterior.n_groups, step)]
+
+    def _of(self, cells: slice) -> Chain:
+        """Return the chains of some cells."""
+        return dataclasses.replace(self, transitions=DrawnQuantity(draws=self.transitions.draws[:, cells]))
+
     def _position(self, state: str) -> int:
         if state not in self.states:
             message = f"{self.posterior.statistic} has no state {state!r}: it has {', '.join(self.states)}"
@@ -210,8 +232,8 @@ def _checked_steps(steps: object) -> int:
     return int(steps)
 
 
-def quantity_rows(
-    groups: Mapping[str, list[str | int]], quantities: Sequence[ChainQuantity], mass: float = MASS
+def _quantity_rows(
+    groups: Mapping[str, list[str | int]], quantities: Sequence[ChainQuantity], mass: float
 ) -> list[dict[str, Any]]:
     """Sum quantities up, a row for each cell and pair of states; see ``Chain.rows``."""
     rows: list[dict[str, Any]] = []

@@ -68,7 +68,7 @@ class Classifier:
     """
 
     classes: tuple[str, ...]
-    posterior: Posterior
+    posterior: Posterior = field(repr=False)
     entry: NaiveBayesSpec = field(repr=False)
     cells: RowCells = field(repr=False)
     draws: int

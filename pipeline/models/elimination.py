@@ -135,7 +135,8 @@ def _marginal(factors: list[Factor], order: Sequence[str], keep: tuple[str, ...]
     values = _einsum(result.values, _axes(result.variables, keep), _axes(keep, keep))
     total = values.sum(axis=tuple(range(2, values.ndim)), keepdims=True)
     # Not a number in draws in which what is given has no chance.
-    return np.divide(values, total, out=np.full_like(values, np.nan), where=total > 0.0)
+    shares: Floats = np.divide(values, total, out=np.full_like(values, np.nan), where=total > 0.0)
+    return shares
 
 
 def _summed(factors: Sequence[Factor], variable: str) -> Factor:

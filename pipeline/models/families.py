@@ -35,8 +35,9 @@ def require_family(release: Release, statistic: str, families: Sequence[str], mo
     if family in families:
         return
     fitting = [name for name, found in release.statistics.items() if found.plan.family in families]
-    message = (
-        f"{statistic} is {family}, and {model} is made of {' or '.join(families)}: in this release that is "
-        f"{', '.join(fitting) or 'no statistic'}"
+    *others, last = families
+    wanted = f"{', '.join(others)} or {last}" if others else last
+    message = f"{statistic} is {family}, and {model} is made of {wanted}: " + (
+        f"in this release that is {', '.join(fitting)}" if fitting else "this release has none"
     )
     raise UsageError(message)

@@ -125,7 +125,8 @@ def read_settings(
         project, sampler = project or "simplex", sampler or "ffbs"
         _check_choice("project", project, PROJECTIONS)
         _check_choice("sampler", sampler, SAMPLERS)
-    n_sweeps, n_draws = integer("sweeps", SWEEPS if sweeps is None else sweeps, 8), integer("draws", draws, 4)
+    n_sweeps = integer("sweeps", SWEEPS if sweeps is None else sweeps, 8)
+    n_draws = integer("draws", min(DRAWS, n_sweeps // 2) if draws is None else draws, 4)
     if 2 * n_draws > n_sweeps:
         message = (
             f"draws {n_draws}: the second half of {n_sweeps} sweeps has {n_sweeps // 2}: ask for fewer "

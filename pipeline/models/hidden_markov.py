@@ -15,7 +15,6 @@ from suffice.pipeline.models.chain_tables import chain_table
 from suffice.pipeline.models.fit_settings import (
     ALPHA,
     BETA,
-    DRAWS,
     HOLDOUT,
     RATE,
     RESTARTS,
@@ -48,7 +47,7 @@ class Choices(TypedDict, total=False):
     sampler: str | None
     restarts: int
     sweeps: int | None
-    draws: int
+    draws: int | None
     holdout: float | None
     splits: int | None
     alpha: float
@@ -91,7 +90,7 @@ def hidden_markov(
     sampler: str | None = None,
     restarts: int = RESTARTS,
     sweeps: int | None = None,
-    draws: int = DRAWS,
+    draws: int | None = None,
     holdout: float | None = None,
     splits: int | None = None,
     alpha: float = ALPHA,
@@ -124,9 +123,11 @@ def hidden_markov(
     sampler : {"ffbs", "single-site"}, optional
         Of ``plug-in``: forward filtering and backward sampling (the default), or one cell at a time with
         parameters summed out.
-    restarts, draws : int
-        How many chains of the sampler are run at once, and how many draws are kept of each, evenly spaced
-        over the second half of its sweeps.
+    restarts : int
+        How many chains of the sampler are run at once.
+    draws : int, optional
+        How many are kept of each restart, evenly spaced over the second half of its sweeps. Otherwise 100,
+        or all of that half where it has fewer.
     sweeps : int, optional
         How long they are run. Otherwise 400 sweeps, and of a fit as many again until restarts agree (R-hat up
         to 1.05, 100 effective draws), at most 3200.
@@ -186,7 +187,7 @@ def hidden_markov(
         )
     for name, value in (("holdout", holdout), ("splits", splits)):
         if value is not None:
-            message = f"{name} is of comparisons: state several numbers of states, as states=[2, 3, 5]"
+            message = f"{name} is of comparisons: name several numbers of states, as 1, 2 and 3"
             raise UsageError(message)
     drawn, used = settled_states(table.counts, settings[0], rng=source, progress=progress)
     drawn = align_states(drawn)

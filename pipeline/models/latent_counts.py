@@ -36,11 +36,13 @@ def draw_latent_counts(released: Counts, expected: Floats, scale: float, rng: np
     if scale == 0.0:
         return released.copy()
     stretched = expected * np.exp(min(1.0 / scale, 600.0))
-    rate = np.where(released <= 0, expected * np.exp(-1.0 / scale), np.minimum(stretched, _SMALL))
-    drawn: Counts = np.asarray(rng.poisson(rate), dtype=np.int64)
-    few = np.flatnonzero((released > 0) & (stretched <= _SMALL))
-    _redraw_above(drawn, few, released, stretched, scale, rng)
-    many = np.flatnonzero((released > 0) & (stretched > _SMALL))
+    is_above = released > 0
+    is_many = is_above & (stretched > _SMALL)
+    rate = np.where(is_above, stretched, expected * np.exp(-1.0 / scale))
+    # Nothing is drawn of a rate of 0: the third kind follows below.
+    drawn: Counts = np.asarray(rng.poisson(np.where(is_many, 0.0, rate)), dtype=np.int64)
+    _redraw_above(drawn, np.flatnonzero(is_above & ~is_many), released, rate, scale, rng)
+    many = np.flatnonzero(is_many)
     drawn[many] = _draw_log_concave(released[many], expected[many], stretched[many], scale, rng)
     return drawn
 

@@ -95,7 +95,7 @@ class Network:
         Of which there are draws.
     """
 
-    posterior: Posterior
+    posterior: Posterior = field(repr=False)
     variables: Mapping[str, Variable]
     tables: tuple[CountTable, ...] = field(repr=False)
     _drawn: tuple[Floats, ...] = field(repr=False)

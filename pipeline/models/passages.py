@@ -40,39 +40,78 @@ def first_passage(transitions: Floats, state: int) -> Floats:
     ndarray of shape (..., n_states), float64
         At least 1; of the state itself, until it is entered again. Infinite where it may never be.
     """
-    chances, steps = np.where(transitions < _LEAST, 0.0, transitions), np.ones(transitions.shape[:-1])
-    others = [other for other in range(transitions.shape[-1]) if other != state]
-    leaving = {}
-    for position, gone in enumerate(others):
-        kept = np.array([*others[position + 1 :], state])
-        outward = chances[..., gone, kept]
-        leaving[gone] = np.sum(outward, axis=-1)
-        inward = chances[..., kept, gone]
-        is_trap = leaving[gone] <= 0.0
-        visits = inward / np.where(is_trap, 1.0, leaving[gone])[..., None]
-        lasting = np.where(is_trap[..., None] & (inward > 0.0), np.inf, 0.0)
-        # An infinite number of steps times no chance of taking them is nothing.
-        with np.errstate(over="ignore"):
-            lasting += np.multiply(
-                visits, steps[..., gone, None], where=visits > 0.0, out=np.zeros_like(visits)
-            )
-        steps[..., kept] += lasting
-        chances[..., kept[:, None], kept] += visits[..., :, None] * outward[..., None, :]
-    for position, gone in reversed(list(enumerate(others))):
-        later = np.array(others[position + 1 :], dtype=np.int64)
-        outward = chances[..., gone, later]
-        onward = np.multiply(outward, steps[..., later], where=outward > 0.0, out=np.zeros_like(outward))
-        total = steps[..., gone] + np.sum(onward, axis=-1)
-        is_trap = leaving[gone] <= 0.0
-        with np.errstate(over="ignore"):
-            steps[..., gone] = np.where(is_trap, np.inf, total / np.where(is_trap, 1.0, leaving[gone]))
-    return steps
+    order = [state, *(other for other in range(transitions.shape[-1]) if other != state)]
+    found = _to_first(_ordered(_invertible(transitions), order), np.ones(transitions.shape[:-1]), 1)[..., 0]
+    return found[..., np.argsort(order)]
 
 
 def all_first_passages(transitions: Floats) -> Floats:
-    """Return the expected steps from each state (rows) to each (columns), shaped as the transitions."""
-    states = range(transitions.shape[-1])
-    return np.stack([first_passage(transitions, state) for state in states], axis=-1)
+    """Return the expected steps from each state (rows) to each (columns), shaped as the transitions.
+
+    States that are half of all are eliminated once for all of the other half, and so on: the work grows as
+    the cube of their number.
+    """
+    return _to_each(_invertible(transitions), np.ones(transitions.shape[:-1]))
+
+
+def _invertible(transitions: Floats) -> Floats:
+    return np.where(transitions < _LEAST, 0.0, transitions)
+
+
+def _to_each(chances: Floats, steps: Floats) -> Floats:
+    """Return expected steps between all states of a chain whose steps take so long, (..., L, L)."""
+    size = chances.shape[-1]
+    if size == 1:
+        return steps[..., None]
+    half = size // 2
+    turned = [*range(half, size), *range(half)]
+    to_second = _to_first(_ordered(chances, turned), steps[..., turned], size - half)
+    to_second = to_second[..., np.argsort(turned), :]
+    return np.concatenate([_to_first(chances.copy(), steps.copy(), half), to_second], axis=-1)
+
+
+def _to_first(chances: Floats, steps: Floats, kept: int) -> Floats:
+    """Return expected steps from all states to the first ones, (..., L, kept); overwrites what it is given.
+
+    The others are eliminated from the last on. Steps from one of these then follow from those of the states
+    before it, of which a target takes none.
+    """
+    size = chances.shape[-1]
+    leaving = [_eliminate(chances, steps, state) for state in range(size - 1, kept - 1, -1)][::-1]
+    found = np.empty((*steps.shape, kept))
+    found[..., :kept, :] = _to_each(chances[..., :kept, :kept], steps[..., :kept])
+    onward = found.copy()
+    onward[..., range(kept), range(kept)] = 0.0
+    for state, left in zip(range(kept, size), leaving, strict=True):
+        outward, before = chances[..., state, None, :state], onward[..., :state, :]
+        is_endless = np.isinf(before)
+        total = steps[..., state, None] + (outward @ np.where(is_endless, 0.0, before))[..., 0, :]
+        never = ((outward > 0.0) @ is_endless)[..., 0, :] | (left <= 0.0)[..., None]
+        with np.errstate(over="ignore"):
+            took = total / np.where(left > 0.0, left, 1.0)[..., None]
+        onward[..., state, :] = np.where(never, np.inf, took)
+    found[..., kept:, :] = onward[..., kept:, :]
+    return found
+
+
+def _eliminate(chances: Floats, steps: Floats, state: int) -> Floats:
+    """Take the last state that is left out of a chain, and return the probability of leaving it, (...)."""
+    outward, inward = chances[..., state, :state], chances[..., :state, state]
+    leaving: Floats = np.sum(outward, axis=-1)
+    is_trap = (leaving <= 0.0)[..., None]
+    visits = inward / np.where(is_trap, 1.0, leaving[..., None])
+    is_visited = visits > 0.0
+    # An infinite number of steps times no chance of taking them is nothing.
+    with np.errstate(over="ignore"):
+        lasting = np.multiply(visits, steps[..., state, None], where=is_visited, out=np.zeros_like(visits))
+    steps[..., :state] += np.where(is_trap & is_visited, np.inf, lasting)
+    chances[..., :state, :state] += visits[..., :, None] * outward[..., None, :]
+    return leaving
+
+
+def _ordered(chances: Floats, order: list[int]) -> Floats:
+    """Return a copy with its states in another order."""
+    return chances[..., np.array(order)[:, None], order]
 
 
 def stationary_law(passages: Floats) -> Floats:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import MissingExtraError, shortened
+from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.models.transition_graph import LEAST_ARROW, draw_transitions
 from suffice.pipeline.posterior.draws import MASS
 from suffice.pipeline.posterior.parameter_posterior import ends_of
@@ -50,7 +51,8 @@ def state_figures(fit: HiddenMarkovFit, title: str) -> dict[str, Figure]:
     for name in FIGURES:
         figure = Figure(layout="constrained")
         draw[name](figure, fit, colours)
-        figure.suptitle(f"{title}\n{_subtitle(fit, name)}", fontsize="medium")
+        heading = f"{title}: {counted(fit.n_states, 'state')}"
+        figure.suptitle(f"{heading}\n{_subtitle(fit, name)}", fontsize="medium")
         figures[name] = figure
     return figures
 
@@ -58,8 +60,8 @@ def state_figures(fit: HiddenMarkovFit, title: str) -> dict[str, Figure]:
 def _subtitle(fit: HiddenMarkovFit, name: str) -> str:
     texts = {
         "states": "most probable path; the paler a cell, the less sure its state; dotted: not observed",
-        "emissions": "posterior means and 95 % intervals by state; grey: all cells together",
-        "transitions": f"area: share of cells; arrows: the next state, from {LEAST_ARROW:g} on",
+        "emissions": "posterior mean probabilities and 95 % intervals; grey: all cells together",
+        "transitions": f"circles: share of cells; arrows: chance of the next state, from {LEAST_ARROW:g} on",
         "trace": "log joint of parameters, states and released counts, sweep by sweep",
     }
     method = "" if fit.settings.method == "noise-aware" else f"{fit.settings.method}, not calibrated: "

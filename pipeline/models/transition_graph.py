@@ -19,11 +19,13 @@ _BEND, _LABEL_AT = 0.16, 0.3
 """Of arrows: how far they bend, and where their number stands, as parts of their length."""
 LEAST_ARROW, _LEAST_LABEL = 0.05, 0.15
 """Transitions that are less probable have no arrow, or no number at it."""
+_FEW_STATES = 5
+"""Of up to so many states every arrow has its number."""
 
 
 def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
     """Draw states on a circle, and arrows between them."""
-    figure.set_size_inches(7.2, 4.2 if fit.n_states == 2 else 7.6)
+    figure.set_size_inches(7.2, 3.6 if fit.n_states <= 2 else 7.4)
     axis = figure.subplots()
     axis.set_aspect("equal")
     axis.axis("off")
@@ -66,8 +68,8 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
         )
     reach = 1.0 + radius.max() + 0.2
     axis.set_xlim(-reach - 0.15, reach + 0.15)
-    high = 0.7 if n_states == 2 else reach
-    axis.set_ylim(-high, high)
+    margin = radius.max() + 0.25
+    axis.set_ylim(place[:, 1].min() - margin, place[:, 1].max() + margin)
 
 
 def _circle(centre: Floats, radius: float, colour: tuple[float, float, float, float]) -> Any:
@@ -109,7 +111,7 @@ def _draw_arrows(
         label = (
             begin + _LABEL_AT * chord + normal * 2 * _LABEL_AT * (1.0 - _LABEL_AT) * _BEND * np.hypot(*chord)
         )
-        if probability >= _LEAST_LABEL:
+        if probability >= (_LEAST_LABEL if len(share) > _FEW_STATES else LEAST_ARROW):
             axis.text(
                 float(label[0]),
                 float(label[1]),

@@ -18,7 +18,11 @@ _CONFIGURATION = {
     "python_enable_replacements": "false",  # a name never is a variable of Python
     "threads": "1",  # the cluster's threads are the parallelism
 }
-_SETTINGS = ("SET enable_external_access = false", "SET TimeZone = 'UTC'")
+_SETTINGS = (
+    "SET enable_external_access = false",
+    "SET TimeZone = 'UTC'",
+    "SET search_path = 'system.main'",  # a macro of the file never stands in for sum() or +
+)
 
 
 def driver() -> Any:
@@ -38,10 +42,11 @@ def driver() -> Any:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Any]:
-    """Give a connection to a file, for as long as the block lasts.
+def opened(path: str) -> Iterator[tuple[Any, str]]:
+    """Give a connection to a file, for as long as the block lasts, and the name that DuckDB gives the file.
 
-    All connections of a process have the same configuration: DuckDB refuses to mix them.
+    All connections of a process have the same configuration: DuckDB refuses to mix them. Queries name tables
+    by file, schema and table; functions and operators are DuckDB's own, whatever macros the file defines.
 
     Raises
     ------
@@ -52,7 +57,9 @@ def opened(path: str) -> Iterator[Any]:
     with closing(duckdb.connect(path, read_only=True, config=dict(_CONFIGURATION))) as connection:
         for setting in _SETTINGS:
             connection.execute(setting).fetchall()
-        yield connection
+        files = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
+        ((name,),) = connection.execute(files).fetchall()
+        yield connection, name
 
 
 def read_errors() -> tuple[type[Exception], ...]:

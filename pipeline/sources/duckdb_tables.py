@@ -6,6 +6,7 @@ to be written. DuckDB's own lock keeps writers out while somebody reads.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -103,11 +104,11 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         message = f"{_PLACE}: {path} has changes in {path}.wal: let its writer close it, or run CHECKPOINT"
         raise UsageError(message)
     try:
-        with opened(path) as connection:
-            columns = _columns(connection.sql(f"SELECT * FROM {quoted_name(table)} LIMIT 0"))  # noqa: S608
-            is_table = _is_table(connection, table)
+        with opened(path) as (connection, catalog):
+            columns = _columns(connection.sql(f"SELECT * FROM {_named(catalog, table)} LIMIT 0"))  # noqa: S608
+            definition = _definition(connection, catalog, table)
             ranges = _ranges(
-                connection, file, table, len(spec_columns(spec)), is_divided=not source.push_down
+                connection, catalog, file, table, len(spec_columns(spec)), is_divided=not source.push_down
             )
     except read_errors():
         message = (
@@ -115,12 +116,8 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
             "or it holds no such table, or no such view of its own rows"
         )
         raise UsageError(message) from None
-    if source.push_down and not is_table:
-        message = (
-            f"source.push_down: {table} is a view, which may have other rows for each statistic: name a "
-            "table, or leave push_down out"
-        )
-        raise UsageError(message)
+    if source.push_down:
+        _require_fixed_rows(table, definition)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": spec.source_address},
@@ -152,10 +149,10 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
     for piece in split.pieces:
         _check_pinned(piece.file)
         where = "" if piece.ids is None else f" WHERE rowid >= {piece.ids[0]} AND rowid < {piece.ids[1]}"
-        query = f"SELECT {listed} FROM {quoted_name(piece.table)}{where}"  # noqa: S608
         n_rows = 0
         try:
-            with opened(piece.file.address) as connection:
+            with opened(piece.file.address) as (connection, catalog):
+                query = f"SELECT {listed} FROM {_named(catalog, piece.table)}{where}"  # noqa: S608
                 for batch in connection.sql(query).to_arrow_reader(block_rows):
                     n_rows += batch.num_rows
                     yield batch
@@ -216,20 +213,19 @@ def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
     """
     pinned: _Pinned = pin.private
     _check_pinned(pinned.file)
-    rows = f"WITH {ROWS} AS NOT MATERIALIZED (SELECT * FROM {quoted_name(pinned.table)}) "  # noqa: S608
     try:
-        with opened(pinned.file.address) as connection:
+        with opened(pinned.file.address) as (connection, catalog):
+            table = _named(catalog, pinned.table)
+            rows = f"WITH {ROWS} AS NOT MATERIALIZED (SELECT * FROM {table}) "  # noqa: S608
             connection.execute("SET enable_progress_bar = false").fetchall()
             connection.execute(f"SET threads = {int(n_threads)}").fetchall()
 
             def run(
                 sql: str, parameters: Mapping[str, float], keys: Mapping[str, pa.Table]
             ) -> dict[str, NDArray[np.int64]]:
-                for name, table in keys.items():
-                    connection.register(name, table)
-                found: dict[str, NDArray[np.int64]] = connection.execute(
-                    rows + sql, dict(parameters)
-                ).fetchnumpy()
+                for name, codes in keys.items():
+                    connection.register(name, codes)
+                found = _answer(connection, rows + sql, parameters)
                 for name in keys:
                     connection.unregister(name)
                 return found
@@ -240,14 +236,52 @@ def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
     _check_pinned(pinned.file)
 
 
-def _is_table(connection: Any, table: str) -> bool:
+def _answer(connection: Any, sql: str, parameters: Mapping[str, float]) -> dict[str, NDArray[np.int64]]:
+    """Ask in a thread of its own, so that an interrupt of the caller stays one.
+
+    Of an interrupt while it is asked, DuckDB makes an error like any other, after which a run reads again.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(lambda: connection.execute(sql, dict(parameters)).fetchnumpy())
+        try:
+            answer: dict[str, NDArray[np.int64]] = asked.result()
+        except BaseException:
+            connection.interrupt()
+            raise
+    return answer
+
+
+def _named(catalog: str, table: str) -> str:
+    """Return a table's full name; a schema may be called as the file is."""
+    return f"{quoted(catalog)}.{quoted_name(table)}"
+
+
+def _definition(connection: Any, catalog: str, table: str) -> str | None:
+    """Return how DuckDB writes a table's definition; None for a view."""
     schema_name, table_name = table.split(".")
-    ((n_tables,),) = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?"
-        " AND database_name = current_database()",
-        [schema_name, table_name],
+    found = connection.execute(
+        "SELECT sql FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
+        [catalog, schema_name, table_name],
     ).fetchall()
-    return bool(n_tables)
+    return found[0][0] if found else None
+
+
+def _require_fixed_rows(table: str, definition: str | None) -> None:
+    """Refuse what may compute other values each time it is asked, also within one query.
+
+    Raises
+    ------
+    UsageError
+        Where it is a view, or has generated columns.
+    """
+    if definition is None:
+        what = f"{table} is a view, which may have other rows for each statistic: name a table"
+    elif "GENERATED ALWAYS AS" in definition:
+        what = f"{table} has generated columns, which may have other values each time: name a table without"
+    else:
+        return
+    message = f"source.push_down: {what}, or leave push_down out"
+    raise UsageError(message)
 
 
 def _columns(relation: Any) -> pa.Schema:
@@ -264,22 +298,22 @@ def _columns(relation: Any) -> pa.Schema:
 
 
 def _ranges(
-    connection: Any, file: PinnedFile, table: str, n_columns: int, *, is_divided: bool
+    connection: Any, catalog: str, file: PinnedFile, table: str, n_columns: int, *, is_divided: bool
 ) -> tuple[RowRange, ...]:
     """Count rows in ranges of ids that are tasks.
 
     A view is one task: it has no ids. So is a table with a column of that name, which hides them, and one
     that is not read but summed.
     """
-    name = quoted_name(table)
+    name = _named(catalog, table)
     ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
     schema_name, table_name = table.split(".")
     ((has_ids,),) = connection.execute(
         "SELECT count(*) FROM duckdb_tables() t WHERE schema_name = $1 AND table_name = $2"
-        " AND database_name = current_database()"
+        " AND database_name = $3"
         " AND NOT EXISTS (FROM duckdb_columns() c WHERE c.table_oid = t.table_oid"
         " AND c.database_oid = t.database_oid AND lower(c.column_name) = 'rowid')",
-        [schema_name, table_name],
+        [schema_name, table_name, catalog],
     ).fetchall()
     if not has_ids or not is_divided:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()

@@ -33,7 +33,7 @@ def test_the_page_on_hidden_states_runs(
     fitted, compared, written, series = printed
     assert "poorer mode" not in fitted
     assert "do not rely" not in fitted
-    assert "best: 2 states" in compared or "best: 3 states" in compared
+    assert "highest score: 2 states" in compared or "highest score: 3 states" in compared
     assert "wrote draws.parquet" in written
     assert Path("draws.parquet").exists()
     named = set(re.findall(r"`(\w+\.png)`", page))

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice import models, open_release
-from support.model_releases import PLACES, publish_models
+from suffice.pipeline.spec.plan import compile_plan
+from support.model_releases import CONJUGATE, PLACES, STATISTICS, model_spec, publish_models
+from support.releases import publish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from support.running import Runner
 
 FEW = ("--draws", "200", "--seed", "7", "--method", "plug-in")
-PRIOR = "NormalInverseGammaRegression(0, 0.001, 3, 100)"
 ROWS = {
     "origin": ["JFK", "LGA", "XXX", "JFK"],
     "departure": [10.0, 80.0, 1.0, None],
@@ -42,7 +43,7 @@ def predict(store: str, tmp_path: Path) -> tuple[str, ...]:
     data = tmp_path / "rows.csv"
     pc.write_csv(pa.table(ROWS), data)
     words = ("model", "predict", "models", "arrival", "--store", store, *FEW)
-    return (*words, "--prior", PRIOR, "--data", str(data))
+    return (*words, "--prior", CONJUGATE, "--data", str(data))
 
 
 def test_transitions_are_those_of_the_library(
@@ -53,15 +54,24 @@ def test_transitions_are_those_of_the_library(
     chain = models.chain(open_release("models", store=store), "steps", method="plug-in", draws=200, rng=7)
     assert document["rows"] == chain.rows(0.8, steps=[2, 5], to=["c"], start="b")
     assert document["states"] == ["a", "b", "c"]
-    assert document["undefined_share"] == dict.fromkeys(
-        ("transition", "stationary", "expected_steps", "after_2", "after_5"), 0.0
-    )
+    assert document["undefined_share"] == 0.0
     assert document["plug_in"]
     text = suffice.text(*transitions, *asked, "--where", "origin=LGA")
     assert "after_5" in text
     assert "JFK" not in text
     assert "prior: Dirichlet(1)" in text
     assert "their means need not exist" in text
+
+
+def test_a_long_run_that_depends_on_the_start_is_said(tmp_path: Path, suffice: Runner) -> None:
+    """Nothing was seen, and the prior is so sparse that all draws are zeros and ones."""
+    plan = compile_plan(model_spec(statistics={"steps": STATISTICS["steps"]}))
+    publish(tmp_path / "empty", plan, {"steps": np.zeros((2, 9), dtype=object)})
+    words = ("model", "transitions", "models", "steps", "--store", str(tmp_path / "empty"), *FEW)
+    sparse = (*words, "--prior", "Dirichlet(0.000001)")
+    assert 0.1 < suffice.json(*sparse)["undefined_share"] < 0.9
+    assert "the stationary law is not defined in up to" in suffice.text(*sparse)
+    assert "is not defined" not in suffice.text(*words)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -98,7 +108,7 @@ def test_chains_are_drawn(transitions: tuple[str, ...], tmp_path: Path, suffice:
 def test_predictions_are_those_of_the_library(predict: tuple[str, ...], store: str, suffice: Runner) -> None:
     document = suffice.json(*predict)
     regression = models.regression(
-        open_release("models", store=store), "arrival", prior=PRIOR, method="plug-in", draws=200, rng=7
+        open_release("models", store=store), "arrival", prior=CONJUGATE, method="plug-in", draws=200, rng=7
     )
     found = regression.predict(ROWS)
     assert document["rows"] == found.rows()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,8 @@ from support.bad_inputs import walk
 from support.running import spec_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.making import Workspace
     from support.running import Runner
 
@@ -52,7 +55,7 @@ def test_options_that_repeat_still_do(workspace: Workspace, suffice: Runner) -> 
     )
 
 
-@pytest.mark.parametrize("words", [(), ("ledger",), ("keys",), ("config",)])
+@pytest.mark.parametrize("words", [(), ("ledger",), ("keys",), ("config",), ("model",)])
 def test_bare_groups_show_their_help(suffice: Runner, words: tuple[str, ...]) -> None:
     printed = suffice.text(*words)
     assert printed.startswith("Usage: suffice")
@@ -63,6 +66,25 @@ def test_help_states_defaults(suffice: Runner) -> None:
     printed = " ".join(suffice.text("ledger", "grant", "--help").split())
     for said in ("default: add_or_remove_one", "default: row", "default: any, or as before", "for all time"):
         assert said in printed
+
+
+def test_every_option_of_models_is_on_the_page_of_the_command_line(repository: Path) -> None:
+    page = (repository / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    shared, listed = (
+        re.findall(r"^\|.*\|$", page.partition(f"## {title}\n")[2].partition("\n## ")[0], re.MULTILINE)
+        for title in ("Options that several commands share", "Options of `suffice model`")
+    )
+    found = {names[1]: one for names, one in walk(command()) if names[0] == "model"}
+    stated: dict[str, set[str]] = {name: set() for name in found}
+    for row in listed[2:]:
+        options, commands = row.split("|")[1:3]
+        named = set(re.findall(r"`([a-z-]+)`", commands))
+        for name in found.keys() - named if "all but" in commands else named or found.keys():
+            stated[name].update(re.findall(r"--[a-z-]+", options))
+    common = {option for row in shared for option in re.findall(r"--[a-z-]+", row.split("|")[1])}
+    for name, one in found.items():
+        options = {option for param in one.params for option in param.opts if option.startswith("--")}
+        assert options - common - {"--json", "--help"} == stated[name], name
 
 
 def test_words_of_libraries_are_not_repeated(workspace: Workspace, suffice: Runner) -> None:

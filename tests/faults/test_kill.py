@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import suffice
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.recovery import Action
 from support.faults import FREE, POINTS, PUBLISHED, RETURNED, SPENT
@@ -25,10 +26,10 @@ def spent(scene: Scene) -> Fraction:
     return account.spent
 
 
-def kill_and_end(scene: Scene, name: str, point: str, ending: str) -> None:
+def kill_and_end(scene: Scene, name: str, point: str, ending: str, **edition: Any) -> None:
     """Kill a run at a point, end it, and hold what is there to the rules; then make the release after all."""
     before = spent(scene)
-    ended = scene.run(name, point=point, number=signal.SIGKILL, expired=True)
+    ended = scene.run(name, point=point, number=signal.SIGKILL, expired=True, **edition)
     assert (ended.signal, ended.stopped) == (signal.SIGKILL, False)
     if ending == RECOVER:
         report = scene.recover()
@@ -44,7 +45,7 @@ def kill_and_end(scene: Scene, name: str, point: str, ending: str) -> None:
         assert spent(scene) - before == (EPSILON if point in (*SPENT, *PUBLISHED) else 0)
         assert str(scene.recover()) == "nothing to recover: every charge is final"
     else:
-        ended = scene.run(name)
+        ended = scene.run(name, **edition)
         if point in SPENT:
             assert ended.result["status"] == "ChargeSpentError"
         elif point == "after published":
@@ -53,7 +54,7 @@ def kill_and_end(scene: Scene, name: str, point: str, ending: str) -> None:
             assert ended.result["status"] == "published"
         assert spent(scene) - before == EPSILON
     assert problems(scene, name) == []
-    again = scene.run(name, new_attempt=True)
+    again = scene.run(name, new_attempt=True, **edition)
     assert again.result["status"] in {"published", "already_published"}
     assert spent(scene) - before == EPSILON * (2 if point in SPENT else 1)
     assert problems(scene, name) == []
@@ -64,6 +65,16 @@ def test_a_kill_at_any_step(scene: Scene) -> None:
     endings = [RECOVER, RERUN] * len(POINTS)
     for index, point in enumerate(POINTS):  # each engine ends each point the other's other way
         kill_and_end(scene, f"r{index}", point, endings[index + scene.ledger.startswith("sqlite")])
+
+
+def test_a_kill_in_the_middle_of_an_amendment(sqlite_scene: Scene) -> None:
+    scene = sqlite_scene
+    for index, point in enumerate(["after reserve", "after the draw", "after file 1", "inside published"]):
+        name, window = f"r{index}", "2013-01"
+        first = scene.run(name, window=window)
+        kill_and_end(scene, name, point, [RECOVER, RERUN][index % 2], window=window, amendment=1)
+        newest = suffice.open_release(f"{name}@{window}", store=scene.store)
+        assert newest.manifest["amends"]["release_id"] == first.result["release_id"]
 
 
 @pytest.mark.audit

@@ -28,7 +28,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.hidden_states import publish_crashes
 from support.making import ORIGINS, flights, make_workspace, mapping
-from support.model_releases import publish_models
+from support.model_releases import CONJUGATE, publish_models
 from support.profiles import pinning, profile_text
 from support.table_releases import ROWS_CSV, publish_tables
 
@@ -339,7 +339,15 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             *("tables", "causes", *tables, "--target", "well", "--where", "site=p"),
             *("--given", "severe=no", "--do", "treated=yes"),
         ),
-        ("model", "predict"): ("models", "arrival", *models, "--data", str(place.directory / "rows.csv")),
+        ("model", "predict"): (
+            "models",
+            "arrival",
+            *models,
+            "--data",
+            str(place.directory / "rows.csv"),
+            "--prior",
+            CONJUGATE,
+        ),
         ("ledger", "grant"): ("passengers", "--epsilon", "1", "--reason", "r", "--ledger", place.grants),
         ("ledger", "show"): ledger,
         ("ledger", "verify"): ledger,

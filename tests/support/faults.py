@@ -111,6 +111,8 @@ def perform(
     ledger: str,
     spool: str,
     draws: str,
+    window: str = "all",
+    amendment: int = 0,
     new_attempt: bool = False,
     point: str = "",
     number: int = 0,
@@ -122,7 +124,7 @@ def perform(
 
     Parameters
     ----------
-    spec, store, ledger, spool, new_attempt
+    spec, store, ledger, spool, window, amendment, new_attempt
         Of the release.
     draws : str
         A file that gets the release's name once for every draw of noise that begins.
@@ -161,7 +163,13 @@ def perform(
         install(POINTS[point], number)
     try:
         outcome = releasing.carry_out(
-            load_spec(spec), store=store, ledger=ledger, new_attempt=new_attempt, publish_timeout=0
+            load_spec(spec),
+            store=store,
+            ledger=ledger,
+            window=window,
+            amendment=amendment,
+            new_attempt=new_attempt,
+            publish_timeout=0,
         )
     except SufficeError as error:
         return {"status": type(error).__name__, "message": str(error)}

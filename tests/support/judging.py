@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from support.forking import Ended, Forks
 
 EPSILON = Fraction(1, 100)
+MONTHLY = {"column": "day", "every": "month", "amend": ["7 days"]}
+"""The windows of runs that are given one."""
 _FINAL = (ChargeState.PUBLISHED, ChargeState.ABANDONED)
 
 
@@ -60,6 +62,7 @@ class Scene:
                 name=name,
                 privacy={"epsilon": "0.01", "neighboring": "add_or_remove_one", "unit": "row"},
                 statistics=STATISTICS,
+                window=MONTHLY if "window" in changes else None,
             ),
             "store": str(self.store),
             "ledger": self.ledger,
@@ -132,8 +135,8 @@ def _about_releases(
 ) -> list[str]:
     found = []
     releases = store.releases(name)
-    if len(releases) > 1:
-        found.append(f"{len(releases)} releases of one name and window")
+    if len(releases) > len({release.edition for release in releases}):
+        found.append("two releases of one edition")
     paid = {charge.release_id for charge in charges if charge.drew}
     for release in releases:
         if release.release_id not in paid:
@@ -150,7 +153,7 @@ def _about_orphans(scene: Scene, charges: list[ChargeSummary]) -> list[str]:
         f"{path.name} of an abandoned charge is left"
         for charge in charges
         if charge.state is ChargeState.ABANDONED
-        for path in (scene.store / charge.name / charge.window / charge.release_id).glob("*")
+        for path in (scene.store / charge.name / charge.edition / charge.release_id).glob("*")
         if not path.name.removeprefix(".").startswith("manifest.json")  # tombstones, one perhaps half put
     ]
 

@@ -22,6 +22,8 @@ STATES = ("a", "b", "c")
 TRANSITIONS = np.array([[0.8, 0.15, 0.05], [0.3, 0.5, 0.2], [0.1, 0.4, 0.5]])
 PLACES = ("JFK", "LGA")
 SLOPES, INTERCEPT, SD = (1.5, -0.02), {"JFK": 4.0, "LGA": 10.0}, 8.0
+CONJUGATE = "NormalInverseGammaRegression(0, 0.001, 3, 100)"
+"""A prior of the regression under which plug-in posteriors take no chains."""
 STATISTICS: dict[str, Any] = {
     "steps": {
         "family": "markov_chain",

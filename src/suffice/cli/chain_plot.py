@@ -9,6 +9,7 @@ import numpy as np
 from suffice.cli.plotting import check_plot, save
 from suffice.errors import UsageError
 from suffice.pipeline.posterior.contrasts import in_words
+from suffice.pipeline.posterior.posterior import NOISE_AWARE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,9 +55,13 @@ def plot_chain(chain: Chain, path: Path, *, title: str, mass: float) -> None:
         shares.hlines(positions, law["lower"][cell], law["upper"][cell], linewidth=1.5, color="C0")
         shares.plot(law["median"][cell], positions, "o", markersize=4, color="C0")
         shares.set_yticks(positions, states)
-        shares.invert_yaxis()
+        shares.set_ylim(len(states) - 0.5, -0.5)
+        shares.spines[["top", "right"]].set_visible(False)
         shares.set_xlim(left=0.0)
         shares.set_xlabel(f"share of time in the long run, {100 * mass:g} % interval")
         matrix.set_title(in_words({column: keys[cell] for column, keys in posterior.groups.items()}))
-    figure.suptitle(f"{title}\n{posterior.method} posterior, prior {posterior.prior}", fontsize="medium")
+    caution = "" if posterior.method == NOISE_AWARE else ", not calibrated"
+    figure.suptitle(
+        f"{title}\n{posterior.method} posterior{caution}, prior {posterior.prior}", fontsize="medium"
+    )
     save(figure, path)

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.models.classification import Classification, Score
 
-MOST_SHOWN = 200
+MOST_SHOWN, MOST_CLASSES = 200, 4
+"""Rows in a terminal; with more classes they have the largest chance alone."""
 
 
 def classify(
@@ -89,13 +90,25 @@ def classify(
         output.print_json({**document, **listed})
         return
     if out is None and len(classified.cell):
-        output.print_rows(_rows(classified.columns(MOST_SHOWN)))
+        model_output.print_cells(_rows(_shown_columns(classified)), classified.groups)
         if len(classified.cell) > MOST_SHOWN:
             say(f"... and {len(classified.cell) - MOST_SHOWN} more rows: use --json or --out")
+        if len(classified.classes) > MOST_CLASSES:
+            say("--json and --out have the chance of every class")
+        say("")
     for line in _lines(classified, scored, outcome.column):
         say(line)
     model_output.print_basis(opened, found.posterior, draws=draws)
     output.print_written(out)
+
+
+def _shown_columns(classified: Classification) -> dict[str, Any]:
+    """Return columns for a terminal: the chance of each class, or of many classes the largest alone."""
+    columns = classified.columns(MOST_SHOWN)
+    if len(classified.classes) <= MOST_CLASSES:
+        del columns["class_probability"]
+        return columns
+    return {name: values for name, values in columns.items() if not name.startswith("probability[")}
 
 
 def _without_nan(columns: dict[str, Any]) -> dict[str, pa.Array]:
@@ -131,7 +144,8 @@ def _score_document(scored: Score) -> dict[str, float]:
 def _lines(classified: Classification, scored: Score | None, outcome: str) -> list[str]:
     """Return what there is to say of the rows: how many are classified, without what, and how well."""
     n_rows = len(classified.cell)
-    said = [f"\n{classified.n_predicted} of {counted(n_rows, 'row')} are classified"]
+    verb = "is" if classified.n_predicted == 1 else "are"
+    said = [f"{classified.n_predicted} of {counted(n_rows, 'row')} {verb} classified"]
     if classified.n_predicted < n_rows:
         said.append(f"no class for {counted(n_rows - classified.n_predicted, 'row')} of no selected cell")
     for name, number in classified.left_out.items():

@@ -23,9 +23,16 @@ _NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
 
 def check_data(path: Path) -> None:
-    """Refuse a file that is neither CSV nor Parquet, before any work is done."""
+    """Refuse a file that is not there, or is neither CSV nor Parquet, before any work is done."""
     if path.suffix not in {".csv", ".parquet"}:
         message = f"--data {path}: the file's name must end in .csv or .parquet"
+        raise UsageError(message)
+    try:
+        is_there = path.exists()
+    except (OSError, ValueError):
+        is_there = False
+    if not is_there:
+        message = f"--data {path}: there is no such file"
         raise UsageError(message)
 
 
@@ -51,9 +58,6 @@ def read_data(path: Path, columns: Sequence[str], *, texts: Sequence[str] = ()) 
     check_data(path)
     try:
         table = _read_csv(path, columns, texts) if path.suffix == ".csv" else _read_parquet(path, columns)
-    except FileNotFoundError:
-        message = f"--data {path}: there is no such file"
-        raise UsageError(message) from None
     except (OSError, ValueError, pa.ArrowException):
         kind = "CSV in UTF-8 with one row of column names" if path.suffix == ".csv" else "Parquet"
         message = f"--data {path}: the file cannot be read as {kind}"

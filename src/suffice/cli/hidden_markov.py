@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import messages, output
+from suffice.cli import messages, model_output, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
@@ -25,6 +25,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
+from suffice.pipeline.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,12 @@ def hidden_markov(
         int | None,
         typer.Option("--sweeps", help="Of each restart; default: 400, doubled until restarts agree."),
     ] = None,
-    draws: Annotated[int, typer.Option("--draws", help="That are kept of each restart.")] = 100,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            "--draws", help="That are kept of each restart; default: 100, or one a sweep of its second half."
+        ),
+    ] = None,
     holdout: Annotated[
         float | None,
         typer.Option("--holdout", help="Of comparisons: the share of cells held out; default 0.1."),
@@ -101,7 +107,7 @@ def hidden_markov(
     if len(states) > 1 and (out, plot) != (None, None):
         message = "--out and --plot are of one number of states: give --states once"
         raise UsageError(message)
-    check_draws(draws, seed)
+    check_draws(1 if draws is None else draws, seed)
     pictures = _check_files(out, plot, overwrite=overwrite)
     opened = [open_for_reading(release, store, public_keys) for release in releases]
     from suffice.pipeline.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
@@ -195,15 +201,20 @@ def _print_fit(fit: HiddenMarkovFit) -> None:
         }
         for feature in fit.table.features:
             own = emissions[feature.name][state]
-            apart = own - share @ emissions[feature.name]
-            most = int(abs(apart).argmax())
-            row[feature.name] = f"{feature.categories[most]}: {own[most]:.2f} ({apart[most]:+.2f})"
+            if fit.n_states == 1:
+                most = int(own.argmax())
+                row[feature.name] = f"{feature.categories[most]}: {own[most]:.2f}"
+                continue
+            above = own - share @ emissions[feature.name]
+            most = int(above.argmax())
+            row[feature.name] = f"{feature.categories[most]}: {own[most]:.2f} ({above[most]:+.2f})"
         rows.append(row)
     output.print_rows(rows)
-    say(
-        "\nof each feature the category that tells a state most from all cells together: its probability, and"
-    )
-    say("how much more that is; --json and --out have all numbers")
+    if fit.n_states == 1:
+        say("\nof each feature the most probable category; --json and --out have all numbers")
+        return
+    say("\nof each feature the category that is most above all cells: its probability, and")
+    say("by how much it is above; --json and --out have all numbers")
 
 
 def _show_comparison(
@@ -212,12 +223,15 @@ def _show_comparison(
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
         return
-    output.print_rows(found.rows())
-    say(
-        f"\nscore: mean log likelihood of a held-out cell's noisy counts, {100 * found.holdout:g} % of cells "
-        f"held out {found.n_splits} times; difference from one state, sd over splits"
-    )
-    say(f"best: {found.best} states")
+    from suffice.pipeline.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
+
+    output.print_rows(found.rows(), digits=model_output.DIGITS)
+    say("\nscore: mean log likelihood of a held-out cell's noisy counts")
+    say(f"difference: from one state; sd: of the difference over {counted(found.n_splits, 'split')}")
+    say(f"held out in each split: {100 * found.holdout:g} % of cells")
+    if max(row["r_hat"] for row in found.rows()) > LARGEST_R_HAT:
+        say(f"r_hat above {LARGEST_R_HAT}: restarts do not agree in some split; more --sweeps may help")
+    say(f"highest score: {counted(found.best, 'state')}")
     for line in found.settings[0].lines:
         say(line)
     _print_releases(opened, [feature.name for feature in found.table.features])

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.cli import output
-from suffice.cli.terminal import say
+from suffice.cli.terminal import in_line, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
+
+DIGITS = 4
+"""Of drawn numbers in a terminal: more of them would be chance."""
 
 
 def basis_document(
@@ -35,6 +40,24 @@ def basis_document(
         **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
         "conflicts": output.conflict_lines(posterior),
     }
+
+
+def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[object]]) -> None:
+    """Print a table of drawn numbers; keys that all cells share stand once, above it.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+    groups : mapping of str to sequence
+        The keys of all cells by group column.
+    """
+    from suffice.pipeline.posterior.contrasts import in_words  # noqa: PLC0415 - numpy is slow to import
+
+    shared = {column: keys[0] for column, keys in groups.items() if len(set(keys)) == 1}
+    if shared:
+        say(f"{in_line(in_words(shared))}\n")
+    kept = [{name: value for name, value in row.items() if name not in shared} for row in rows]
+    output.print_rows(kept, digits=DIGITS)
 
 
 def print_basis(opened: Release, posterior: Posterior, *, draws: int) -> None:

@@ -36,9 +36,9 @@ def print_json(document: object) -> None:
     say_json(document)
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200) -> None:
+def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200, digits: int = 6) -> None:
     """Print rows as a text table; past `limit` rows, say how many are left out."""
-    say(rows_text(rows[:limit]))
+    say(rows_text(rows[:limit], digits=digits))
     if len(rows) > limit:
         say(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
 
@@ -227,15 +227,15 @@ def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
     }
 
 
-def rows_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as a text table."""
+def rows_text(rows: Sequence[Mapping[str, Any]], *, digits: int = 6) -> str:
+    """Return rows as a text table, numbers with so many significant digits."""
     columns = list(rows[0])
-    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    cells = [[_cell(row[column], digits) for column in columns] for row in rows]
     return text_table([in_line(column) for column in columns], cells)
 
 
-def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else in_line(value)
+def _cell(value: object, digits: int) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else "" if value is None else in_line(value)
 
 
 def check_out(path: Path) -> None:

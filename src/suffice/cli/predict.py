@@ -88,9 +88,10 @@ def predict(
         output.print_json({**basis, "outcome": found.outcome.name, "counts": prediction.counts, **rows})
         return
     if out is None and prediction.counts["rows"]:
-        output.print_rows(prediction.rows(MOST_SHOWN))
+        model_output.print_cells(prediction.rows(MOST_SHOWN), prediction.groups)
         if prediction.counts["rows"] > MOST_SHOWN:
             say(f"... and {prediction.counts['rows'] - MOST_SHOWN} more rows: use --json or --out")
+        say("")
     for line in _lines(found, prediction):
         say(line)
     model_output.print_basis(opened, found.posterior, draws=draws)
@@ -108,7 +109,7 @@ def _lines(found: Regression, prediction: Prediction) -> list[str]:
     """Return what there is to say of the rows: how many are predicted, and what of the others."""
     numbers = prediction.counts
     rows = {name: counted(number, "row") for name, number in numbers.items()}
-    said = [f"\n{found.outcome.name} is predicted for {numbers['predicted']} of {rows['rows']}"]
+    said = [f"{found.outcome.name} is predicted for {numbers['predicted']} of {rows['rows']}"]
     if numbers["incomplete"]:
         said.append(f"no prediction for {rows['incomplete']} without some predictor")
     if numbers["of_no_cell"]:

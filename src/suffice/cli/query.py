@@ -94,8 +94,10 @@ def query(
         asked = {"target": target, "given": observed, "do": chosen}
         output.print_json({**basis, **asked, "rows": answer.rows(), "undefined_share": undefined})
         return
-    output.print_rows(answer.rows())
-    say("")
+    rows = [{name: value for name, value in row.items() if name != "parameter"} for row in answer.rows()]
+    model_output.print_cells(rows, answer.groups)
+    if observed or chosen:
+        say("")
     for name, stated in (("given", observed), ("do", chosen)):
         if stated:
             say(f"{name}: " + in_line(", ".join(f"{one}={category}" for one, category in stated.items())))

@@ -79,7 +79,7 @@ def transitions(
     opened = open_for_reading(release, store, public_keys)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
-    from suffice.pipeline.models.chain import chain, quantity_rows  # noqa: PLC0415
+    from suffice.pipeline.models.chain import chain  # noqa: PLC0415
 
     rng = np.random.default_rng(seed)
     found = chain(
@@ -92,10 +92,10 @@ def transitions(
         draws=draws,
         rng=rng,
     )
-    quantities = found.quantities(steps=steps or (), to=to, start=start)
-    rows = quantity_rows(found.posterior.groups, quantities, mass)
-    undefined = {quantity.name: float(quantity.drawn.undefined_share.max()) for quantity in quantities}
+    rows = found.rows(mass, steps=steps or (), to=to, start=start)
+    undefined = float(found.undefined_share.max())
     if out is not None:
+        quantities = found.quantities(steps=steps or (), to=to, start=start)
         with new_file("--out", out, overwrite=overwrite) as written:
             output.write_table(_draw_columns(found, quantities), written)
     if plot is not None:
@@ -107,12 +107,13 @@ def transitions(
         basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
         output.print_json({**basis, "states": list(found.states), "rows": rows, "undefined_share": undefined})
         return
-    output.print_rows(rows)
+    model_output.print_cells(rows, found.posterior.groups)
     say("\nexpected_steps have medians and intervals: their means need not exist")
-    for name, share in undefined.items():
-        if share > 0.0:
-            say(f"{name} is not defined in up to {100 * share:.3g} % of draws: several parts of the chain")
-            say("cannot be left, so that the long run depends on the start; numbers are of the other draws")
+    if undefined > 0.0:
+        say(
+            f"the stationary law is not defined in up to {100 * undefined:.3g} % of draws, and is of the "
+            "others: several parts of the chain cannot be left there, and the long run depends on the start"
+        )
     model_output.print_basis(opened, found.posterior, draws=draws)
     output.print_written(out, plot)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.pooling.release import Release
 
-TRIALS = 250
+TRIALS = 120
 FALSE_ALARM = 1e-6
 
 
@@ -85,6 +86,32 @@ def test_rows_name_every_number(chain: models.Chain) -> None:
     assert all(row["mean"] is None for row in rows if row["quantity"] == "expected_steps")
     assert all(row["median"] > 1 for row in rows if row["quantity"] == "expected_steps")
     assert {row["from"] for row in chain.rows(steps=[1], start={"a": 0.5, "b": 0.5})[-3:]} == {None}
+
+
+def test_cells_are_summed_up_a_block_at_a_time(chain: models.Chain, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = chain.rows(steps=[2])
+    monkeypatch.setattr("suffice.pipeline.models.chain._NUMBERS", 1)
+    assert chain.rows(steps=[2]) == rows
+
+
+def test_a_long_run_that_depends_on_the_start_is_counted(chain: models.Chain) -> None:
+    """In every fourth draw of the second cell the states a and b both keep what comes."""
+    draws = chain.transitions.draws.copy()
+    draws[::4, 1, :2] = np.eye(3)[:2]
+    parted = dataclasses.replace(chain, transitions=models.DrawnQuantity(draws=draws))
+    np.testing.assert_array_equal(parted.undefined_share, [0.0, 0.25])
+    share, whole = (found.stationary().mean[1] for found in (parted, chain))
+    np.testing.assert_allclose(share, whole, atol=0.01)
+    never = parted.steps_to("c")
+    assert never.probability(above=1e300)[1, 0] == 0.25
+    assert np.isinf(never.quantile(0.9)[1, 0])
+    (row,) = [
+        row
+        for row in parted.rows(0.95, to=["c"])
+        if (row["origin"], row["quantity"], row["from"]) == ("LGA", "expected_steps", "a")
+    ]
+    assert row["upper"] is None
+    assert row["lower"] > 1
 
 
 def test_what_does_not_exist_is_refused(release: Release, chain: models.Chain) -> None:

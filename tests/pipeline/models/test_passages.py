@@ -41,6 +41,27 @@ def test_first_passages_solve_their_equations(seed: int, size: int, concentratio
     np.testing.assert_allclose(law.sum(axis=-1), 1.0, rtol=1e-12)
 
 
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 9), share=st.sampled_from([0.15, 0.3, 0.6]))
+def test_steps_are_endless_just_where_a_state_may_never_be_entered(
+    seed: int, size: int, share: float
+) -> None:
+    """Where, without entering it, a state can be reached that it cannot be reached from."""
+    rng = np.random.default_rng(seed)
+    chances = rng.dirichlet(np.ones(size), size) * (rng.random((size, size)) < share)
+    chances += np.where(chances.sum(axis=1) == 0.0, 1.0, 0.0)[:, None] * np.eye(size)
+    chances /= chances.sum(axis=1, keepdims=True)
+    found = all_first_passages(chances)
+    for state in range(size):
+        others = np.where(np.arange(size) == state, 0.0, chances)
+        within = np.linalg.matrix_power(np.eye(size) + others, size) > 0.0
+        can_enter = within @ (chances[:, state] > 0.0)
+        np.testing.assert_array_equal(np.isfinite(found[:, state]), ~(within & ~can_enter).any(axis=1))
+        is_finite = np.isfinite(found[:, state])
+        steps = np.where(is_finite, found[:, state], 0.0)
+        np.testing.assert_allclose(steps[is_finite], (1.0 + others @ steps)[is_finite], rtol=1e-9)
+        np.testing.assert_allclose(first_passage(chances, state), found[:, state], rtol=1e-9)
+
+
 def test_small_probabilities_keep_their_digits() -> None:
     """Where a linear system has lost them all."""
     rare = np.array([[1.0, 3e-200], [1e-200, 1.0]])

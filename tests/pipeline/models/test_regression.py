@@ -14,14 +14,13 @@ from suffice import models, open_release
 from suffice.errors import UsageError
 from suffice.pipeline.models.row_numbers import numbers_of
 from support.flight_delays import clipped_flights, least_squares, release_flights
-from support.model_releases import INTERCEPT, PLACES, SD, SLOPES, publish_models
+from support.model_releases import CONJUGATE, INTERCEPT, PLACES, SD, SLOPES, publish_models
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.pooling.release import Release
 
-PRIOR = "NormalInverseGammaRegression(0, 0.001, 3, 100)"
 ROWS: dict[str, Any] = {
     "origin": ["JFK", "LGA", "JFK"],
     "departure": [10.0, -5.0, 30.0],
@@ -40,7 +39,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 @pytest.fixture(scope="module")
 def regression(release: Release) -> models.Regression:
-    return models.regression(release, "arrival", method="plug-in", prior=PRIOR, rng=1)
+    return models.regression(release, "arrival", method="plug-in", prior=CONJUGATE, rng=1)
 
 
 def test_the_truth_is_predicted(regression: models.Regression) -> None:
@@ -55,7 +54,7 @@ def test_the_truth_is_predicted(regression: models.Regression) -> None:
 
 def test_predictive_intervals_are_student_t(release: Release) -> None:
     """Of the conjugate posterior, which a plug-in has, in closed form."""
-    regression = models.regression(release, "arrival", method="plug-in", prior=PRIOR, draws=40_000, rng=2)
+    regression = models.regression(release, "arrival", method="plug-in", prior=CONJUGATE, draws=40_000, rng=2)
     drawn = {name: values[:, 0] for name, values in regression.draws.items()}
     row = np.array([30.0, 1500.0, 1.0])
     beta = np.column_stack([drawn["coefficient"], drawn["intercept"]])
@@ -102,7 +101,7 @@ def test_beyond_the_bounds_the_line_is_carried_on(regression: models.Regression)
 
 def test_one_cell_needs_no_keys_and_keeps_to_those_that_are_there(release: Release) -> None:
     regression = models.regression(
-        release, "arrival", where={"origin": "LGA"}, method="plug-in", prior=PRIOR, rng=1
+        release, "arrival", where={"origin": "LGA"}, method="plug-in", prior=CONJUGATE, rng=1
     )
     plain = {"departure": [10.0, 10.0], "distance": [500, 500]}
     assert regression.predict(plain).cell.tolist() == [0, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import signal
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.chunk.sql_columns import MOST_DIGITS
 from suffice.pipeline.chunk.sql_sums import sum_queries
 from suffice.pipeline.reduce.push_down import pushed_sums, require_threads
+from suffice.pipeline.sources.duckdb_tables import querying
 from suffice.pipeline.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import Spec, load_spec
 from support.hostile import bernoulli, categorical, hostile_table, normal, poisson
@@ -289,8 +291,58 @@ def test_a_view_and_other_processes_are_refused(tmp_path: Path) -> None:
         connection.execute("CREATE VIEW t AS SELECT 1.5 AS x")
     with pytest.raises(UsageError, match=r"source\.push_down: main\.t is a view"):
         pushed(spec_of(path, {"x": normal("x", "0", "1")}))
+    with duckdb.connect(path) as connection:
+        connection.execute("DROP VIEW t; CREATE TABLE t (n INT, x DOUBLE GENERATED ALWAYS AS (random()))")
+    with pytest.raises(UsageError, match=r"source\.push_down: main\.t has generated columns"):
+        pushed(spec_of(path, {"x": normal("x", "0", "1")}))
     with pytest.raises(UsageError, match="use the cluster threads"):
         require_threads("local")
+
+
+MACROS = (
+    *("sum(a)", "count(a)", "abs(a)", "isnan(a)", "floor(a)", "epoch_us(a)", "coalesce(a, b)"),
+    *('"+"(a, b)', '"-"(a, b)', '"*"(a, b)', '"/"(a, b)', '"%"(a, b)', '"//"(a, b)'),
+)
+
+
+def test_macros_of_the_file_replace_no_function_or_operator(tmp_path: Path) -> None:
+    path = tmp_path / "rows.duckdb"
+    write(path, pa.table({"x": [0.25, math.nan, 3.0, -9.0], "d": [dt.date(2013, 1, 1)] * 4}))
+    statistics = {
+        "x": normal("x", "0", "1"),
+        "away": {"family": "laplace", "column": "x", "location": "0.3", "half_range": "5"},
+        "d": categorical("d", ["2013-01-01", "2013-01-02"]),
+        "whole": categorical("x", {"range": [2, 5]}),
+    }
+    spec = spec_of(path, statistics)
+    wanted = pushed(spec)
+    with duckdb.connect(path) as connection:
+        for macro in MACROS:
+            connection.execute(f"CREATE MACRO {macro} AS 99")
+        assert connection.execute("SELECT DISTINCT sum(x) + 1 FROM t").fetchall() == [(99,)]
+    assert assert_alike(spec) == wanted
+
+
+def test_an_interrupt_of_a_query_stays_one(tmp_path: Path) -> None:
+    """DuckDB would make a reading failure of it, and a run that was cancelled would read again."""
+    path = tmp_path / "rows.duckdb"
+    write(path, pa.table({"x": [1.0]}))
+    pin = sources.pin(spec_of(path, {"x": normal("x", "0", "1")}))
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    earlier = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with querying(pin, 2) as run:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(KeyboardInterrupt):
+                run(
+                    "SELECT sum(sin(a.range * b.range)) AS n FROM range(10000000) a, range(1000000) b", {}, {}
+                )
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
 
 
 def test_a_file_that_changed_is_not_summed(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_changes_that_wait_beside_the_file_are_said(path: Path) -> None:
 
 
 def test_nothing_is_installed_written_or_opened_beside_it(path: Path) -> None:
-    with opened(str(path)) as connection:
+    with opened(str(path)) as (connection, _):
         found = dict(connection.execute("SELECT name, value FROM duckdb_settings()").fetchall())
         with pytest.raises(duckdb.Error):
             connection.execute("SELECT * FROM read_csv('other.csv')").fetchall()
@@ -135,3 +135,11 @@ def test_nothing_is_installed_written_or_opened_beside_it(path: Path) -> None:
     assert found["enable_external_access"] == "false"
     assert found["autoinstall_known_extensions"] == "false"
     assert found["autoload_known_extensions"] == "false"
+
+
+def test_a_schema_may_be_called_as_the_file_is(tmp_path: Path) -> None:
+    path = tmp_path / "sales.duckdb"
+    with duckdb.connect(tmp_path / "made.duckdb") as connection:
+        connection.execute("CREATE SCHEMA sales; CREATE TABLE sales.t AS SELECT range AS n FROM range(9)")
+    (tmp_path / "made.duckdb").rename(path)
+    assert numbers(splits_of(spec_of(path, "sales.t"))) == Counter(range(9))
