@@ -218,7 +218,7 @@ def test_held_out_cells_take_no_part_in_the_fit(
         return sampled_states(table, *words, **terms)
 
     monkeypatch.setattr(state_comparison, "sampled_states", watched)
-    quick = {"restarts": 1, "sweeps": 8, "draws": 4}
+    quick: dict[str, Any] = {"restarts": 1, "sweeps": 8, "draws": 4}
     models.hidden_markov(crashes[0], chain="STATE", time=TIME, states=[2], splits=2, rng=1, **quick)
     assert [each.sum() for each in seen] == [seen[0].size - round(0.1 * seen[0].size)] * 4
     np.testing.assert_array_equal(seen[0], seen[1])
