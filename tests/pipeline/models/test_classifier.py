@@ -131,6 +131,18 @@ def test_scores_are_of_rows_with_a_class_and_a_cell(tmp_path: Path) -> None:
         found.score(ROWS, ["x"] * 6)
 
 
+def test_labels_that_are_no_class_are_other_where_the_outcome_has_it(tmp_path: Path) -> None:
+    outcome = {"late": {"column": "late", "categories": ["no", "yes"], "other": True}}
+    found = small(released(tmp_path, statistics={"late": {**LATE, "outcome": outcome}}))
+    assert found.classes == ("no", "yes", "other")
+    chances = found.predict_proba(ROWS)
+    score = found.score(ROWS, ["yes", "x", None, "no", "x", "x"])
+    known = [row for row in range(6) if not np.isnan(chances[row, 0])]
+    own = [chances[row, (1, 2, 2, 0, 2, 2)[row]] for row in known]
+    assert score.n_rows == len(known)
+    assert score.mean_log_score == pytest.approx(np.log(own).mean())
+
+
 def test_what_cannot_classify_is_refused_by_what_exists(tmp_path: Path) -> None:
     both = {"late": LATE, "cancelled": {"family": "bernoulli", "column": "cancelled"}}
     release = released(tmp_path, statistics=both)

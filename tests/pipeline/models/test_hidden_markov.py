@@ -11,6 +11,7 @@ import suffice
 from suffice import models
 from suffice.errors import UsageError
 from suffice.models import HiddenMarkovFit, StateComparison
+from suffice.pipeline.models import state_comparison
 from suffice.pipeline.models.chain_tables import chain_table
 from suffice.pipeline.models.fit_settings import read_settings
 from suffice.pipeline.models.state_sampling import sampled_states
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.models.count_table import CountTable
+    from suffice.pipeline.models.state_draws import StateDraws
     from suffice.pipeline.pooling.release import Release
 
 TIME = ["YEAR", "MONTH"]
@@ -202,6 +205,25 @@ def test_two_states_predict_held_out_cells_better_than_one(
     assert (found.difference[1] > 0.0).all()
     assert found.best == 2
     assert found.to_dict()["holdout"] == 0.1
+
+
+def test_held_out_cells_take_no_part_in_the_fit(
+    crashes: tuple[Release, NDArray[np.int64]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 144 cells a tenth: fits see the others alone, and every number of states the same ones."""
+    seen: list[NDArray[np.bool_]] = []
+
+    def watched(table: CountTable, *words: Any, **terms: Any) -> StateDraws:
+        seen.append(table.is_observed)
+        return sampled_states(table, *words, **terms)
+
+    monkeypatch.setattr(state_comparison, "sampled_states", watched)
+    quick: dict[str, Any] = {"restarts": 1, "sweeps": 8, "draws": 4}
+    models.hidden_markov(crashes[0], chain="STATE", time=TIME, states=[2], splits=2, rng=1, **quick)
+    assert [each.sum() for each in seen] == [seen[0].size - round(0.1 * seen[0].size)] * 4
+    np.testing.assert_array_equal(seen[0], seen[1])
+    np.testing.assert_array_equal(seen[2], seen[3])
+    assert (seen[0] != seen[2]).any()
 
 
 @pytest.mark.parametrize(
