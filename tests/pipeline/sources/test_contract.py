@@ -46,6 +46,7 @@ PUSH_DOWN = (
     "pipeline/chunk/sql_columns.py",
     "pipeline/reduce/push_down.py",
     "tests/leaks/test_pushed_down.py",
+    "tests/pipeline/reduce/test_push_down.py",
 )
 """What sums in DuckDB itself, and so knows it by name."""
 CREDENTIALS = ("KEY", "TOKEN", "POSTGRESQL")
