@@ -24,6 +24,7 @@ SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is
     "pipeline/distributions/",
     "pipeline/engines/",
     "pipeline/families/",
+    "pipeline/models/",
     "pipeline/planning/",
     "pipeline/pooling/",
     "pipeline/posterior/",
