@@ -179,8 +179,9 @@ def running_worker(server: PrefectServer, pool: str, log: Path, **more: str) -> 
         finally:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(30)
+                process.wait(10)
             process.kill()
+            process.wait()
 
 
 class Webhook:
