@@ -155,7 +155,7 @@ def test_plug_in_posteriors_of_few_rows_fail_the_same_test(family: str, public_n
         assert not any(is_nominal(ranks, mass) for mass in LEVELS)
 
 
-@pytest.mark.parametrize("public_n", [False, True])
+@pytest.mark.parametrize("public_n", [pytest.param(False, marks=pytest.mark.audit), True])
 def test_posteriors_that_take_the_noise_for_a_quarter_of_what_it_is_fail(public_n: bool) -> None:
     """Their 80 % intervals of the mean cover 43 to 53 %: of 400 cells less than 68 % but for chance 8e-10."""
     rng = np.random.default_rng()

@@ -2,7 +2,7 @@
 
 Every probability of every table is tested, each at three masses; probabilities of one simulation depend on
 each other, and the level of each test is that of the whole file divided by all of them. The posterior of
-``chain`` takes MCMC, and fewer simulations.
+``chain`` takes MCMC, and fewer simulations, in the audit.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def outliers(ranks: Ranks, false_alarm: float) -> list[tuple[float, int, float]]
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", list(TABLES))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.audit) if name == BY_MCMC else name for name in TABLES]
+)
 def test_noise_aware_posteriors_of_tables_cover_nominally(name: str) -> None:
     """Few rows, where most is at stake; `test_calibration.py` takes 1,000, and the audit up to 10,000."""
     cells = CELLS_BY_MCMC if name == BY_MCMC else CELLS
@@ -93,6 +95,7 @@ def test_noise_aware_posteriors_of_tables_cover_nominally(name: str) -> None:
     assert not outliers(ranks, FALSE_ALARM)
 
 
+@pytest.mark.audit
 @pytest.mark.timeout(1800)
 def test_believing_in_a_fiftieth_of_the_noise_is_caught() -> None:
     """A control by MCMC, of as many simulations as the test.
