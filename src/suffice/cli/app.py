@@ -254,9 +254,7 @@ def table(
     as_json: JsonOption = False,
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
-    if out is not None:
-        output.check_out(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_out(out, overwrite=overwrite)
     chosen = (
         open_for_reading(release, store, public_keys)
         .statistic(statistic)

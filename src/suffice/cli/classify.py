@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli import model_output, output
 from suffice.cli.data_file import DataOption, check_data, read_data
-from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     JsonOption,
@@ -57,9 +57,7 @@ def classify(
 ) -> None:
     """Classify rows of your own by naive Bayes; score them where their class is there. Costs no privacy."""
     check_data(data)
-    if out is not None:
-        output.check_out(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys)
     from suffice.pipeline.models.classifier import classifier  # noqa: PLC0415 - each command imports what it needs

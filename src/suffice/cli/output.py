@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from suffice.cli.files import MARK
+from suffice.cli.files import MARK, check_file
 from suffice.cli.terminal import in_line, say, say_json, say_progress
 from suffice.errors import UsageError
 from suffice.pipeline.released.text_table import text_table
@@ -238,8 +238,14 @@ def _cell(value: object, digits: int) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else "" if value is None else in_line(value)
 
 
-def check_out(path: Path) -> None:
-    """Refuse an output file that is neither CSV nor Parquet, before any work is done."""
+def check_out(path: Path | None, *, overwrite: bool) -> None:
+    """Refuse a table's file of another ending, or that may not be written, before any work is done."""
+    if path is not None:
+        _check_ending(path)
+        check_file("--out", path, overwrite=overwrite)
+
+
+def _check_ending(path: Path) -> None:
     if path.suffix not in {".csv", ".parquet"}:
         message = f"--out {path}: the file's name must end in .csv or .parquet"
         raise UsageError(message)
@@ -266,7 +272,7 @@ def write_table(columns: Mapping[str, Any], path: Path) -> None:
     import pyarrow.csv  # noqa: PLC0415
     import pyarrow.parquet  # noqa: PLC0415
 
-    check_out(path)
+    _check_ending(path)
     table = pa.table(dict(columns)).replace_schema_metadata({MARK: "written by suffice"})
     try:
         if path.suffix == ".csv":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import model_output, output
-from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     JsonOption,
@@ -66,9 +66,7 @@ def query(
     as_json: JsonOption = False,
 ) -> None:
     """Print what a network says of some variables, given or set others, with intervals. Costs no privacy."""
-    if out is not None:
-        output.check_out(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     observed, chosen = parse_pairs("--given", given), parse_pairs("--do", do)
     opened = open_for_reading(release, store, public_keys)

@@ -77,11 +77,8 @@ def transitions(
     _check_files(out, plot, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys)
-    import numpy as np  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.models.chain import chain  # noqa: PLC0415 - each command imports what it needs
 
-    from suffice.pipeline.models.chain import chain  # noqa: PLC0415
-
-    rng = np.random.default_rng(seed)
     found = chain(
         opened,
         statistic,
@@ -90,7 +87,7 @@ def transitions(
         method=method,
         n_prior=parse_prior_of_n(n_prior),
         draws=draws,
-        rng=rng,
+        rng=seed,
     )
     rows = found.rows(mass, steps=steps or (), to=to, start=start)
     undefined = float(found.undefined_share.max())
@@ -120,14 +117,12 @@ def transitions(
 
 def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> None:
     """Refuse a file that cannot be written, before any work is done."""
-    if out is not None:
-        output.check_out(out)
+    output.check_out(out, overwrite=overwrite)
     if plot is not None:
         from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
 
         check_plot(plot)
-    for option, path in (("--out", out), ("--plot", plot)):
-        check_file(option, path, overwrite=overwrite)
+    check_file("--plot", plot, overwrite=overwrite)
 
 
 def _draw_columns(found: Chain, quantities: Sequence[ChainQuantity]) -> dict[str, Any]:
