@@ -1,0 +1,9 @@
+"""Where tasks run: threads of this process, processes of this machine, or a cluster given by address.
+
+In: an address.
+Out: something that runs a graph of tasks.
+May import: errors. It holds no data, so trusted rooms and consumers may both use it.
+"""
+
+PUBLIC: dict[str, tuple[str, ...]] = {}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -1,0 +1,1 @@
+"""Make a catalogue of stores: a static site from public files alone."""

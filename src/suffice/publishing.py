@@ -1,0 +1,1 @@
+"""Publish posteriors: the plain function that orders request, computation, files and store."""
