@@ -70,6 +70,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Nulls",
         "NullsField",
         "Positive",
+        "ReleaseName",
         "RowsOf",
         "SMALLEST_SHARE",
         "SpecModel",
