@@ -29,9 +29,10 @@ from suffice.errors import (
 from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
+from suffice.storage.objects.patience import Patience
 from suffice.storage.operations.failures import clean_up, give_back, published_by_another, spend
 from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere
-from suffice.storage.operations.publishing import Patience, publish_patiently
+from suffice.storage.operations.publishing import publish_patiently
 from suffice.storage.operations.settling import settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import move_witness

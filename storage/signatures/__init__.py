@@ -1,13 +1,22 @@
-"""Ed25519 keys and signatures.
+"""Canonical JSON, Ed25519 keys and signatures.
 
 In: a document, a key.
-Out: a signature, a check.
+Out: its canonical bytes, a signature, a check.
 May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "keys": ("KeyReference", "PublicKey", "load_public_keys", "new_keys", "pinned_keys"),
+    "": ("canonical_json",),
+    "keys": (
+        "KeyReference",
+        "PublicKey",
+        "load_public_keys",
+        "new_keys",
+        "pinned_keys",
+        "pinned_publication_keys",
+    ),
     "signing": (
+        "PUBLICATION",
         "SignatureStatus",
         "Signer",
         "check_signature",
