@@ -4,6 +4,3 @@ In: an address.
 Out: something that runs a graph of tasks.
 May import: errors. It holds no data, so trusted rooms and consumers may both use it.
 """
-
-PUBLIC: dict[str, tuple[str, ...]] = {}
-"""What other rooms may import, by module; empty: the module as a whole."""
