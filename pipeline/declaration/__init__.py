@@ -71,6 +71,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Nulls",
         "NullsField",
         "Positive",
+        "ReleaseName",
         "RowsOf",
         "SMALLEST_SHARE",
         "SpecModel",

@@ -138,7 +138,7 @@ def compose_manifest(
         "ledger_id": ledger_id,
         "drawing_sequence": drawing_sequence,
         "drawing_hash": drawing_hash,
-        "versions": _versions(),
+        "versions": software_versions(_REPORTED_PACKAGES),
         "checksum": None,
         "signature": None,
     }
@@ -230,10 +230,10 @@ def is_rehearsal(data: bytes) -> bool:
     return _REHEARSAL.search(data) is not None
 
 
-def _versions() -> dict[str, str]:
-    """Return the versions that a release may depend on, of what is installed."""
+def software_versions(packages: Sequence[str]) -> dict[str, str]:
+    """Return the versions of Python and of those packages that are installed."""
     versions = {"python": platform.python_version()}
-    for package in _REPORTED_PACKAGES:
+    for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     return versions

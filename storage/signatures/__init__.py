@@ -6,8 +6,16 @@ May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "keys": ("KeyReference", "PublicKey", "load_public_keys", "new_keys", "pinned_keys"),
+    "keys": (
+        "KeyReference",
+        "PublicKey",
+        "load_public_keys",
+        "new_keys",
+        "pinned_keys",
+        "pinned_publication_keys",
+    ),
     "signing": (
+        "PUBLICATION",
         "SignatureStatus",
         "Signer",
         "check_signature",

@@ -140,9 +140,9 @@ def test_a_signature_under_another_keys_name_does_not_fit(tmp_path: Path, signer
     content = json.loads(publish(tmp_path / "store", make_plan()).joinpath("manifest.json").read_bytes())
     forged = {**content, "signature": {**forger.sign(content), "key_id": signer.public_key.key_id}}
     check_signature({**content, "signature": forger.sign(content)}, [forger.public_key])
-    with pytest.raises(SignatureError, match="did not sign this manifest"):
+    with pytest.raises(SignatureError, match="did not sign it"):
         check_signature(forged, [signer.public_key])
-    with pytest.raises(SignatureError, match="did not sign this manifest"):
+    with pytest.raises(SignatureError, match="did not sign it"):
         check_signature(forged, [signer.public_key, forger.public_key])
 
 
