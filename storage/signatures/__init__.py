@@ -1,12 +1,11 @@
-"""Canonical JSON, Ed25519 keys and signatures.
+"""Ed25519 keys and signatures.
 
 In: a document, a key.
-Out: its canonical bytes, a signature, a check.
+Out: a signature, a check.
 May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "": ("canonical_json",),
     "keys": (
         "KeyReference",
         "PublicKey",
