@@ -6,13 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, prior_for, read_prior
-from suffice.pipeline.posterior.infer import require_way_of_clipping, require_way_of_units
+from suffice.pipeline.posterior.infer import (
+    plug_in_posterior,
+    require_way_of_clipping,
+    require_way_of_units,
+)
 from suffice.pipeline.posterior.parameter_posterior import ends_of
 from suffice.pipeline.posterior.posterior import METHODS, MODELLED, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.priors.mixtures import AnyDensity
@@ -160,6 +166,24 @@ def given_n_prior(statistic: NoisyStatistic, asked: StatisticRequest) -> str | N
     if text is None or statistic.public_n is not None or ";" in text:
         return None
     return text
+
+
+def intervals_of(
+    release: Release, statistic: str, where: Mapping[str, object] | None, over: Sequence[str] = ()
+) -> int:
+    """Return how many intervals a statistic's posterior has: cells, parameters, entries.
+
+    Raises
+    ------
+    UsageError
+        Where the release has no such statistic, cells or columns.
+    """
+    part = cells_of(release.statistic(statistic), where)
+    if over:
+        part = roll_up(part, *over).parts[0]
+    one = plug_in_posterior(part.take(np.arange(1)) if part.groups else part)
+    entries = sum(max(1, len(one.labels(parameter)[1])) for parameter in one.parameters)
+    return len(part.values) * entries
 
 
 def _checked_names(releases: Sequence[Release], statistics: Sequence[str]) -> tuple[str, ...]:

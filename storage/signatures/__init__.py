@@ -20,6 +20,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Signer",
         "check_signature",
         "is_signature_value",
+        "publication_signer_from_environment",
         "signature_status",
         "signer_from_environment",
     ),

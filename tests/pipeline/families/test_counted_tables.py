@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from suffice.cli import output
 from suffice.errors import PriorError, SpecError
 from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.engines.network import decomposition
