@@ -104,6 +104,5 @@ def parts_of(n_cells: int, n_keys: int, most: int) -> list[Part]:
         )
         raise UsageError(message)
     return [
-        Part(number=number, start=start, stop=stop)
-        for number, (start, stop) in enumerate(pairwise(ends))
+        Part(number=number, start=start, stop=stop) for number, (start, stop) in enumerate(pairwise(ends))
     ]

@@ -14,6 +14,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Watched",
         "open_cluster",
         "report_finished",
+        "require_dask",
         "this_worker_may_spill",
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,9 +32,16 @@ def plug_in_lines(posterior: Posterior) -> list[str]:
     return said
 
 
-def conflict_lines(posterior: Posterior) -> list[str]:
-    """Return all that there is to say of conflicts, and of what could not be judged, a sentence each."""
-    found = posterior.conflict
+def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[str]:
+    """Return all that there is to say of conflicts, and of what could not be judged, a sentence each.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    of_cells : int, optional
+        How many cells are judged in all, where these are a part of them.
+    """
+    found = dataclasses.replace(posterior.conflict, of_cells=of_cells)
     if not found.not_judged:
         return found.lines()
     names = ", ".join(found.not_judged[:4])

@@ -11,6 +11,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "draw_columns": ("draw_columns",),
     "question": ("Question", "ask", "intervals_of"),
     "releases": ("manifest_sha256",),
-    "streams": ("quantile_draws",),
+    "streams": ("Streams", "quantile_draws"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""
