@@ -10,7 +10,6 @@ import numpy as np
 from suffice.arrays import masked_array, number_array, text_array
 from suffice.pipeline.batches.alike import posterior_of_alike
 from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.posterior.notes import diagnostics_text
 from suffice.pipeline.posterior.posterior import summaries
 from suffice.pipeline.publication.answer import notes_of
 from suffice.pipeline.publication.draw_columns import draw_columns
@@ -63,15 +62,15 @@ class PartAnswer:
     ----------
     summaries, draws : dict of str to array
         Columns; no draws where none are asked for.
-    diagnostics : dict of str to str
-        What chains rest on, as text; empty where draws are independent.
+    diagnostics : dict
+        What chains rest on; empty where draws are independent.
     notes : tuple of str
         What there is to say beside the numbers, a sentence each.
     """
 
     summaries: Mapping[str, Any] = field(repr=False)
     draws: Mapping[str, Any] | None = field(repr=False)
-    diagnostics: Mapping[str, str]
+    diagnostics: Mapping[str, Any]
     notes: tuple[str, ...]
 
 
@@ -97,7 +96,7 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
             found, summaries(found, asked.mass, quantile_draws(asked.draws), streams.summaries())
         ),
         draws=draw_columns(found, asked.draws, streams.draws()) if asked.draws else None,
-        diagnostics=diagnostics_text(found),
+        diagnostics=found.diagnostics,
         notes=notes_of(found, of_cells=asked.n_cells),
     )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from suffice.pipeline.posterior.posterior import Posterior
 
 LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
@@ -70,12 +72,17 @@ def unsettled_warning(posterior: Posterior) -> str:
 
 
 def diagnostics_text(posterior: Posterior) -> dict[str, str]:
-    """Return diagnostics as people read them; empty where draws are independent."""
+    """Return a posterior's diagnostics as people read them; empty where draws are independent."""
+    return described(posterior.diagnostics)
+
+
+def described(diagnostics: Mapping[str, Any]) -> dict[str, str]:
+    """Return diagnostics as people read them."""
     return {
         name.replace("_", " ").replace("r hat", "R-hat"): (
             f"{value:.0f}" if name == "fewest_effective_draws" else str(value)
         )
-        for name, value in posterior.diagnostics.items()
+        for name, value in diagnostics.items()
     }
 
 

@@ -7,7 +7,8 @@ May import: releases and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "manifest": ("compose_publication",),
-    "publication": ("Publication",),
+    "manifest_model": ("PublishedEntry",),
+    "publication": ("Publication", "PublishedFile"),
     "publication_store": ("PublicationStore", "open_publication"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""
