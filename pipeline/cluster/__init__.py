@@ -6,7 +6,17 @@ May import: errors. It holds no data, so trusted rooms and consumers may both us
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "connection": ("Cluster", "MAY_SPILL", "Progress", "THREADS", "Watched", "open_cluster", "report_finished", "require_dask", "this_worker_may_spill"),
+    "connection": (
+        "Cluster",
+        "MAY_SPILL",
+        "Progress",
+        "THREADS",
+        "Watched",
+        "open_cluster",
+        "report_finished",
+        "require_dask",
+        "this_worker_may_spill",
+    ),
     "stream": ("stream",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

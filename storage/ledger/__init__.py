@@ -8,7 +8,17 @@ May import: signatures and below; `sql` has the databases.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "account": ("Account", "check_store", "counts_by_window", "overlapping"),
     "chain": ("Entry", "Head"),
-    "charge": ("Charge", "ChargeRequest", "ChargeState", "ChargeSummary", "LIVE", "SpoolName", "label", "newest_published", "release_id"),
+    "charge": (
+        "Charge",
+        "ChargeRequest",
+        "ChargeState",
+        "ChargeSummary",
+        "LIVE",
+        "SpoolName",
+        "label",
+        "newest_published",
+        "release_id",
+    ),
     "export": ("Export", "export_lines", "read_export"),
     "holder": ("is_held",),
     "ledger": ("LEASE", "Ledger"),
