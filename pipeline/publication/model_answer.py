@@ -111,7 +111,7 @@ def _hidden_markov(question: Question, terms: HiddenMarkov, streams: Streams) ->
         sampler=terms.sampler,
         restarts=terms.restarts,
         sweeps=terms.sweeps,
-        draws=request.draws or None,
+        draws=request.draws,
         holdout=None if terms.holdout is None else float(terms.holdout),
         splits=terms.splits,
         alpha=float(terms.alpha),

@@ -7,7 +7,9 @@ and the manifest last: a reader sees all of it or nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,13 +20,14 @@ from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.publication.answering import answers
 from suffice.pipeline.publication.question import Question, ask, intervals_of
 from suffice.publication_files import answer_files
+from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.release_store import locate, open_release
 from suffice.storage.signatures.signing import publication_signer_from_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from suffice.storage.signatures.keys import KeyReference
 
     Reference = Release | str | os.PathLike[str]
+
+PUBLISH_TIMEOUT = 600.0
+"""Seconds for which a store that fails is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +77,15 @@ def publish(
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
     mass: float = 0.95,
-    draws: int = 4000,
+    draws: int | None = None,
     seed: int | None = None,
     formats: str | Sequence[str] | None = None,
     to: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] | None = None,
     public_keys: Sequence[KeyReference] | None = None,
     publication_keys: Sequence[KeyReference] | None = None,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    notice: Callable[[str], None] | None = None,
     progress: CellProgress | None = None,
 ) -> Publication:
     """Publish what releases say of some statistics, once; asking again finds it. Costs no privacy.
@@ -110,9 +118,9 @@ def publish(
         The caller knows that releases are related as said, although their manifests do not show it.
     mass : float
         Of the credible intervals, between 0 and 1.
-    draws : int, >= 0
-        Posterior draws a cell; with 0 only summaries are published, and quantiles that need draws rest on
-        4000.
+    draws : int, >= 0, optional
+        Posterior draws a cell, 4000 otherwise; with 0 only summaries are published, and quantiles that need
+        draws rest on 4000. Of a hidden Markov fit: those that are kept of each restart, as it chooses them.
     seed : int, optional
         Of the draws. Without one it follows from the rest of the request.
     formats : sequence of str, optional
@@ -124,6 +132,10 @@ def publish(
         As in :func:`suffice.open_release`.
     publication_keys : sequence of str or path, optional
         Demand that a publication which is found is signed by one of these keys.
+    publish_timeout : float
+        Seconds for which a store that fails in a way that may pass is tried again.
+    notice : callable, optional
+        Gets a sentence before every wait for a store.
     progress : callable, optional
         Gets the number of cells that are done, and of all.
 
@@ -172,8 +184,13 @@ def publish(
         seed=seed,
         formats=formats,
     )
-    place = store_of(question.releases[0]) if to is None else os.fspath(to)
-    publications = PublicationStore.open(place, publication_keys=publication_keys)
+    publications = publications_of(
+        question,
+        to,
+        publication_keys=publication_keys,
+        publish_timeout=publish_timeout,
+        notice=notice,
+    )
     return carry_out(question, publications, progress=progress).publication
 
 
@@ -292,6 +309,31 @@ def carry_out(
     )
     published = publications.publish(request.publication_id, manifest)
     return Published(publication=published, is_new=published.data == manifest)
+
+
+def publications_of(
+    question: Question,
+    to: str | os.PathLike[str] | None,
+    *,
+    publication_keys: Sequence[KeyReference] | None = None,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    notice: Callable[[str], None] | None = None,
+) -> PublicationStore:
+    """Open where a question's answer is published: in a store, or in that of its first release.
+
+    Raises
+    ------
+    UsageError
+        Where the timeout is none, or there is no store.
+    """
+    if not 0.0 <= publish_timeout < math.inf:
+        message = f"publish_timeout is a number of seconds of at least 0, not {publish_timeout!r}"
+        raise UsageError(message)
+    patience = Patience(seconds=publish_timeout)
+    if notice is not None:
+        patience = dataclasses.replace(patience, notice=notice)
+    place = store_of(question.releases[0]) if to is None else os.fspath(to)
+    return PublicationStore.open(place, publication_keys=publication_keys, patience=patience)
 
 
 def title_of(question: Question) -> str:

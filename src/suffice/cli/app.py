@@ -25,6 +25,8 @@ from suffice.cli import (
     pool,
     posterior,
     prior_comparison,
+    publications,
+    publish,
     rehearsal,
     store,
     trust,
@@ -77,6 +79,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
 app.add_typer(model.app, name="model")
+app.add_typer(publications.app, name="publications")
 
 
 def _print_version(wanted: bool) -> None:
@@ -283,6 +286,7 @@ def table(
 
 
 app.command()(posterior.posterior)
+app.command()(publish.publish)
 app.command()(calibration.calibrate)
 make_strict(app)
 
