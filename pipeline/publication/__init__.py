@@ -11,6 +11,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "draw_columns": ("draw_columns",),
     "question": ("Question", "ask", "intervals_of"),
     "releases": ("manifest_sha256",),
+    "request": ("Kind",),
     "streams": ("quantile_draws",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.publication.request import Kind
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
 
@@ -215,7 +216,7 @@ def question_of(
     UsageError, PriorError
     """
     over = (roll_up,) if isinstance(roll_up, str) else tuple(roll_up)
-    kinds: dict[Any, object] = {
+    kinds: dict[Kind, object] = {
         "pool": disjoint or same_data,
         "comparison": compare,
         "roll_up": over,
@@ -239,7 +240,7 @@ def question_of(
         raise UsageError(message)
     further = (*disjoint, *same_data, *series, *(() if compare is None else (compare,)))
     names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
-    kind = chosen[0] if chosen else "posterior"
+    kind: Kind = chosen[0] if chosen else "posterior"
     releases = (release, *further)
     shows_one = kind in {"posterior", "pool", "roll_up"}
     if formats is None:
