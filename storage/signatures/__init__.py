@@ -19,6 +19,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "PUBLICATION",
         "SignatureStatus",
         "Signer",
+        "WITHDRAWAL",
         "check_signature",
         "is_signature_value",
         "signature_status",
