@@ -6,7 +6,7 @@ May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "canonical_json": (),
+    "": ("canonical_json",),
     "keys": (
         "KeyReference",
         "PublicKey",

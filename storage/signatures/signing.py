@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import SignatureError, UsageError
-from suffice.storage.signatures import canonical_json
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.signatures.keys import (
     PUBLIC_KEYS,
     PUBLICATION_KEYS,
