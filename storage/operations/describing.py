@@ -6,10 +6,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.releases.descriptions import describe
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import locate
-from suffice.storage.signatures import canonical_json
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import check_signature
 

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.spec.terms import ALL
-from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

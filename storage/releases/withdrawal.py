@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from suffice.errors import ReleaseCorruptError, SignatureError, UsageError
+from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.released.withdrawal import Withdrawal
 from suffice.storage.releases.manifest_model import (  # noqa: TC001 - pydantic reads them
     Hex16,
     Hex64,
     SignatureEntry,
 )
-from suffice.storage.signatures import canonical_json
 from suffice.storage.signatures.signing import WITHDRAWAL, check_signature
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "": ("canonical_json",),
     "keys": (
         "KeyReference",
         "PublicKey",
