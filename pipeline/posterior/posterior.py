@@ -26,7 +26,7 @@ from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior, e
 if TYPE_CHECKING:
     import os
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.distributions.prior import Prior
@@ -153,6 +153,31 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.posterior.evidence import log_evidence_of  # noqa: PLC0415 - few ask
 
         return log_evidence_of(self)
+
+    def prior_density(self, parameter: str, points: ArrayLike) -> Floats | None:
+        """Marginal prior densities of one cell's parameter, to be shown beside ``density``.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        points : array_like
+            Values of the parameter, in its unit: (n_points,), or one row for every category or component.
+
+        Returns
+        -------
+        ndarray of shape (n_points,), float64, or None
+            In one over the parameter's unit; (n_categories, n_points) where there are categories. None of
+            regressions and of several columns.
+
+        Raises
+        ------
+        UsageError
+            Where the parameter is unknown, or the points are shaped otherwise.
+        """
+        from suffice.pipeline.posterior.prior_density import prior_density_of  # noqa: PLC0415 - few ask
+
+        return prior_density_of(self, parameter, points)
 
     def predictive(
         self, rows: int = 1, draws: int = DRAWS, rng: np.random.Generator | int | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
-from suffice.pipeline.engines.one_sum.merged import Components
+from suffice.pipeline.distributions.merged import Components
 from suffice.pipeline.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.engines.one_sum.sampling import tiles_of
 
@@ -145,6 +145,12 @@ class LatentSumPosterior:
         """Quantiles of merged components; see ``components``. They do not rest on draws."""
         return np.concatenate(
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
+        )
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities of merged components, at points (n_cells, n_points)."""
+        return np.concatenate(
+            [self.merged.take(batch).density(self.update, points[batch]) for batch in batches(self.sums)]
         )
 
     def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:

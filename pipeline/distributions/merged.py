@@ -8,8 +8,9 @@ and mostly far below it.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.one_sum.nodes import Nodes
     from suffice.typing import Cells, Floats
 
 
@@ -36,6 +36,26 @@ _KEYS = 2 * _POSITIONS + 1
 _MOST_NUMBERS = 1 << 21
 _REACH = 12.0
 _HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+
+
+class WeighedPairs(Protocol):
+    """Latent pairs (N, S) with their probabilities, cell by cell."""
+
+    @property
+    def cell(self) -> Cells:
+        """The cell that a pair is of; ascending."""
+
+    @property
+    def n(self) -> Floats:
+        """N of every pair."""
+
+    @property
+    def total(self) -> Floats:
+        """S of every pair."""
+
+    @property
+    def weight(self) -> Floats:
+        """Posterior probabilities, which sum to 1 over a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +81,7 @@ class Components:
     @classmethod
     def of(
         cls,
-        nodes: Nodes | Components,
+        nodes: WeighedPairs,
         update: Callable[[Floats, Floats], Distribution],
         cells: int,
         *,
@@ -154,6 +174,28 @@ class Components:
         average: Floats = np.bincount(self.cell, self.weight * value, cells).astype(np.float64, copy=False)
         return average
 
+    def density(
+        self, update: Callable[[Floats, Floats], Distribution], points: Floats, *, at_once: int = 1 << 22
+    ) -> Floats:
+        """Densities at points (n_cells, n_points)."""
+        found = np.empty(points.shape)
+        step = max(1, at_once // points.shape[1])
+        line = coordinate_of(update(self.n[:1], self.total[:1])).line
+        ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
+        for cell, (first, last) in enumerate(itertools.pairwise(ends)):
+
+            def log_density(position: Floats, first: int = first, last: int = last) -> Floats:
+                value = np.zeros(len(position))
+                for start in range(first, last, step):
+                    part = slice(start, min(start + step, last))
+                    given = widened(update(self.n[part], self.total[part]), self.scatter[part]).coordinate()
+                    value += np.exp(given.log_density(position[:, None])) @ self.weight[part]
+                with np.errstate(divide="ignore"):
+                    return np.log(value)
+
+            found[cell] = line.density(points[cell], log_density)
+        return found
+
     def quantiles(
         self, update: Callable[[Floats, Floats], Distribution], q: Sequence[float], cells: int
     ) -> Floats:
@@ -162,8 +204,8 @@ class Components:
         roughly = rough.positions(update, q, cells)
         paces = [rough.paces(update, point, level) for point, level in zip(roughly, q, strict=True)]
         positions = self.positions(update, q, cells, list(zip(roughly, paces, strict=True)))
-        back = coordinate_of(update(self.n[:1], self.total[:1])).back
-        return np.stack([back(point) for point in positions], axis=1)
+        line = coordinate_of(update(self.n[:1], self.total[:1])).line
+        return np.stack([line.parameter(point) for point in positions], axis=1)
 
     def coarser(self, update: Callable[[Floats, Floats], Distribution], cells: int) -> Components:
         """Merge much coarser: quantiles take a fraction of the time, and are right to about a hundredth."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.engines.one_sum import merged
-from suffice.pipeline.engines.one_sum.merged import Components
+from suffice.pipeline.distributions import merged
+from suffice.pipeline.distributions.merged import Components
 from suffice.pipeline.engines.one_sum.nodes import resolve
 from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.posterior.infer import noise_aware_posterior
