@@ -47,8 +47,9 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
   const aware = await posterior(cell, NOISE_AWARE);
   await pause();
   const sides = [side(NOISE_AWARE, aware)];
-  const terms = { prior: String(aware.prior), nPrior: aware.nPrior === undefined || aware.nPrior === null ? null : String(aware.nPrior) };
-  const whole = { ...known, ...terms, posterior: aware, priorDensity };
+  const terms = { prior: aware.prior, nPrior: aware.nPrior };
+  const released = await reader.table(statistic.name, cell);
+  const whole = { ...known, ...terms, posterior: aware, priorDensity, released };
   await pause();
   if (versus === null) {
     show({ ...whole, sides: [...sides, ignoring] });

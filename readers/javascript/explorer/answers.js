@@ -7,6 +7,7 @@ import { asCsv, asJson, offer } from "./downloads.js";
 import { commandLine, pythonLines } from "./lines.js";
 import { brief } from "./numbers.js";
 import { draw, sample } from "./picture.js";
+import { releasedTable } from "./released.js";
 import { inWords } from "./state.js";
 import { comparisonTable, densityTable, lawTable } from "./tables.js";
 
@@ -89,7 +90,11 @@ export function answers(page) {
 
   function fillBehind() {
     const [summary] = behind.children;
-    replace(behind, summary, behind.open ? densityTable(shown.curves, (kind) => nameOf(page, shown, kind)) : null);
+    replace(behind, summary, behind.open ? fillings() : null);
+  }
+
+  function fillings() {
+    return [densityTable(shown.curves, (kind) => nameOf(page, shown, kind)), releasedTable(shown.released)];
   }
 
   return {

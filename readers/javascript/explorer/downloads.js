@@ -61,12 +61,11 @@ function sourceOf(page, { statistic, prior, nPrior, question, sides }, terms) {
   };
 }
 
-function numbersOf(page, { entry, question, sides, statistic, contrast }) {
-  const isOfCategories = statistic.parameters.categories.length > 0 && entry.parameter === "probability";
+function numbersOf(page, { entry, question, sides, contrast }) {
   const rows = sides.map(({ kind, law, interval }) => ({
     cell: whereOf(page, kind === "versus" ? question.versus : question.cell),
     parameter: entry.parameter,
-    category: isOfCategories ? statistic.parameters.categories[entry.index] : null,
+    category: entry.category,
     method: methodOf(kind),
     mean: law.mean,
     sd: law.sd,
@@ -78,7 +77,7 @@ function numbersOf(page, { entry, question, sides, statistic, contrast }) {
 
 function densitiesOf({ curves: { points, curves }, question }) {
   const named = (kind) => (kind === "noise-aware" && question.versus !== null ? "first" : kind === "versus" ? "second" : kind);
-  return { value: points, ...Object.fromEntries(curves.map(({ kind, densities }) => [named(kind), densities])) };
+  return { value: points, ...Object.fromEntries(curves.map(({ kind, densities }) => [named(kind), [...densities]])) };
 }
 
 function methodOf(kind) {

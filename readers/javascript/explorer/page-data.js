@@ -15,7 +15,7 @@
  * @param {string} text - of the script element `suffice-release`
  * @returns {{label: string, uri: string, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
  *   mostRows: number, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
- *   file: function(string): Uint8Array}}
+ *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
 export function readPage(text) {
   const { label, uri, manifest, files } = JSON.parse(text);
@@ -31,7 +31,7 @@ export function readPage(text) {
     groups: declared.groups.map(group),
     statistics: declared.statistics,
     manifestBytes: new TextEncoder().encode(manifest),
-    fileNames: Object.keys(files),
+    pathOf: (statistic) => declared.files.find((file) => file.statistic === statistic).path,
     file: (name) => fromBase64(files[name]),
   };
 }

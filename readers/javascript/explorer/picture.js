@@ -34,7 +34,7 @@ export function draw(node, { points, range, axis, title, description, width, cur
 
 function highest(curves) {
   const posterior = curves.filter(({ kind }) => kind !== "prior");
-  const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => densities.filter(Number.isFinite)));
+  const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
   return of(posterior) || of(curves) || 1;
 }
 

@@ -11,7 +11,8 @@ const MOST_KEPT = 60;
  *   density: function(number[]): number[]}} Law
  *
  * One entry of a posterior: a parameter, or a category of one.
- * @typedef {{key: string, label: string, title: string, parameter: string, index: number, support: number[]}} Entry
+ * @typedef {{key: string, index: number, parameter: string, category: string|null, label: string, title: string,
+ *   support: number[]}} Entry
  */
 
 /**
@@ -26,8 +27,8 @@ export function reading(page) {
 
   function release(statistic) {
     if (!opened.has(statistic)) {
-      const name = `${statistic}.parquet`;
-      opened.set(statistic, readRelease(page.manifestBytes, { [name]: page.file(name) }));
+      const path = page.pathOf(statistic);
+      opened.set(statistic, readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] }));
     }
     return opened.get(statistic);
   }
@@ -56,40 +57,31 @@ export function reading(page) {
   };
 }
 
-/** The entries of a posterior, in order. */
+/** The entries of a posterior, in order: its parameters, those of categories by the category alone. */
 export function entriesOf(posterior, statistic) {
-  const { categories } = statistic.parameters;
-  return posterior.parameters.flatMap((parameter) => {
-    const support = supportOf(parameter);
-    if (parameter !== "probability" || categories.length === 0) {
-      return [{ key: parameter, label: parameter, title: `${parameter} of ${statistic.name}`, parameter, index: 0, support }];
-    }
-    return categories.map((category, index) => ({
-      key: `${parameter}[${category}]`,
-      label: category,
-      title: `${parameter} of ${statistic.name} = ${category}`,
-      parameter,
+  return posterior.parameters.map((key, index) => {
+    const [, parameter, category] = /^(\w+)\[(.*)\]$/s.exec(key) ?? [null, key, null];
+    return {
+      key,
       index,
-      support,
-    }));
+      parameter,
+      category,
+      label: category ?? parameter,
+      title: `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+      support: supportOf(parameter),
+    };
   });
 }
 
-/** One entry of a posterior of one cell as a law. */
-export function lawOf(posterior, { parameter, index }) {
-  const of = (found, size = 1) => flat(found).slice(index * size, (index + 1) * size);
+/** One entry of a posterior as a law. */
+export function lawOf(posterior, { key }) {
   return {
-    mean: of(posterior.mean(parameter))[0],
-    sd: of(posterior.sd(parameter))[0],
-    quantile: (share) => of(posterior.quantile(share, parameter))[0],
-    density: (points) => of(posterior.density(parameter, points), points.length),
-    priorDensity: (points) => of(posterior.priorDensity(parameter, points), points.length),
+    mean: posterior.mean(key),
+    sd: posterior.sd(key),
+    quantile: (share) => posterior.quantile(share, key),
+    density: (points) => posterior.density(key, points),
+    priorDensity: (points) => posterior.priorDensity(key, points),
   };
-}
-
-function flat(found) {
-  if (typeof found === "number") return [found];
-  return Array.from(found, (each) => (typeof each === "number" || each === null ? each : flat(each))).flat();
 }
 
 function supportOf(parameter) {

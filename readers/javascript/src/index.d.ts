@@ -11,6 +11,8 @@ export type Keys = Record<string, string | number>;
 export interface ReadOptions {
   /** Public keys, PEM or 32 bytes in base64, one of which must have signed. */
   publicKeys?: string[];
+  /** The statistics whose files are read and checked; by default all. */
+  statistics?: string[];
 }
 
 export interface Statistic {

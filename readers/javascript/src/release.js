@@ -8,15 +8,16 @@ import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
 /** A checked release; made by `readRelease`. */
 export class Release {
-  constructor(manifest, files, signatureStatus) {
+  constructor(manifest, files, signatureStatus, wanted) {
     this.manifest = manifest;
     this.signatureStatus = signatureStatus;
     this.groups = groupsOf(manifest);
     this.nCells = manifest.cells;
-    this.values = new Map(manifest.statistics.map((statistic, i) => [
-      statistic.name,
-      readValues(files.get(manifest.files[i].path), statistic, this.groups),
-    ]));
+    this.values = new Map();
+    manifest.statistics.forEach((statistic, i) => {
+      if (!wanted.has(statistic.name)) return;
+      this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
+    });
   }
 
   get name() {
@@ -117,6 +118,7 @@ export class Release {
       const known = this.manifest.statistics.slice(0, 8).map(({ name }) => shown(name)).join(", ");
       throw new ReleaseError("statistic", `there is no statistic ${shown(statistic)}: there are ${known}`);
     }
+    if (!this.values.has(statistic)) throw new ReleaseError("usage", `${shown(statistic)} was not read: name it in statistics`);
     return found;
   }
 
