@@ -31,7 +31,8 @@ export function oneSumPosterior(statistic, values, release, options) {
   const starts = [...updated, ...prior.components].map((one) => one.start);
   const distribution = options.method === PLUG_IN
     ? plugIn(line, prior, updated, starts)
-    : noiseAware(line, prior, starts, nPrior, (ofN) => new Likelihood(family.total(known, noisy.step), noisy, ofN));
+    : noiseAware(line, prior, starts, nPrior, (ofN) =>
+      options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN)));
   return new Posterior({
     parameters: [family.parameter],
     prior: prior.text,
