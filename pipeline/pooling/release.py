@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.pipeline.statistics.sensitivity import NeighboringRelation
 
 
@@ -45,6 +46,8 @@ class Release:
         In declared order.
     manifest : dict
         The manifest as parsed.
+    withdrawn : Withdrawal or None
+        Why it was withdrawn, where it was.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Release:
     public_n: int | None
     statistics: Mapping[str, NoisyStatistic] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
+    withdrawn: Withdrawal | None = None
 
     @property
     def amendment(self) -> int:

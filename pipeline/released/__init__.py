@@ -9,6 +9,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "noise_distribution": ("NoisyTotals", "log_laplace"),
     "noisy_statistic": ("NoisyStatistic",),
     "text_table": ("text_table",),
+    "withdrawal": ("Withdrawal",),
     "within_unit": ("NoisyProducts", "noisy_products", "rows_alone"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -6,7 +6,6 @@ May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "": ("canonical_json",),
     "keys": (
         "KeyReference",
         "PublicKey",
@@ -19,6 +18,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "PUBLICATION",
         "SignatureStatus",
         "Signer",
+        "WITHDRAWAL",
         "check_signature",
         "is_signature_value",
         "signature_status",

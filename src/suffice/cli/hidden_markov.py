@@ -11,6 +11,7 @@ from suffice.cli import messages, model_output, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     DrawsOption,
     JsonOption,
     MassOption,
@@ -100,6 +101,7 @@ def hidden_markov(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -109,7 +111,9 @@ def hidden_markov(
         raise UsageError(message)
     check_draws(1 if draws is None else draws, seed)
     pictures = _check_files(out, plot, overwrite=overwrite)
-    opened = [open_for_reading(release, store, public_keys) for release in releases]
+    opened = [
+        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn) for release in releases
+    ]
     from suffice.pipeline.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415
     from suffice.pipeline.posterior.parameter_posterior import ends_of  # noqa: PLC0415

@@ -10,6 +10,7 @@ from suffice.cli import model_output, output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -62,6 +63,7 @@ def query(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,7 +71,7 @@ def query(
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     observed, chosen = parse_pairs("--given", given), parse_pairs("--do", do)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.models.network import network  # noqa: PLC0415 - each command imports what it needs
 
     found = network(
