@@ -25,6 +25,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "tidy_rows",
     ),
     "draws": ("DRAWS", "MASS", "checked_draws", "generator"),
+    "in_blocks": ("block_cells",),
     "infer": (
         "disjoint_moments_posterior",
         "disjoint_posterior",
@@ -39,6 +40,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "clipping_model",
         "clipping_warnings",
         "conflict_lines",
+        "described",
         "design_effect_text",
         "diagnostics_text",
         "model_lines",
@@ -47,7 +49,16 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "parameter_posterior": ("ends_of",),
     "pooled_one_parameter": ("pooled_grid_distribution",),
-    "posterior": ("IGNORED", "METHODS", "MODELLED", "NOISE_AWARE", "PLUG_IN", "Posterior", "summarise"),
+    "posterior": (
+        "IGNORED",
+        "METHODS",
+        "MODELLED",
+        "NOISE_AWARE",
+        "PLUG_IN",
+        "Posterior",
+        "summaries",
+        "summarise",
+    ),
     "predictive": ("Model",),
     "within_unit": ("refuse_within_unit",),
 }

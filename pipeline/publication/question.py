@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
@@ -35,6 +34,7 @@ from suffice.pipeline.publication.request import (
     StatisticRequest,
     derived_seed,
 )
+from suffice.pipeline.released.cells import HeldCells
 from suffice.pipeline.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.publication.request import Kind, Relation
+    from suffice.pipeline.released.cells import Cells
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 _MODEL_TERMS: TypeAdapter[Any] = TypeAdapter(ModelTerms)
@@ -78,6 +79,7 @@ def ask(
     draws: int | None = None,
     seed: int | None = None,
     formats: Sequence[str],
+    cells_per_part: int | None = None,
 ) -> Question:
     """Read and check all that is asked, and write it out as a request.
 
@@ -95,7 +97,7 @@ def ask(
         Of a sensitivity table, by name: two or more.
     n_prior, where, method, clipping, within_unit, predictor_prior
         As in ``Release.posterior``.
-    relation, over, model, vouched, mass, draws, seed, formats
+    relation, over, model, vouched, mass, draws, seed, formats, cells_per_part
         As in ``Request``.
 
     Raises
@@ -117,7 +119,7 @@ def ask(
         raise UsageError(message)
     asked = []
     for name in names:
-        parts = [cells_of(release.statistic(name), where) for release in releases]
+        parts = [cells_asked(release, name, where).slice(0, 1) for release in releases]
         own = prior.get(name) if isinstance(prior, Mapping) else prior
         given: dict[str | None, AnyPrior] = {None: own}
         if priors is not None:
@@ -136,6 +138,7 @@ def ask(
         draws=draws,
         seed=0 if seed is None else _checked("seed", seed, 0, LARGEST_SEED),
         formats=_checked_formats(formats, kind, terms, draws),
+        cells_per_part=cells_per_part,
         relation=relation,
         vouched=vouched,
         over=tuple(over),
@@ -215,12 +218,26 @@ def intervals_of(
     UsageError
         Where the release has no such statistic, cells or columns.
     """
-    part = cells_of(release.statistic(statistic), where)
+    cells = cells_asked(release, statistic, where)
     if over:
-        part = roll_up(part, *over).parts[0]
-    one = plug_in_posterior(part.take(np.arange(1)) if part.groups else part)
+        cells = HeldCells(roll_up(cells.slice(0, len(cells)), *over).parts[0])
+    one = plug_in_posterior(cells.slice(0, 1))
     entries = sum(max(1, len(one.labels(parameter)[1])) for parameter in one.parameters)
-    return len(part.values) * entries
+    return len(cells) * entries
+
+
+def cells_asked(release: Release, statistic: str, where: Mapping[str, object] | None) -> Cells:
+    """Return the cells that a posterior is of: those with some keys, or all together as one.
+
+    Raises
+    ------
+    UsageError
+        Where the release has no such statistic, cells or columns.
+    """
+    cells = release.cells(statistic)
+    if FAMILIES[cells.plan.family].of_release:
+        return HeldCells(cells_of(release.statistic(statistic), where))
+    return release.cells(statistic, where)
 
 
 def _checked_names(releases: Sequence[Release], statistics: Sequence[str]) -> tuple[str, ...]:
@@ -233,7 +250,7 @@ def _checked_names(releases: Sequence[Release], statistics: Sequence[str]) -> tu
         raise UsageError(message)
     for release in releases:
         for name in names:
-            release.statistic(name)
+            release.cells(name)
     return names
 
 

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
+from suffice.pipeline.cluster.connection import THREADS
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.publication.answering import answers
 from suffice.pipeline.publication.question import Question, ask, intervals_of
 from suffice.publication_files import answer_files
+from suffice.publication_parts import FORMATS as PART_FORMATS
+from suffice.publication_parts import cells_of_parts, publish_parts
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
 from suffice.storage.publications.publication_store import PublicationStore
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.publication.request import Kind
+    from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
 
@@ -87,6 +91,7 @@ def publish(
     publication_keys: Sequence[KeyReference] | None = None,
     publish_timeout: float = PUBLISH_TIMEOUT,
     notice: Callable[[str], None] | None = None,
+    cluster: str = THREADS,
     progress: CellProgress | None = None,
 ) -> Publication:
     """Publish what releases say of some statistics, once; asking again finds it. Costs no privacy.
@@ -137,6 +142,9 @@ def publish(
         Seconds for which a store that fails in a way that may pass is tried again.
     notice : callable, optional
         Gets a sentence before every wait for a store.
+    cluster : str
+        Where very many cells are computed, in parts: ``threads`` of this process, ``local`` processes, or
+        the address of a Dask scheduler. It changes no number.
     progress : callable, optional
         Gets the number of cells that are done, and of all.
 
@@ -192,7 +200,7 @@ def publish(
         publish_timeout=publish_timeout,
         notice=notice,
     )
-    return carry_out(question, publications, progress=progress).publication
+    return carry_out(question, publications, cluster=cluster, progress=progress).publication
 
 
 def question_of(
@@ -242,8 +250,13 @@ def question_of(
     names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
     kind: Kind = chosen[0] if chosen else "posterior"
     releases = (release, *further)
+    where = terms.get("where")
+    in_parts = cells_of_parts(release, names, where, terms["draws"]) if kind == "posterior" else None
     shows_one = kind in {"posterior", "pool", "roll_up"}
-    if formats is None:
+    if in_parts is not None:
+        formats = ("parquet",) if formats is None else formats
+        _check_formats_of_parts(formats, in_parts)
+    elif formats is None:
         fits = shows_one and _fits_a_card(release, names, terms.get("where"), over)
         formats = ("card", "parquet") if fits else ("parquet",)
     elif "card" in formats and shows_one and not _fits_a_card(release, names, terms.get("where"), over):
@@ -263,6 +276,7 @@ def question_of(
         over=over,
         model=model,
         formats=(formats,) if isinstance(formats, str) else formats,
+        cells_per_part=in_parts,
         **terms,
     )
 
@@ -271,13 +285,24 @@ def carry_out(
     question: Question,
     publications: PublicationStore,
     *,
+    cluster: str = THREADS,
     progress: CellProgress | None = None,
 ) -> Published:
     """Answer a request, unless it was answered before, and publish the answer.
 
+    Parameters
+    ----------
+    question : Question
+    publications : PublicationStore
+    cluster : str
+        Where parts of very many cells are computed: ``threads``, ``local`` processes, or the address of a
+        Dask scheduler.
+    progress : callable, optional
+        Gets the number of cells that are done, and of all.
+
     Raises
     ------
-    UsageError, StoreError, MissingExtraError
+    UsageError, StoreError, ClusterError, MissingExtraError
         As :func:`publish`.
     """
     request = question.request
@@ -286,7 +311,30 @@ def carry_out(
         return Published(publication=found, is_new=False)
     signer = publication_signer_from_environment()
     publications.check_create_only()
-    entries, diagnostics = [], {}
+    if request.cells_per_part is None:
+        entries, diagnostics = _whole(question, publications, progress)
+    else:
+        entries, diagnostics = publish_parts(question, publications, cluster=cluster, progress=progress)
+    manifest = compose_publication(
+        request.content(),
+        title=title_of(question),
+        epsilon={release.release_id: format_epsilon(release.epsilon) for release in question.releases},
+        files=entries,
+        created=dt.datetime.now(dt.UTC),
+        diagnostics=diagnostics,
+        signer=signer,
+    )
+    published = publications.publish(request.publication_id, manifest)
+    return Published(publication=published, is_new=published.data == manifest)
+
+
+def _whole(
+    question: Question, publications: PublicationStore, progress: CellProgress | None
+) -> tuple[list[PublishedEntry], dict[str, dict[str, str]]]:
+    """Answer a request whole, and put its files."""
+    request = question.request
+    entries: list[PublishedEntry] = []
+    diagnostics: dict[str, dict[str, str]] = {}
     for answer in answers(question, progress):
         for file in answer_files(question, answer):
             standing = publications.put_file(request.publication_id, file.name, file.content)
@@ -299,17 +347,17 @@ def carry_out(
                 entries.append(beside.entry(role=file.role, file_format="json"))
         if answer.diagnostics:
             diagnostics[answer.name] = dict(answer.diagnostics)
-    manifest = compose_publication(
-        request.content(),
-        title=title_of(question),
-        epsilon={release.release_id: format_epsilon(release.epsilon) for release in question.releases},
-        files=entries,
-        created=dt.datetime.now(dt.UTC),
-        diagnostics=diagnostics,
-        signer=signer,
-    )
-    published = publications.publish(request.publication_id, manifest)
-    return Published(publication=published, is_new=published.data == manifest)
+    return entries, diagnostics
+
+
+def _check_formats_of_parts(formats: str | Sequence[str], most: int) -> None:
+    others = sorted({formats} - {*PART_FORMATS} if isinstance(formats, str) else {*formats} - {*PART_FORMATS})
+    if others:
+        message = (
+            f"formats: so many cells are published in parts of at most {most} cells, as Parquet alone: leave "
+            f"{others[0]} out, or keep fewer cells with where"
+        )
+        raise UsageError(message)
 
 
 def publications_of(

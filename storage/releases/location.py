@@ -10,14 +10,19 @@ from suffice.errors import ReleaseCorruptError, ReleaseMissingError
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.release_decoder import decode_statistic
+from suffice.storage.releases.withdrawal import LARGEST_WITHDRAWAL, WITHDRAWN, parse_withdrawal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.releases.manifest_model import Manifest
     from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.signatures.keys import PublicKey
 
 MANIFEST = "manifest.json"
 
@@ -65,6 +70,19 @@ class Location:
             message = f"the manifest at {self.uri} belongs to another release: {'/'.join(stated)}"
             raise ReleaseCorruptError(message)
         return data, manifest
+
+    def withdrawal(
+        self, data: bytes, manifest: Manifest, keys: Sequence[PublicKey] | None
+    ) -> Withdrawal | None:
+        """Return the withdrawal that stands beside a manifest; None where there is none.
+
+        Raises
+        ------
+        ReleaseCorruptError
+            Where something else stands there.
+        """
+        found = self.objects.get(WITHDRAWN, at_most=LARGEST_WITHDRAWAL + 1)
+        return None if found is None else parse_withdrawal(found, data, manifest.release_id, keys)
 
     def values(self, manifest: Manifest, index: int) -> NDArray[np.object_]:
         """Return one statistic's values, shape (n_cells, n_components), its file checked before it is parsed.

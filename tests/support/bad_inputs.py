@@ -313,6 +313,8 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("compare-priors",): (*place.release, "cancelled", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)"),
         ("verify",): (*place.release, *ledger),
         ("disclose",): place.release,
+        ("withdraw",): (*place.release, "--reason", ""),
+        ("describe",): place.release,
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
         ("publish",): (

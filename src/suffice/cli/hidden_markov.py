@@ -11,6 +11,7 @@ from suffice.cli import messages, model_output, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     DrawsOption,
     JsonOption,
     MassOption,
@@ -102,6 +103,7 @@ def hidden_markov(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -111,7 +113,9 @@ def hidden_markov(
         raise UsageError(message)
     check_draws(1 if draws is None else draws, seed)
     pictures = _check_files(out, plot, overwrite=overwrite)
-    opened = [open_for_reading(release, store, public_keys) for release in releases]
+    opened = [
+        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn) for release in releases
+    ]
     if publish_to is not None:
         from suffice.pipeline.models.chain_tables import feature_names  # noqa: PLC0415
 

@@ -10,6 +10,7 @@ from suffice.cli import model_output, output
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -61,6 +62,7 @@ def query(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +70,7 @@ def query(
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     observed, chosen = parse_pairs("--given", given), parse_pairs("--do", do)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     if publish_to is not None:
         publish_model(
             [opened],

@@ -11,6 +11,7 @@ from suffice.cli import model_output, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -64,6 +65,7 @@ def transitions(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,7 +75,7 @@ def transitions(
         raise UsageError(message)
     _check_files(out, plot, overwrite=overwrite)
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     if publish_to is not None:
         publish_model(
             [opened],
