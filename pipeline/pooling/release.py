@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.cells import Cells
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.pipeline.statistics.sensitivity import NeighboringRelation
 
 
@@ -46,6 +47,8 @@ class Release:
         In declared order.
     manifest : dict
         The manifest as parsed.
+    withdrawn : Withdrawal or None
+        Why it was withdrawn, where it was.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Release:
     public_n: int | None
     statistics: Mapping[str, NoisyStatistic] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
+    withdrawn: Withdrawal | None = None
 
     @property
     def amendment(self) -> int:

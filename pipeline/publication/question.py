@@ -10,9 +10,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.models.fit_settings import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, prior_for, read_prior
+from suffice.pipeline.posterior.draws import DRAWS, MASS
 from suffice.pipeline.posterior.infer import (
     plug_in_posterior,
     require_way_of_clipping,
@@ -73,8 +75,8 @@ def ask(
     over: Sequence[str] = (),
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
-    mass: float,
-    draws: int,
+    mass: float = MASS,
+    draws: int | None = None,
     seed: int | None = None,
     formats: Sequence[str],
     cells_per_part: int | None = None,
@@ -107,6 +109,9 @@ def ask(
     _check_choices(kind, method, clipping, within_unit)
     ends_of(mass)
     terms = None if model is None else read_model_terms(model)
+    if isinstance(terms, HiddenMarkov):
+        terms, draws = resolved_fit(terms, method, draws)
+    draws = _checked("draws", DRAWS if draws is None else draws, 0, MOST_DRAWS)
     kept = {str(column): str(key) for column, key in (where or {}).items()}
     unknown = sorted(set(prior) - set(names)) if isinstance(prior, Mapping) else []
     if unknown:
@@ -116,7 +121,9 @@ def ask(
     for name in names:
         parts = [cells_asked(release, name, where).slice(0, 1) for release in releases]
         own = prior.get(name) if isinstance(prior, Mapping) else prior
-        given: dict[str | None, AnyPrior] = {None: own} if priors is None else {**priors}
+        given: dict[str | None, AnyPrior] = {None: own}
+        if priors is not None:
+            given = dict(priors.items())
         has_priors = not isinstance(terms, HiddenMarkov)
         asked.append(_statistic_request(parts, given if has_priors else {}, n_prior, predictor_prior, method))
     unseeded = _request(
@@ -128,7 +135,7 @@ def ask(
         clipping=clipping,
         within_unit=within_unit,
         mass=repr(float(mass)),
-        draws=_checked("draws", draws, 0, MOST_DRAWS),
+        draws=draws,
         seed=0 if seed is None else _checked("seed", seed, 0, LARGEST_SEED),
         formats=_checked_formats(formats, kind, terms, draws),
         cells_per_part=cells_per_part,
@@ -161,6 +168,36 @@ def read_model_terms(model: Mapping[str, Any]) -> Any:
             "hidden_markov, and the options that its command has"
         )
         raise UsageError(message) from None
+
+
+def resolved_fit(terms: HiddenMarkov, method: str, draws: int | None) -> tuple[HiddenMarkov, int]:
+    """Write the defaults of a hidden Markov fit out, its number of draws too.
+
+    Raises
+    ------
+    UsageError
+        Where a choice is impossible, or has no use.
+    """
+    settings = read_settings(
+        states=terms.states[0],
+        method=method,
+        project=terms.project,
+        sampler=terms.sampler,
+        restarts=terms.restarts,
+        sweeps=terms.sweeps,
+        draws=draws,
+        alpha=float(terms.alpha),
+        beta=float(terms.beta),
+        rate=float(terms.rate),
+    )
+    several = len(terms.states) > 1
+    changes: dict[str, object] = {
+        "project": settings.project,
+        "sampler": settings.sampler,
+        "holdout": (terms.holdout or repr(HOLDOUT)) if several else terms.holdout,
+        "splits": (terms.splits or SPLITS) if several else terms.splits,
+    }
+    return terms.model_copy(update=changes), settings.n_draws
 
 
 def given_n_prior(statistic: NoisyStatistic, asked: StatisticRequest) -> str | None:

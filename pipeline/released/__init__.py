@@ -11,6 +11,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "noisy_statistic": ("NoisyStatistic",),
     "text_table": ("text_table",),
     "where": ("no_such_key", "wanted_keys"),
+    "withdrawal": ("Withdrawal",),
     "within_unit": ("NoisyProducts", "noisy_products", "rows_alone"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

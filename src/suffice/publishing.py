@@ -7,7 +7,9 @@ and the manifest last: a reader sees all of it or nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,22 +23,27 @@ from suffice.pipeline.publication.question import Question, ask, intervals_of
 from suffice.publication_files import answer_files
 from suffice.publication_parts import FORMATS as PART_FORMATS
 from suffice.publication_parts import cells_of_parts, publish_parts
+from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.release_store import locate, open_release
 from suffice.storage.signatures.signing import publication_signer_from_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.publication.request import Kind
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
 
     Reference = Release | str | os.PathLike[str]
+
+PUBLISH_TIMEOUT = 600.0
+"""Seconds for which a store that fails is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +82,15 @@ def publish(
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
     mass: float = 0.95,
-    draws: int = 4000,
+    draws: int | None = None,
     seed: int | None = None,
     formats: str | Sequence[str] | None = None,
     to: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] | None = None,
     public_keys: Sequence[KeyReference] | None = None,
     publication_keys: Sequence[KeyReference] | None = None,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    notice: Callable[[str], None] | None = None,
     cluster: str = THREADS,
     progress: CellProgress | None = None,
 ) -> Publication:
@@ -115,9 +124,9 @@ def publish(
         The caller knows that releases are related as said, although their manifests do not show it.
     mass : float
         Of the credible intervals, between 0 and 1.
-    draws : int, >= 0
-        Posterior draws a cell; with 0 only summaries are published, and quantiles that need draws rest on
-        4000.
+    draws : int, >= 0, optional
+        Posterior draws a cell, 4000 otherwise; with 0 only summaries are published, and quantiles that need
+        draws rest on 4000. Of a hidden Markov fit: those that are kept of each restart, as it chooses them.
     seed : int, optional
         Of the draws. Without one it follows from the rest of the request.
     formats : sequence of str, optional
@@ -129,6 +138,10 @@ def publish(
         As in :func:`suffice.open_release`.
     publication_keys : sequence of str or path, optional
         Demand that a publication which is found is signed by one of these keys.
+    publish_timeout : float
+        Seconds for which a store that fails in a way that may pass is tried again.
+    notice : callable, optional
+        Gets a sentence before every wait for a store.
     cluster : str
         Where very many cells are computed, in parts: ``threads`` of this process, ``local`` processes, or
         the address of a Dask scheduler. It changes no number.
@@ -180,8 +193,13 @@ def publish(
         seed=seed,
         formats=formats,
     )
-    place = store_of(question.releases[0]) if to is None else os.fspath(to)
-    publications = PublicationStore.open(place, publication_keys=publication_keys)
+    publications = publications_of(
+        question,
+        to,
+        publication_keys=publication_keys,
+        publish_timeout=publish_timeout,
+        notice=notice,
+    )
     return carry_out(question, publications, cluster=cluster, progress=progress).publication
 
 
@@ -206,7 +224,7 @@ def question_of(
     UsageError, PriorError
     """
     over = (roll_up,) if isinstance(roll_up, str) else tuple(roll_up)
-    kinds: dict[Any, object] = {
+    kinds: dict[Kind, object] = {
         "pool": disjoint or same_data,
         "comparison": compare,
         "roll_up": over,
@@ -230,7 +248,7 @@ def question_of(
         raise UsageError(message)
     further = (*disjoint, *same_data, *series, *(() if compare is None else (compare,)))
     names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
-    kind = chosen[0] if chosen else "posterior"
+    kind: Kind = chosen[0] if chosen else "posterior"
     releases = (release, *further)
     where = terms.get("where")
     in_parts = cells_of_parts(release, names, where, terms["draws"]) if kind == "posterior" else None
@@ -340,6 +358,31 @@ def _check_formats_of_parts(formats: str | Sequence[str], most: int) -> None:
             f"{others[0]} out, or keep fewer cells with where"
         )
         raise UsageError(message)
+
+
+def publications_of(
+    question: Question,
+    to: str | os.PathLike[str] | None,
+    *,
+    publication_keys: Sequence[KeyReference] | None = None,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    notice: Callable[[str], None] | None = None,
+) -> PublicationStore:
+    """Open where a question's answer is published: in a store, or in that of its first release.
+
+    Raises
+    ------
+    UsageError
+        Where the timeout is none, or there is no store.
+    """
+    if not 0.0 <= publish_timeout < math.inf:
+        message = f"publish_timeout is a number of seconds of at least 0, not {publish_timeout!r}"
+        raise UsageError(message)
+    patience = Patience(seconds=publish_timeout)
+    if notice is not None:
+        patience = dataclasses.replace(patience, notice=notice)
+    place = store_of(question.releases[0]) if to is None else os.fspath(to)
+    return PublicationStore.open(place, publication_keys=publication_keys, patience=patience)
 
 
 def title_of(question: Question) -> str:

@@ -14,16 +14,19 @@ from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_man
 from suffice.storage.releases.release_decoder import decode_statistic
 from suffice.storage.releases.release_parquet import expand_groups
 from suffice.storage.releases.statistic_files import MOST_HELD, StatisticFiles
+from suffice.storage.releases.withdrawal import LARGEST_WITHDRAWAL, WITHDRAWN, parse_withdrawal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.releases.manifest_model import Manifest
     from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.signatures.keys import PublicKey
 
 MANIFEST = "manifest.json"
 
@@ -71,6 +74,19 @@ class Location:
             message = f"the manifest at {self.uri} belongs to another release: {'/'.join(stated)}"
             raise ReleaseCorruptError(message)
         return data, manifest
+
+    def withdrawal(
+        self, data: bytes, manifest: Manifest, keys: Sequence[PublicKey] | None
+    ) -> Withdrawal | None:
+        """Return the withdrawal that stands beside a manifest; None where there is none.
+
+        Raises
+        ------
+        ReleaseCorruptError
+            Where something else stands there.
+        """
+        found = self.objects.get(WITHDRAWN, at_most=LARGEST_WITHDRAWAL + 1)
+        return None if found is None else parse_withdrawal(found, data, manifest.release_id, keys)
 
     def statistics(self, manifest: Manifest) -> Mapping[str, NoisyStatistic]:
         """Return the statistics by name, every byte of their files checked; of very many cells, in files.

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.errors import ReleaseMissingError, StoreError, UsageError
+from suffice.errors import ReleaseMissingError, ReleaseWithdrawnError, StoreError, UsageError
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.spec.editions import edition, read_edition
 from suffice.storage.objects.address import read_address
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from suffice.storage.signatures.keys import KeyReference
 
 DEFAULT_STORE = "releases"
+LATEST = "latest"
+"""The last window of a name, where one is to be named."""
 _MOST_NAMED = 5
 _MOST_COMPARED = 10_000
 
@@ -170,7 +172,7 @@ class ReleaseStore:
         ----------
         name : str
         wanted : str, optional
-            A window; or one edition of it, as ``2013-01.0`` for its first release.
+            A window; or one edition of it, as ``2013-01.0`` for its first release; ``latest`` is the last.
 
         Raises
         ------
@@ -179,6 +181,7 @@ class ReleaseStore:
         StoreError
             Where several stand there, as after copying stores together.
         """
+        wanted = None if wanted == LATEST else wanted
         editions = self._editions(name)
         window, amendment = (None, None) if wanted is None else read_edition(wanted) or (wanted, None)
         for candidate in sorted(editions, reverse=True):
@@ -294,6 +297,7 @@ def open_release(
     *,
     store: str | os.PathLike[str] | None = None,
     public_keys: Sequence[KeyReference] | None = None,
+    allow_withdrawn: bool = False,
 ) -> Release:
     """Open a published release; consumers start here.
 
@@ -304,14 +308,16 @@ def open_release(
     ----------
     reference : str or path
         A path or URI of a release's directory, or of its manifest; or ``NAME`` or ``NAME@WINDOW`` in
-        the store, the last window where none is named. Of a window that was amended, the newest amendment;
-        ``NAME@WINDOW.0`` is its first release, ``NAME@WINDOW.1`` its first amendment. A relative path has a
-        ``/``, as ``./NAME``.
+        the store, the last window where none is named, or ``latest``. Of a window that was amended, the
+        newest amendment; ``NAME@WINDOW.0`` is its first release, ``NAME@WINDOW.1`` its first amendment. A
+        relative path has a ``/``, as ``./NAME``.
     store : str or path, optional
         URI of the store; ``SUFFICE_STORE`` or ``releases`` otherwise.
     public_keys : sequence of str or path, optional
         Demand a signature by one of these keys: files, PEM texts or raw keys in hex. Where left out,
         by one in the files that ``SUFFICE_PUBLIC_KEYS`` names; where that is not set, by none.
+    allow_withdrawn : bool
+        Open a release also where it was withdrawn; :attr:`Release.withdrawn` says why it was.
 
     Raises
     ------
@@ -321,6 +327,8 @@ def open_release(
         Where no release stands there.
     ReleaseCorruptError
         Where a byte of it is not what was published.
+    ReleaseWithdrawnError
+        Where it was withdrawn: ``NAME`` and ``NAME@WINDOW`` never mean an older release in its place.
     SignatureError
         Where keys are demanded and none of them signed it.
     """
@@ -332,6 +340,13 @@ def open_release(
     content = json.loads(data)
     if pinned is not None:
         check_signature(content, pinned)
+    withdrawn = location.withdrawal(data, manifest, pinned)
+    if withdrawn is not None and not allow_withdrawn:
+        message = (
+            f"{manifest.name}@{manifest.edition} (release {manifest.release_id}) was {withdrawn}; to read it "
+            "all the same: --allow-withdrawn, or allow_withdrawn=True"
+        )
+        raise ReleaseWithdrawnError(message)
     return Release(
         name=manifest.name,
         dataset=manifest.dataset,
@@ -344,6 +359,7 @@ def open_release(
         public_n=manifest.n,
         statistics=location.statistics(manifest),
         manifest=content,
+        withdrawn=withdrawn,
     )
 
 
