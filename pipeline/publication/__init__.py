@@ -4,6 +4,3 @@ In: releases, statistics, priors, a number of draws.
 Out: a request and its id; summaries, draws and diagnostics.
 May import: calibration and below. Never a trusted room.
 """
-
-PUBLIC: dict[str, tuple[str, ...]] = {}
-"""What other rooms may import, by module; empty: the module as a whole."""

@@ -11,7 +11,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "failures": ("clean_up", "give_back", "published_by_another", "spend"),
     "known_stores": ("find_for_release", "open_for_release"),
     "markers": ("put_marker", "refuse_marked_elsewhere"),
-    "publishing": ("Patience", "publish_patiently"),
+    "publishing": ("publish_patiently",),
     "recovery": ("Action", "Report", "recover"),
     "rehearsals": ("RehearsalPlace", "compose_rehearsal", "rehearsed_charge"),
     "settling": ("abandon_lost", "settle"),

@@ -13,9 +13,9 @@ from suffice.errors import LedgerCorruptError, LedgerError, ObjectExistsError, U
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
+from suffice.storage.objects.patience import ONCE
 from suffice.storage.operations.markers import refuse_marked_elsewhere
 from suffice.storage.operations.publishing import (
-    ONCE,
     elsewhere,
     foreign,
     forget,
@@ -30,7 +30,7 @@ from suffice.storage.releases.manifest_reader import parse_manifest
 if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.operations.publishing import Patience
+    from suffice.storage.objects.patience import Patience
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
 

@@ -4,6 +4,3 @@ In: files and what they rest on.
 Out: a folder named by its request; of two writers the first manifest wins.
 May import: releases and below.
 """
-
-PUBLIC: dict[str, tuple[str, ...]] = {}
-"""What other rooms may import, by module; empty: the module as a whole."""

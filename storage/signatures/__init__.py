@@ -6,9 +6,17 @@ May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "canonical_json": (),
-    "keys": ("KeyReference", "PublicKey", "load_public_keys", "new_keys", "pinned_keys"),
+    "": ("canonical_json",),
+    "keys": (
+        "KeyReference",
+        "PublicKey",
+        "load_public_keys",
+        "new_keys",
+        "pinned_keys",
+        "pinned_publication_keys",
+    ),
     "signing": (
+        "PUBLICATION",
         "SignatureStatus",
         "Signer",
         "check_signature",

@@ -27,6 +27,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
+from suffice.pipeline.posterior.notes import conflict_lines, model_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -214,7 +215,7 @@ def compare(
             "design_effect": {
                 which: output.design_effect_document(posterior) for which, posterior in both.items()
             },
-            "conflicts": {which: output.conflict_lines(posterior) for which, posterior in both.items()},
+            "conflicts": {which: conflict_lines(posterior) for which, posterior in both.items()},
         }
         output.print_json(document)
         return
@@ -225,7 +226,7 @@ def compare(
         "noise_probability: how often noise alone moves them as far"
     )
     for name, posterior in ((found.first, found.before), (found.second, found.after)):
-        for line in output.model_lines(posterior):
+        for line in model_lines(posterior):
             say(f"\n{name}: {line}")
         output.print_conflicts(posterior, name)
         output.print_diagnostics(posterior, name)

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli.card_plot import forest
 from suffice.cli.files import MARK
-from suffice.cli.output import (
+from suffice.errors import UsageError
+from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.notes import (
     clipping_model,
     clipping_warnings,
     conflict_lines,
@@ -19,9 +22,6 @@ from suffice.cli.output import (
     diagnostics_text,
     unsettled_warning,
 )
-from suffice.errors import UsageError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
-from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.posterior import PLUG_IN, summarise
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli import output
 from suffice.cli.terminal import in_line, say
+from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ def basis_document(
         "family": posterior.family,
         "rows_of": posterior.rows_of,
         "method": posterior.method,
-        **({"plug_in": lines} if (lines := output.plug_in_lines(posterior)) else {}),
+        **({"plug_in": lines} if (lines := plug_in_lines(posterior)) else {}),
         "prior": str(posterior.prior),
         "n_prior": None if posterior.n_prior is None else str(posterior.n_prior),
         "predictor_prior": posterior.predictor_prior,
@@ -38,7 +39,7 @@ def basis_document(
         "draws": draws,
         "seed": seed,
         **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
-        "conflicts": output.conflict_lines(posterior),
+        "conflicts": conflict_lines(posterior),
     }
 
 
@@ -62,7 +63,7 @@ def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence
 
 def print_basis(opened: Release, posterior: Posterior, *, draws: int) -> None:
     """Say what numbers rest on, after a table of them."""
-    for line in output.plug_in_lines(posterior):
+    for line in plug_in_lines(posterior):
         say(f"\n{line}")
     output.print_saturation(opened.statistic(posterior.statistic))
     output.print_conflicts(posterior)

@@ -28,6 +28,7 @@ from suffice.cli.options import (
     parse_prior_of_n,
 )
 from suffice.cli.terminal import say
+from suffice.pipeline.posterior.notes import conflict_lines
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -119,7 +120,7 @@ def pool(
             **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
             "rows": rows,
             "clipping": output.clipping_document(posterior),
-            "conflicts": output.conflict_lines(posterior),
+            "conflicts": conflict_lines(posterior),
         }
         output.print_json(document)
         return

@@ -35,6 +35,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
+from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
@@ -145,7 +146,7 @@ def posterior(
                 "family": drawn_from.family,
                 "rows_of": drawn_from.rows_of,
                 "method": drawn_from.method,
-                **({"plug_in": lines} if (lines := output.plug_in_lines(drawn_from)) else {}),
+                **({"plug_in": lines} if (lines := plug_in_lines(drawn_from)) else {}),
                 "prior": str(drawn_from.prior),
                 "mass": mass,
                 "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
@@ -156,7 +157,7 @@ def posterior(
                 "rows": rows,
                 "clipping": output.clipping_document(drawn_from),
                 "design_effect": output.design_effect_document(drawn_from),
-                "conflicts": output.conflict_lines(drawn_from),
+                "conflicts": conflict_lines(drawn_from),
                 **answers,
             }
         )
@@ -199,7 +200,7 @@ def _print_terms(drawn_from: Posterior) -> None:
 
 
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
-    plug_in = output.plug_in_lines(drawn_from)
+    plug_in = plug_in_lines(drawn_from)
     for line in plug_in:
         say(line)
     if plug_in:

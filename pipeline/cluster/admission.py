@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from distributed import WorkerPlugin
 
-from suffice.pipeline.reduce.fitness import objection
-from suffice.pipeline.reduce.links import move_partial_results
+from suffice.pipeline.cluster.fitness import objection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from distributed import Worker
 
 
@@ -23,13 +24,16 @@ class Admission(WorkerPlugin):
     ----------
     caller : str
         The version of suffice that the run has.
+    prepare : callable or None
+        Called on every worker that is let in: a function that can be imported there.
     """
 
-    def __init__(self, caller: str) -> None:
+    def __init__(self, caller: str, prepare: Callable[[], None] | None = None) -> None:
         self._caller = caller
+        self._prepare = prepare
 
     async def setup(self, worker: Worker) -> None:
-        """Close the worker unless it is fit, and its log says why; else let it move partial results.
+        """Close the worker unless it is fit, and its log says why; else prepare it.
 
         It may get results of others before it runs a task.
         """
@@ -37,4 +41,5 @@ class Admission(WorkerPlugin):
         if reason is not None:
             await worker.close(executor_wait=False, reason=f"refused by a run of suffice: {reason}")
             return
-        move_partial_results()
+        if self._prepare is not None:
+            self._prepare()

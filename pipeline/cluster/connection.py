@@ -1,7 +1,8 @@
 """Where the tasks run: threads of this process, processes of this machine, or a cluster given by address.
 
-Exact statistics live in the memory of whatever runs here and on its links. So links beyond the loopback
-are encrypted and authenticated, and a cluster whose workers may write their memory to disk is refused.
+A trusted room has exact statistics in the memory of whatever runs here and on its links. So links beyond the
+loopback are encrypted and authenticated, and a cluster whose workers may write their memory to disk is
+refused, whoever opens it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
-from suffice.pipeline.reduce.fitness import Objection, is_loopback, is_open, may_spill, objection
+from suffice.pipeline.cluster.fitness import Objection, is_loopback, is_open, may_spill, objection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -184,7 +185,7 @@ class Watched:
 
 
 @contextmanager
-def open_cluster(cluster: str) -> Iterator[Cluster]:
+def open_cluster(cluster: str, *, prepare: Callable[[], None] | None = None) -> Iterator[Cluster]:
     """Open what `cluster` names, check it, and close it at the end.
 
     Parameters
@@ -193,6 +194,9 @@ def open_cluster(cluster: str) -> Iterator[Cluster]:
         ``threads``; ``local``: a process per processor, with TLS on the loopback and no dashboard; or the
         address of a scheduler, ``tls://HOST:PORT``, with TLS from Dask's own configuration. ``tcp://`` is
         for the loopback only.
+    prepare : callable, optional
+        Called on every worker of a distributed cluster before it hears of a task, those that join later too:
+        a function that can be imported there.
 
     Raises
     ------
@@ -212,10 +216,10 @@ def open_cluster(cluster: str) -> Iterator[Cluster]:
         with ThreadPoolExecutor(dask.system.CPU_COUNT, thread_name_prefix="suffice") as pool:
             yield ThreadCluster(pool, dask.system.CPU_COUNT)
     elif cluster == LOCAL:
-        with _local_client() as client, _checked(client) as checked:
+        with _local_client() as client, _checked(client, prepare) as checked:
             yield checked
     else:
-        with _remote_client(cluster) as client, _checked(client) as checked:
+        with _remote_client(cluster) as client, _checked(client, prepare) as checked:
             yield checked
 
 
@@ -287,12 +291,12 @@ def _scheme_and_host(address: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _checked(client: Any) -> Iterator[DistributedCluster]:
+def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[DistributedCluster]:
     """Refuse a cluster without workers, with open links, that may spill, or of another version.
 
     Workers that join later are closed for the same reasons before they get any data.
     """
-    from suffice.pipeline.reduce.admission import Admission  # noqa: PLC0415 - it takes a second
+    from suffice.pipeline.cluster.admission import Admission  # noqa: PLC0415 - it takes a second
 
     try:
         client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
@@ -310,7 +314,7 @@ def _checked(client: Any) -> Iterator[DistributedCluster]:
     try:
         objections = {found for found in client.run(objection, caller=here).values() if found is not None}
         if not objections:
-            client.register_plugin(Admission(here), name=plugin)
+            client.register_plugin(Admission(here, prepare), name=plugin)
     except Exception:  # noqa: BLE001 - whatever an unfit worker raises
         raise ClusterError(_STRANGERS.format(here)) from None
     if objections:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from suffice.storage.signatures import canonical_json
+from suffice.pipeline.declaration import canonical_json
 
 
 def test_documents_come_back_and_keys_are_sorted() -> None:
