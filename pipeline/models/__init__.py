@@ -6,7 +6,7 @@ May import: pooling and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "chain": ("Chain", "ChainQuantity", "chain"),
+    "chain": ("Chain", "chain"),
     "classification": ("Classification", "Score"),
     "classifier": ("Classifier", "classifier"),
     "drawn_quantity": ("DrawnQuantity",),

@@ -8,7 +8,7 @@ May import: families and below. Never a trusted room.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "arviz": ("container", "write_container"),
     "cells": ("cells_of", "refuse_shared"),
-    "chosen_priors": ("AnyPrior", "n_prior_for", "predictor_prior_for", "read_prior"),
+    "chosen_priors": ("AnyPrior", "n_prior_for", "predictor_prior_for", "prior_for", "read_prior"),
     "clipped_cells": ("pooled_with_clipping",),
     "clipping_report": ("THRESHOLD",),
     "contrasts": (
@@ -32,6 +32,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "plug_in_posterior",
         "posterior_of",
         "require_way_of_clipping",
+        "require_way_of_units",
     ),
     "matching": ("conjugate_like", "draw"),
     "notes": (

@@ -4,3 +4,10 @@ In: files and what they rest on.
 Out: a folder named by its request; of two writers the first manifest wins.
 May import: releases and below.
 """
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "manifest": ("compose_publication",),
+    "publication": ("Publication",),
+    "publication_store": ("PublicationStore", "open_publication"),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import PublicationCorruptError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.publications.manifest_model import FORMAT_VERSION, PublicationManifest
 from suffice.storage.releases.manifest import checksum, software_versions
-from suffice.storage.signatures import canonical_json
 from suffice.storage.signatures.signing import PUBLICATION
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import PublicationCorruptError, UsageError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.publications.manifest_model import PublishedEntry
-from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
     from suffice.storage.objects.object_store import ObjectStore

@@ -1,12 +1,11 @@
-"""Canonical JSON, Ed25519 keys and signatures.
+"""Ed25519 keys and signatures.
 
 In: a document, a key.
-Out: its canonical bytes, a signature, a check.
+Out: a signature, a check.
 May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "": ("canonical_json",),
     "keys": (
         "KeyReference",
         "PublicKey",
@@ -21,6 +20,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Signer",
         "check_signature",
         "is_signature_value",
+        "publication_signer_from_environment",
         "signature_status",
         "signer_from_environment",
     ),

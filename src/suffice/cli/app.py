@@ -30,7 +30,7 @@ from suffice.cli import (
     trust,
     windows,
 )
-from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.files import OverwriteOption, check_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -255,15 +255,15 @@ def table(
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     output.check_out(out, overwrite=overwrite)
-    chosen = (
-        open_for_reading(release, store, public_keys)
-        .statistic(statistic)
-        .where(parse_pairs("--where", where))
-    )
+    opened = open_for_reading(release, store, public_keys)
+    chosen = opened.statistic(statistic).where(parse_pairs("--where", where))
     rows = chosen.table()
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(output.columns_of(rows), written)
+        from suffice.data_files.source import table_source  # noqa: PLC0415
+        from suffice.data_files.tables import columns_of  # noqa: PLC0415
+
+        source = table_source(opened, statistic)
+        output.write_table(columns_of(rows), out, source, overwrite=overwrite)
     if as_json:
         output.print_json(
             {

@@ -141,11 +141,13 @@ def hidden_markov(
         _show_comparison(found, opened, seed=seed, as_json=as_json)
         return
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            if out.suffix == ".nc":
-                found.to_netcdf(written)
-            else:
-                output.write_table(found.draw_columns(), written)
+        from suffice.data_files.source import fit_source  # noqa: PLC0415
+
+        source = fit_source("draws of a hidden Markov model", opened, found, seed=seed)
+        if out.suffix == ".nc":
+            output.write_netcdf(found.to_arviz(), out, source, overwrite=overwrite)
+        else:
+            output.write_table(found.draw_columns(), out, source, overwrite=overwrite)
     if pictures:
         _write_pictures(found, pictures, opened[0].name, overwrite=overwrite)
     if as_json:
@@ -158,9 +160,7 @@ def hidden_markov(
 
 def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dict[str, Path]:
     """Refuse a file that cannot be written, before any work is done; return the pictures' paths by name."""
-    if out is not None:
-        output.check_draws(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_draws(out, overwrite=overwrite)
     if plot is None:
         return {}
     from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import

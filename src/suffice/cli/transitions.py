@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,11 +32,6 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from suffice.pipeline.models.chain import Chain, ChainQuantity
 
 
 def transitions(
@@ -92,9 +87,9 @@ def transitions(
     rows = found.rows(mass, steps=steps or (), to=to, start=start)
     undefined = float(found.undefined_share.max())
     if out is not None:
-        quantities = found.quantities(steps=steps or (), to=to, start=start)
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(_draw_columns(found, quantities), written)
+        columns = found.draw_columns(steps=steps or (), to=to, start=start)
+        source = model_output.source("draws of a chain", [opened], found.posterior, draws=draws, seed=seed)
+        output.write_table(columns, out, source, overwrite=overwrite)
     if plot is not None:
         from suffice.cli.chain_plot import plot_chain  # noqa: PLC0415
 
@@ -123,22 +118,3 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> Non
 
         check_plot(plot)
     check_file("--plot", plot, overwrite=overwrite)
-
-
-def _draw_columns(found: Chain, quantities: Sequence[ChainQuantity]) -> dict[str, Any]:
-    """Return draws as tidy columns: group columns, from, to, draw, parameter, value."""
-    import numpy as np  # noqa: PLC0415 - only writing draws needs it
-
-    parts: list[dict[str, Any]] = []
-    for quantity in quantities:
-        drawn = quantity.drawn.draws
-        shape = (*drawn.shape[:2], len(quantity.begins), len(quantity.ends))
-        draw, cell, begin, end = np.indices(shape).reshape(4, -1)
-        part = {column: np.array(keys)[cell] for column, keys in found.posterior.groups.items()}
-        part["from"] = np.array(quantity.begins, dtype=object)[begin]
-        part["to"] = np.array(quantity.ends, dtype=object)[end]
-        part["draw"] = draw
-        part["parameter"] = np.full(draw.size, quantity.name)
-        part["value"] = drawn.ravel()
-        parts.append(part)
-    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}

@@ -17,10 +17,10 @@ from suffice.errors import (
     StoreError,
     UsageError,
 )
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import parse_publication
 from suffice.storage.publications.publication_store import PublicationStore, open_publication
-from suffice.storage.signatures import canonical_json
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import load_signer, publication_signer_from_environment
 from support.bucket_server import bucket_server
