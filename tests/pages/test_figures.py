@@ -85,7 +85,7 @@ def test_a_figure_names_itself_and_shows_labels_as_text(name: str) -> None:
     written = "".join(root.itertext())
     assert "\u202e" not in written
     assert "\x1b" not in written
-    assert r"\u202e\u001b[31m" in title
+    assert r"\u{202e}\u{1b}[31m" in title
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -153,7 +153,7 @@ def test_numbers_of_one_axis_are_written_alike() -> None:
     assert numbers([0.0, 0.5, 1.0]) == ["0.0", "0.5", "1.0"]
     assert numbers([-20.0, 0.0, 20.0]) == ["\N{MINUS SIGN}20", "0", "20"]
     assert numbers([0.0, 0.25, 0.5]) == ["0.00", "0.25", "0.50"]
-    assert numbers([0.0, 5000.0, 10000.0])[2] == "10\N{NARROW NO-BREAK SPACE}000"
+    assert numbers([0.0, 5000.0, 10000.0])[2] == "10,000"
     assert numbers([1e9, 2e9]) == ["1e+09", "2e+09"]
 
 

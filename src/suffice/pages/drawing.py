@@ -5,21 +5,20 @@ Figures state what things are by classes, and style sheets say how these look: n
 
 from __future__ import annotations
 
-import html
 import itertools
 import math
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.declaration.safe_text import escaped
+from suffice.pages.rendering import escape, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 WIDTH = 720.0
 """Of every figure, in its own units; pages scale it."""
-CHARACTER = 6.7
+CHARACTER = 7.2
 """Width of a character of a label, about, at the size that style sheets give it."""
 _LARGEST_PLAIN, _SMALLEST_PLAIN = 1e7, 1e-5
 
@@ -37,18 +36,13 @@ def element(name: str, *content: str, **attributes: object) -> str:
     return f"<{name}{written}>{''.join(content)}</{name}>" if content else f"<{name}{written}/>"
 
 
-def words(value: object) -> str:
-    """Return a text as HTML and SVG show it literally; what cannot be seen is written as its code."""
-    return html.escape(escaped(str(value)), quote=True)
-
-
 def text(x: float, y: float, value: object, class_: str, *, longest: int | None = None) -> str:
     """Return a line of text; one that is cut to `longest` characters keeps the whole as its title."""
-    whole = escaped(str(value))
+    whole = visible(value)
     cut = fitted(whole, longest) if longest is not None else whole
     if cut == whole:
-        return element("text", words(whole), x=x, y=y, class_=class_)
-    return element("text", element("title", words(whole)), words(cut), x=x, y=y, class_=class_)
+        return element("text", escape(whole), x=x, y=y, class_=class_)
+    return element("text", element("title", escape(whole)), escape(cut), x=x, y=y, class_=class_)
 
 
 def columns_of(value: str) -> int:
@@ -68,7 +62,7 @@ def fitted(value: str, longest: int) -> str:
 
 def label_width(labels: Iterable[str], longest: int) -> float:
     """Return the room that labels take, cut to `longest` characters."""
-    most = max((min(columns_of(escaped(label)), longest) for label in labels), default=0)
+    most = max((min(columns_of(visible(label)), longest) for label in labels), default=0)
     return CHARACTER * most
 
 
@@ -139,19 +133,19 @@ def numbers(values: Sequence[float]) -> list[str]:
 
 
 def _minus(number: str) -> str:
-    return number.replace("-", "\N{MINUS SIGN}").replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return number.replace("-", "\N{MINUS SIGN}")
 
 
 def _attribute(value: object) -> str:
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else words(value)
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else escape(value)
 
 
 def figure(kind: str, height: float, title: str, description: str, *parts: str) -> str:
     """Return a whole figure: a picture with a name and a description for who does not see it."""
     return element(
         "svg",
-        element("title", words(title)),
-        element("desc", words(description)),
+        element("title", escape(title)),
+        element("desc", escape(description)),
         *parts,
         xmlns="http://www.w3.org/2000/svg",
         class_=f"figure figure-{kind}",

@@ -73,7 +73,7 @@ class Row:
     curves: tuple[Curve, ...] = ()
 
 
-def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float) -> str:
+def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float, heading: str = "") -> str:
     """Return smooth densities, a row a cell, over their intervals; each is drawn to its own height.
 
     Parameters
@@ -85,15 +85,19 @@ def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float) -> str
         What the numbers are, with their unit.
     mass : float
         Of the intervals.
+    heading : str
+        What the labels are: the names of the group columns.
     """
     alone = len(rows) == 1
     tall, each = (150.0, 190.0) if alone else (44.0, 58.0)
-    left = 8.0 if alone else label_width((row.label for row in rows), _LONGEST) + 14.0
+    left = 8.0 if alone else label_width([heading, *(row.label for row in rows)], _LONGEST) + 14.0
     scale = Scale.over(*_seen(rows), left, WIDTH - 12.0)
-    top = LEGEND + 6.0
+    top = LEGEND + (6.0 if alone else 22.0)
     bottom = top + each * len(rows)
     kinds = [kind for kind in (NOISE_AWARE, PLUG_IN, PRIOR) if any(_has(row, kind) for row in rows)]
     parts = [legend([(kind, kind) for kind in kinds]), numbers_below(scale, top, bottom, axis)]
+    if not alone:
+        parts.append(text(left - 14.0, top - 2.0, heading, "axis end", longest=_LONGEST))
     for number, row in enumerate(rows):
         base = top + each * (number + 1) - 12.0
         parts.append(_ridge(row, scale, base, tall))
@@ -113,19 +117,22 @@ def forest(
     axis: str,
     mass: float,
     kind: str = NOISE_AWARE,
+    heading: str = "",
     reference: float | None = None,
 ) -> str:
     """Return medians with middle halves and intervals, a line a cell; parameters as ``densities``.
 
     `reference` is a number that a vertical line marks: no difference, say.
     """
-    left = label_width((row.label for row in rows), _LONGEST) + 16.0
+    left = label_width([heading, *(row.label for row in rows)], _LONGEST) + 16.0
     known = [value for row in rows for value in row.quantiles if math.isfinite(value)]
     low, high = extent([*known, *([] if reference is None else [reference])])
     scale = Scale.over(*rounded_out(low, high), left, WIDTH - 12.0)
-    top, each = 10.0, 24.0
+    top, each = 26.0 if heading else 10.0, 24.0
     bottom = top + each * len(rows) + 4.0
     parts = [numbers_below(scale, top, bottom, axis)]
+    if heading:
+        parts.append(text(left - 16.0, top - 10.0, heading, "axis end", longest=_LONGEST))
     if reference is not None:
         at = scale.at(reference)
         parts.append(element("line", x1=at, x2=at, y1=top, y2=bottom, class_="reference"))
@@ -201,6 +208,7 @@ def _ridge(row: Row, scale: Scale, base: float, tall: float) -> str:
     shown = [curve for curve in row.curves if curve.kind != PRIOR] or list(row.curves)
     highest = max(float(np.max(curve.density[np.isfinite(curve.density)], initial=0.0)) for curve in shown)
     lower, _, _, _, upper = row.quantiles
+    strongest = next((kind for kind in (NOISE_AWARE, PLUG_IN) if _has(row, kind)), NOISE_AWARE)
     parts = [element("line", x1=scale.start, x2=scale.stop, y1=base, y2=base, class_="base")]
     for curve in row.curves:
         inside = (curve.points >= scale.low) & (curve.points <= scale.high) & np.isfinite(curve.density)
@@ -208,15 +216,14 @@ def _ridge(row: Row, scale: Scale, base: float, tall: float) -> str:
         points = [(scale.at(x), base - tall * min(y, 1.15)) for x, y in zip(xs, ys, strict=True)]
         if len(points) < 2:
             continue
-        if curve.kind == NOISE_AWARE:
+        if curve.kind == strongest:
             closed = [(points[0][0], base), *points, (points[-1][0], base)]
-            parts.append(element("path", d=path(closed, closed=True), class_="area noise-aware"))
+            parts.append(element("path", d=path(closed, closed=True), class_=f"area {strongest}"))
             within = [point for point, x in zip(points, xs, strict=True) if lower <= x <= upper]
             if within:
                 closed = [(within[0][0], base), *within, (within[-1][0], base)]
-                parts.append(element("path", d=path(closed, closed=True), class_="mass noise-aware"))
+                parts.append(element("path", d=path(closed, closed=True), class_=f"mass {strongest}"))
         parts.append(element("path", d=path(points), class_=f"line {curve.kind}"))
-    strongest = next((kind for kind in (NOISE_AWARE, PLUG_IN) if _has(row, kind)), NOISE_AWARE)
     return element("g", *parts, interval(row.quantiles, scale, base + 6.0, strongest), class_="row")
 
 
