@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 from functools import cache
 from pathlib import Path
@@ -58,10 +59,8 @@ def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 def json_script(document: object) -> Markup:
     """Return JSON for a ``<script type="application/json">``: no text in it can end the element."""
-    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
-
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(_IN_SCRIPT))  # noqa: S704 - the signs that HTML reads are escaped
+    return markup(text.translate(_IN_SCRIPT))
 
 
 def render(
@@ -78,8 +77,6 @@ def render(
     **context
         What the template names; a name that is missing is an error.
     """
-    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
-
     script_texts, style_texts = (list(filter(None, map(asset, names))) for names in (scripts, styles))
     return (
         _environment()
@@ -87,8 +84,8 @@ def render(
         .render(
             **context,
             policy=content_policy(script_texts, style_texts),
-            scripts=[Markup(text) for text in script_texts],  # noqa: S704 - files of this room
-            styles=[Markup(text) for text in style_texts],  # noqa: S704
+            scripts=[*map(markup, script_texts)],
+            styles=[*map(markup, style_texts)],
         )
     )
 
@@ -98,11 +95,26 @@ def visible(text: object) -> str:
     return escaped(str(text), keep_newlines=True)
 
 
+def escape(text: object) -> str:
+    """Return a text as HTML and SVG show it literally."""
+    return html.escape(visible(text), quote=True)
+
+
+def markup(text: str) -> Markup:
+    """Mark a text of our own as HTML, SVG or a script."""
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+
+    return Markup(text)  # noqa: S704 - what it holds of others' is escaped where it is made
+
+
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _finalize(value: Any) -> Any:
+    """What an expression of a template shows: markup as it is, nothing of None, anything else visibly."""
+    if value is None:
+        return ""
     return value if hasattr(value, "__html__") else visible(value)
 
 
