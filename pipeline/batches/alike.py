@@ -123,7 +123,7 @@ def _whole(found: Posterior, statistic: NoisyStatistic, of_cell: Cells) -> dict[
 
 
 def _different(statistic: NoisyStatistic, most: int) -> tuple[Cells, Cells, Cells]:
-    """Return cells that stand for at most so many; for each cell which of them stands for it, and its turn."""
+    """Return cells that stand for at most so many; for each cell, which stands for it, and its turn."""
     seen: dict[tuple[int, ...], int] = {}
     first: list[int] = []
     of_cell, turn = np.empty((2, len(statistic.values)), dtype=np.int64)
