@@ -92,7 +92,9 @@ def render(
 
 def visible(text: object) -> str:
     """Return a text as a page shows it: what cannot be seen, or turns text around, is written as its code."""
-    return escaped(str(text), keep_newlines=True)
+    shown = escaped(str(text), keep_newlines=True)
+    # Beyond what upsets a terminal, signs without any width: two keys must not look the same.
+    return "".join(sign if sign.isprintable() or sign == "\n" else f"\\u{ord(sign):04x}" for sign in shown)
 
 
 def escape(text: object) -> str:
