@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import suffice
-from suffice.cli.card import MOST_ROWS, card, check_card, escape, write_card
-from suffice.cli.card_plot import _ticks
 from suffice.errors import UsageError
+from suffice.pages.card import MOST_ROWS, card, escape
+from suffice.pages.card_plot import _ticks
 from support.browser import running_browser
 from support.releases import make_plan, publish
 
@@ -161,11 +161,7 @@ def test_ticks_are_few_round_and_enclose() -> None:
         assert high <= ticks[-1]
 
 
-def test_what_is_no_page_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"\.html"):
-        check_card(tmp_path / "card.pdf")
-    with pytest.raises(UsageError, match="cannot be written"):
-        write_card(tmp_path / "absent" / "card.html", "")
+def test_what_does_not_fit_on_a_page_is_refused(tmp_path: Path) -> None:
     many = make_plan(
         groups={"g": {"range": [0, MOST_ROWS]}}, statistics={"f": {"family": "bernoulli", "column": "c"}}
     )
@@ -189,7 +185,7 @@ def test_a_browser_shows_it_and_fetches_and_runs_nothing(
 ) -> None:
     method = "noise-aware" if statistic == "flag" else "plug-in"
     path = tmp_path / "card.html"
-    write_card(path, page_of(release, release.posterior(statistic, method=method)))
+    path.write_text(page_of(release, release.posterior(statistic, method=method)), encoding="utf-8")
     tab = browser.new_page()
     requested: list[str] = []
     trouble: list[str] = []

@@ -9,9 +9,9 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from suffice.cli.card_plot import forest
-from suffice.cli.files import MARK
+from suffice.data_files.tables import MARK
 from suffice.errors import UsageError
+from suffice.pages.card_plot import forest
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.notes import (
@@ -26,7 +26,6 @@ from suffice.pipeline.posterior.posterior import PLUG_IN, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     import numpy as np
 
@@ -48,29 +47,6 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; wh
 .warning { border-left: .3rem solid #b00; padding: .3rem 1rem; background: #fee; }
 svg { max-width: 100%; height: auto; display: block; margin: 1.5rem 0 .5rem; }
 """
-
-
-def check_card(path: Path) -> None:
-    """Refuse a card's file whose name does not end in ``.html``, before any work is done."""
-    if path.suffix != ".html":
-        message = f"--card {path}: the file's name must end in .html"
-        raise UsageError(message)
-
-
-def write_card(path: Path, text: str) -> None:
-    """Write a card.
-
-    Raises
-    ------
-    UsageError
-        Where the file cannot be written.
-    """
-    check_card(path)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError:
-        message = f"--card {path}: the file cannot be written"
-        raise UsageError(message) from None
 
 
 def card(
