@@ -10,6 +10,7 @@ import typer
 from suffice.cli import messages
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     JsonOption,
     MassOption,
@@ -104,6 +105,7 @@ def publish(
     publication_keys: PublicationKeyOption = None,
     publish_timeout: PublishTimeoutOption = 600.0,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for how the releases are related.")
     ] = False,
@@ -122,9 +124,12 @@ def publish(
     count_prior = parse_prior_of_n(n_prior)
 
     def opened(references: list[str] | None) -> list[Release]:
-        return [open_for_reading(reference, store, public_keys) for reference in references or ()]
+        return [
+            open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+            for reference in references or ()
+        ]
 
-    first = open_for_reading(release, store, public_keys)
+    first = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.publishing import question_of  # noqa: PLC0415 - each command imports what it needs
 
     question = question_of(
@@ -132,7 +137,9 @@ def publish(
         statistics,
         disjoint=opened(disjoint),
         same_data=opened(same_data),
-        compare=None if compare is None else open_for_reading(compare, store, public_keys),
+        compare=None
+        if compare is None
+        else open_for_reading(compare, store, public_keys, allow_withdrawn=allow_withdrawn),
         roll_up=roll_up or (),
         prior=_prior(prior, statistics),
         priors=named,
