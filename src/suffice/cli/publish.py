@@ -12,6 +12,7 @@ from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
     ClippingOption,
+    ClusterOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -88,7 +89,11 @@ def publish(
     ] = None,
     mass: MassOption = 0.95,
     draws: Annotated[
-        int, typer.Option("--draws", help="Posterior draws per cell; 0 publishes summaries alone.")
+        int,
+        typer.Option(
+            "--draws",
+            help="Posterior draws per cell; 0 publishes summaries alone, as is wise for very many cells.",
+        ),
     ] = 4000,
     seed: SeedOption = None,
     formats: Annotated[
@@ -104,6 +109,7 @@ def publish(
     public_keys: PublicKeyOption = None,
     publication_keys: PublicationKeyOption = None,
     publish_timeout: PublishTimeoutOption = 600.0,
+    cluster: ClusterOption = "threads",
     *,
     allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
@@ -155,12 +161,12 @@ def publish(
         seed=seed,
         formats=chosen,
     )
-    found = _carried_out(question, to, publication_keys, publish_timeout)
+    found = _carried_out(question, to, publication_keys, publish_timeout, cluster)
     print_published(found, as_json=as_json)
 
 
 def _carried_out(
-    question: Any, to: str | None, publication_keys: list[str] | None, publish_timeout: float
+    question: Any, to: str | None, publication_keys: list[str] | None, publish_timeout: float, cluster: str
 ) -> Any:
     from suffice.publishing import carry_out, publications_of  # noqa: PLC0415
 
@@ -171,7 +177,7 @@ def _carried_out(
         publish_timeout=publish_timeout,
         notice=messages.notice,
     )
-    return carry_out(question, publications, progress=messages.cell_progress("posterior"))
+    return carry_out(question, publications, cluster=cluster, progress=messages.cell_progress("posterior"))
 
 
 def _prior(given: list[str] | None, statistics: list[str]) -> dict[str, str] | str | None:
