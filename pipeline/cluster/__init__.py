@@ -14,7 +14,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Watched",
         "open_cluster",
         "report_finished",
+        "require_dask",
         "this_worker_may_spill",
     ),
+    "stream": ("stream",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

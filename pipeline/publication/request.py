@@ -19,7 +19,7 @@ from suffice.pipeline.publication.model_terms import ModelTerms, Number, Request
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ALGORITHM = 1
+ALGORITHM: Literal[1] = 1
 """Rises when the same request would be answered otherwise: other numbers, or files of another shape."""
 ID_DIGITS = 32
 MOST_DRAWS = 10_000_000
@@ -108,7 +108,7 @@ class Request(RequestPart):
 
     algorithm: Literal[1] = ALGORITHM
     kind: Kind
-    releases: Annotated[tuple[ReleaseReference, ...], Field(min_length=1, max_length=10_000)]
+    releases: Annotated[tuple[ReleaseReference, ...], Field(min_length=1, max_length=1000)]
     statistics: Annotated[tuple[StatisticRequest, ...], Field(min_length=1, max_length=1000)]
     where: dict[Short, str] = Field(default_factory=dict)
     method: Literal["noise-aware", "plug-in"] = "noise-aware"

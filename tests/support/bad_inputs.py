@@ -317,6 +317,17 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("describe",): place.release,
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
+        ("publish",): (
+            *(*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
+            *("--draws", "0", "--formats", "json", "--to", str(place.directory / "published")),
+        ),
+        ("publications", "list"): ("--store", str(place.directory / "published")),
+        ("publications", "show"): ("0" * 32, "--store", str(place.directory / "published")),
+        ("publications", "verify"): ("0" * 32, "--store", str(place.directory / "published")),
+        ("publications", "fetch"): (
+            *("0" * 32, "--store", str(place.directory / "published")),
+            *("--out", str(place.directory / "fetched")),
+        ),
         ("calibrate",): (*place.release, "cancelled", "--method", "plug-in", "--simulations", "0"),
         ("model", "hidden-markov"): (
             "crashes",

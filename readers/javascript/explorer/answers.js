@@ -33,8 +33,11 @@ export function answers(page) {
   if (typeof ResizeObserver === "function") new ResizeObserver(() => shown && paint()).observe(figure);
 
   function show(answer) {
+    const isPart = answer.sides[0].kind === PLUG_IN;
+    // Curves of the same subject stay, dimmed, until the new ones are there.
+    if (isPart && shown !== null && subjectOf(shown) === subjectOf(answer)) return;
     shown = answer;
-    node.classList.remove("is-working");
+    node.classList.toggle("is-working", isPart);
     replace(headline, ...sentence(page, answer));
     paint();
     replace(numbers, lawTable(page, answer, DIGITS), comparisonTable(page, answer, DIGITS));
@@ -56,12 +59,12 @@ export function answers(page) {
   }
 
   function paint() {
-    const { question, entry, sides, statistic, priorDensity } = shown;
+    const { question, entry, sides, priorDensity } = shown;
     const laws = sides.map(({ law }) => law);
     const wanted = question.whole
       ? aroundPrior(priorDensity, laws, entry.support)
       : aroundPosteriors(laws, entry.support);
-    const subject = JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
+    const subject = subjectOf(shown);
     range = settled(subject === about && !question.whole ? range : null, wanted);
     about = subject;
     const points = pointsOf(range);
@@ -106,6 +109,10 @@ export function answers(page) {
   };
 }
 
+function subjectOf({ statistic, question, entry }) {
+  return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
+}
+
 const DRAWN =
   "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard " +
   "deviation; their interval and probability are of draws, and agree up to sampling.";
@@ -132,6 +139,7 @@ export function axisName({ entry }) {
 function sentence(page, { question, entry, sides, contrast }) {
   const percent = brief(question.mass * 100, 4);
   const [low, high] = sides[0].interval.map((end) => brief(end, 4));
+  if (sides[0].kind === PLUG_IN) return ["Summing over everything that the noise may hide…"];
   if (question.versus === null) {
     const of = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
     return [

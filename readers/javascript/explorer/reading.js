@@ -35,15 +35,15 @@ export function reading(page) {
 
   return {
     /** The posterior of one cell; throws what the reader throws. */
-    async posterior(statistic, cell, { prior, nPrior, method }) {
+    async posterior(statistic, cell, { prior, nPrior, method }, pause) {
       const key = JSON.stringify([statistic, cell, prior, nPrior, method]);
       if (!kept.has(key)) {
         const asked = { method, where: whereOf(page, cell) };
         if (prior) asked.prior = prior;
         if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
-        const found = (await release(statistic)).posterior(statistic, asked);
+        const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
         if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
-        kept.set(key, await found);
+        kept.set(key, found);
       }
       return kept.get(key);
     },

@@ -1,38 +1,47 @@
 // The tables behind the picture.
 
-import { axisName, chance, shortName } from "./answers.js";
+import { axisName, shortName } from "./answers.js";
 import { element } from "./dom.js";
 import { brief, written } from "./numbers.js";
 
 const ROWS = 25;
 
-/** One row a posterior: mean, standard deviation, interval. */
+/** One column a posterior: mean, standard deviation, interval. */
 export function lawTable(page, answer, digits) {
+  const { sides } = answer;
   const [low, high] = shares(answer.question.mass);
-  const rows = answer.sides.map(({ kind, law, interval }) =>
-    row(shortName(page, answer, kind), [law.mean, law.sd, ...interval], digits, kind),
-  );
-  return table(`Posteriors of the ${axisName(answer)}`, ["", "mean", "standard deviation", low, high], rows);
+  const columns = sides.map(({ kind, law, interval }) => ({ kind, name: shortName(page, answer, kind), values: [law.mean, law.sd, ...interval] }));
+  return columnTable(`Posteriors of the ${axisName(answer)}`, columns, ["mean", "standard deviation", low, high], digits);
 }
 
 /** Difference and ratio of two cells. */
 export function comparisonTable(page, answer, digits) {
   const { question, contrast } = answer;
   if (question.versus === null || !contrast) return null;
-  const [low, high] = shares(question.mass);
-  const { difference, ratio } = contrast;
-  const ends = (of) => [of.median, of.lower, of.upper];
-  return [
-    table(
-      "First minus second, and first over second",
-      ["", "mean", "standard deviation", "median", low, high],
-      [
-        row("difference", [difference.mean, difference.sd, ...ends(difference)], digits, "difference"),
-        ratio === null ? null : row("ratio", [null, null, ...ends(ratio)], digits, "ratio"),
-      ],
-    ),
-    element("p", { class: "hint" }, `Probability that the first is greater: ${chance(contrast.greater)}.`),
+  const { difference, ratio, greater } = contrast;
+  const columns = [
+    { kind: "difference", name: "first minus second", values: [difference.mean, difference.sd, ...ends(difference), greater] },
+    ratio === null ? null : { kind: "ratio", name: "first over second", values: [null, null, ...ends(ratio), greater] },
   ];
+  const [low, high] = shares(question.mass);
+  const rows = ["mean", "standard deviation", "median", low, high, "probability that the first is greater"];
+  return columnTable("Comparison", columns.filter((column) => column !== null), rows, digits);
+}
+
+function ends({ median, lower, upper }) {
+  return [median, lower, upper];
+}
+
+function columnTable(caption, columns, rows, digits) {
+  const body = rows.map((name, at) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, name),
+      columns.map(({ kind, values }) => element("td", { "data-kind": kind }, written(values[at], digits))),
+    ),
+  );
+  return table(caption, ["", ...columns.map(({ name }) => name)], body);
 }
 
 /** Densities at even steps of the axis. */
@@ -62,10 +71,10 @@ function table(caption, heads, rows) {
   );
 }
 
-function row(name, values, digits, kind = null) {
+function row(name, values, digits) {
   return element(
     "tr",
-    { "data-kind": kind },
+    {},
     element("th", { scope: "row" }, name),
     values.map((value) => element("td", {}, written(value, digits))),
   );

@@ -1,6 +1,7 @@
 /** Families with one sum: how a release holds it, its model, its default prior, and its conjugate update. */
 
 import { BinomialTotal, GammaTotal, NegativeBinomialTotal, NormalTotal, PoissonTotal } from "./totals.js";
+import { failuresShift, poissonShift } from "./clipping.js";
 import { parseRational, toNumber } from "./exact.js";
 
 /** @typedef {{lower: number, upper: number, constants: Record<string, number>}} Known Public constants, in T's unit. */
@@ -13,7 +14,7 @@ const failures = (successes) => ({
   defaultPrior: () => beta(1, 1),
   total: (known) => new NegativeBinomialTotal(successes(known)),
   update: ([a, b], n, total, known) => [a + successes(known) * n, b + total],
-  clips: true,
+  clippingShift: (value, known) => failuresShift(value, known.upper, successes(known)),
 });
 
 const rate = (parameter, shape = () => 1) => ({
@@ -45,6 +46,7 @@ const successes = (trials) => ({
   prior: "Beta",
   defaultPrior: () => beta(1, 1),
   total: (known) => new BinomialTotal(trials(known)),
+  isBounded: true,
   update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total],
 });
 
@@ -57,7 +59,7 @@ export const ONE_SUM = {
     defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
     total: () => new PoissonTotal(),
     update: ([a, b], n, total) => [a + total, b + n],
-    clips: true,
+    clippingShift: (value, known) => poissonShift(value, known.upper),
   },
   geometric: failures(() => 1),
   negative_binomial: failures((known) => known.constants.successes),

@@ -9,10 +9,14 @@
 
 import { gram, sumRule } from "./rules.js";
 
-const LEFT_OUT = 28;
+const LEFT_OUT = 24;
 const NODES = 12;
-const [FIRST_FALL, FALL] = [9, 12];
-const TOLERANCE = 2e-11;
+/** Nodes of the panels beyond the first, which hold little. */
+const FURTHER_NODES = 10;
+const [FIRST_FALL, FALL] = [10, 15];
+const TOLERANCE = 1e-9;
+/** So many neighbouring terms are summed one by one, each from the one before. */
+const MOST_STEPS = 1600;
 
 /** The log likelihood of a parameter at positions on its line. */
 export class Likelihood {
@@ -78,18 +82,10 @@ export class Likelihood {
     centre = mode(term, centre, low, high, inside(1 / (this.rate * this.reach)));
     this.hint = centre;
     const top = term(centre);
-    const from = edge(term, centre, low, top - LEFT_OUT);
-    const to = edge(term, centre, high, top - LEFT_OUT);
-    const breaks = new Set([from, centre, to + 1]);
-    for (const kink of near) {
-      const width = Math.sqrt((Math.max(kink, 1) * variancePerRow)) / Math.max(perRow, 1e-300);
-      const spread = kink === crossing ? [0] : [-3 * width, 3 * width];
-      for (const away of spread) {
-        const at = Math.floor(kink + away) + 1;
-        if (at > from && at <= to) breaks.add(at);
-      }
-    }
-    const sorted = [...breaks].sort((a, b) => a - b);
+    const step = Math.max(1, Math.round(4 / (this.rate * this.reach)));
+    const from = edge(term, centre, low, top - LEFT_OUT, step);
+    const to = edge(term, centre, high, top - LEFT_OUT, step);
+    const sorted = this.breaks(from, centre, to, near);
     let blocks = sorted.slice(1).map((end, i) => block(term, sorted[i], end - sorted[i], top));
     for (let round = 0; round < 60; round += 1) {
       const sum = blocks.reduce((all, one) => all + one.sum, 0);
@@ -101,6 +97,34 @@ export class Likelihood {
       });
     }
     return top + Math.log(blocks.reduce((all, one) => all + one.sum, 0));
+  }
+
+  /** Where sums over N are cut: finely about the kinks of the noise, as wide as totals smooth them. */
+  breaks(from, centre, to, near) {
+    const { perRow, variancePerRow } = this.total;
+    const found = new Set([from, to + 1]);
+    const cut = (n) => {
+      const at = Math.floor(n) + 1;
+      if (at > from && at <= to) found.add(at);
+    };
+    cut(near[0]);
+    for (const kink of near.slice(1)) {
+      const width = Math.sqrt(Math.max(kink, 1) * variancePerRow) / Math.max(perRow, 1e-300);
+      for (const away of [-6, -2, 2, 6]) cut(kink + away * width);
+    }
+    const longest = 20 / (this.rate * this.reach);
+    for (const direction of [-1, 1]) {
+      let n = centre;
+      cut(n);
+      for (let stride = longest / 2; n > from && n < to; stride *= 1.6) {
+        n += direction * Math.min(stride, 4 * (direction > 0 ? n : n / 5));
+        cut(n);
+        if (direction < 0 && n < 4 * NODES) break;
+      }
+    }
+    const sorted = [...found].sort((a, b) => a - b);
+    // Cuts that nearly coincide would make more blocks than they help.
+    return sorted.filter((at, i) => i === 0 || i === sorted.length - 1 || at - sorted[i - 1] > NODES / 2);
   }
 
   /** Log of the sum over A of its density times that of the noise; N >= 1. */
@@ -156,15 +180,35 @@ export class Likelihood {
 
   sumOfPiece({ from, to, slope, mode, top: own }, top) {
     const isSum = this.total.support === "integers";
-    if (isSum && to - from < 2 * NODES) {
-      let sum = 0;
-      for (let x = from; x <= to; x += 1) sum += Math.exp(this.weight(x) - top);
-      return sum;
+    if (isSum) {
+      const steep = Math.abs(this.total.slope(mode, slope));
+      const bend = this.total.curvature(mode, slope);
+      const steps = (2 * LEFT_OUT) / (steep + Math.sqrt(steep * steep + 2 * bend * LEFT_OUT) || Number.MIN_VALUE);
+      if (Math.min(2 * steps, to - from) < MOST_STEPS) return this.walk(mode, from, to, slope, Math.exp(own - top));
     }
     return (
       this.march(mode, to, 1, slope, own, top) +
       (mode > from ? this.march(isSum ? mode - 1 : mode, from, -1, slope, own, top) : 0)
     );
+  }
+
+  /** Sum whole numbers from a mode to both ends, each term from the one before, until little is left. */
+  walk(mode, from, to, slope, own) {
+    const { total } = this;
+    const least = own * Math.exp(-LEFT_OUT);
+    const tilt = Math.exp(slope);
+    let sum = own;
+    let term = own;
+    for (let x = mode; x < to && term > least; x += 1) {
+      term *= total.ratio(x) * tilt;
+      sum += term;
+    }
+    term = own;
+    for (let x = mode - 1; x >= from && term > least; x -= 1) {
+      term /= total.ratio(x) * tilt;
+      sum += term;
+    }
+    return sum;
   }
 
   /** Sum from a position towards an end, panel by panel, until little is left. */
@@ -193,9 +237,10 @@ export class Likelihood {
       if (isSum && length <= 2 * NODES) {
         for (let i = 0; i < length; i += 1) sum += Math.exp(this.weight(position + direction * i) - top);
       } else {
-        const { nodes, weights } = gram(NODES, isSum ? length : Infinity);
+        const count = panel ? FURTHER_NODES : NODES;
+        const { nodes, weights } = gram(count, isSum ? length : Infinity);
         let part = 0;
-        for (let i = 0; i < NODES; i += 1) {
+        for (let i = 0; i < count; i += 1) {
           const away = (length * (nodes[i] + 1) - Number(isSum)) / 2;
           part += weights[i] * Math.exp(this.weight(position + direction * away) - top);
         }
@@ -249,10 +294,10 @@ function mode(term, start, low, high, step) {
 }
 
 /** The whole number beyond which terms lie below a level, between a mode and an end. */
-function edge(term, centre, end, level) {
+function edge(term, centre, end, level, step) {
   const direction = Math.sign(end - centre);
   if (direction === 0) return centre;
-  let [inner, stride] = [centre, 1];
+  let [inner, stride] = [centre, step];
   let outer = centre;
   while (outer !== end) {
     const next = direction > 0 ? Math.min(centre + stride, end) : Math.max(centre - stride, end);

@@ -4,8 +4,8 @@ import { ReleaseError } from "./errors.js";
 import { expansionAt, expansionIntegral, gauss, legendre } from "./rules.js";
 
 const NODES = 16;
-const LEFT_OUT = 32;
-const TOLERANCE = 1e-11;
+const LEFT_OUT = 28;
+const TOLERANCE = 1e-8;
 const MOST_PANELS = 3000;
 
 /** How a parameter lies on its line. */
@@ -35,12 +35,11 @@ export const LINES = {
 
 /** A distribution along a line; made by `LineDistribution.of`. */
 export class LineDistribution {
-  constructor(line, panels, logMass, mean, sd) {
+  constructor(line, panels, total, logMass) {
     this.line = line;
     this.panels = panels;
+    this.total = total;
     this.logMass = logMass;
-    this.mean = mean;
-    this.sd = sd;
   }
 
   /**
@@ -49,7 +48,7 @@ export class LineDistribution {
    * @param {{at: number, width: number}[]} starts Near each of its modes, and about how wide that is.
    */
   static of(line, log, starts) {
-    const peaks = starts.map((start) => peak(log, start)).sort((a, b) => a.at - b.at);
+    const peaks = apart(starts.map((start) => peak(log, start)));
     const top = Math.max(...peaks.map((one) => one.top));
     if (!Number.isFinite(top)) {
       throw new ReleaseError("resolution", "prior and released values are too far apart to be resolved");
@@ -62,12 +61,30 @@ export class LineDistribution {
     const to = Math.max(density, ...moments.filter(Number.isFinite));
     const breaks = new Set([from, to]);
     for (const { at, left, right } of peaks) {
-      for (const t of [at - 3 * left, at, at + 3 * right]) if (t > from && t < to) breaks.add(t);
+      for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
     }
     const panels = resolve(log, [...breaks].sort((a, b) => a - b), top);
     const mass = panels.reduce((sum, one) => sum + one.mass, 0);
-    const { mean, sd } = momentsOf(line, panels, mass, moments);
-    return new LineDistribution(line, panels, top + Math.log(mass), mean, sd);
+    const found = new LineDistribution(line, panels, mass, top + Math.log(mass));
+    [found.mean, found.sd] = [Infinity, Infinity];
+    if (moments[0] < Infinity) found.mean = found.average((value) => value);
+    if (moments[1] < Infinity) found.sd = Math.sqrt(found.average((value) => (value - found.mean) ** 2));
+    return found;
+  }
+
+  /** The average of a function of the parameter. */
+  average(of) {
+    let sum = 0;
+    const { nodes, weights } = gauss(NODES);
+    for (const { start, length, values } of this.panels) {
+      for (let i = 0; i < NODES; i += 1) {
+        if (values[i] > 0) {
+          const value = this.line.value(start + (length * (nodes[i] + 1)) / 2);
+          sum += ((length * weights[i] * values[i]) / this.total) * of(value);
+        }
+      }
+    }
+    return sum;
   }
 
   /** The probability below a value. */
@@ -83,10 +100,6 @@ export class LineDistribution {
       }
     }
     return Math.min(Math.max(sum / this.total, 0), 1);
-  }
-
-  get total() {
-    return this.panels.reduce((sum, one) => sum + one.mass, 0);
   }
 
   /** The value below which a share lies. */
@@ -168,6 +181,12 @@ function peak(log, { at: start, width }) {
   return { at: centre, top, left: side(-1), right: side(1) };
 }
 
+/** Peaks in order, but for those that are the same one found twice. */
+function apart(peaks) {
+  const sorted = peaks.sort((a, b) => a.at - b.at);
+  return sorted.filter((one, i) => i === 0 || one.at - sorted[i - 1].at > one.left / 2);
+}
+
 /** Where the log density, times a power of the parameter, has fallen far below the top; else infinity. */
 function reach(log, { at, left, right }, direction, top, power) {
   let distance = 3 * (direction > 0 ? right : left);
@@ -210,23 +229,4 @@ function panelOf(log, start, length, top) {
   for (let i = 0; i < NODES; i += 1) mass += weights[i] * values[i];
   const error = length * (Math.abs(expansion[NODES - 1]) + Math.abs(expansion[NODES - 2]));
   return { start, length, values, expansion, mass: length * mass, error };
-}
-
-function momentsOf(line, panels, mass, ends) {
-  const average = (of) => {
-    let sum = 0;
-    const { nodes, weights } = gauss(NODES);
-    for (const { start, length, values } of panels) {
-      for (let i = 0; i < NODES; i += 1) {
-        if (values[i] > 0) {
-          sum += ((length * weights[i] * values[i]) / mass) * of(line.value(start + (length * (nodes[i] + 1)) / 2));
-        }
-      }
-    }
-    return sum;
-  };
-  if (ends[0] === Infinity) return { mean: Infinity, sd: Infinity };
-  const mean = average((value) => value);
-  if (ends[1] === Infinity) return { mean, sd: Infinity };
-  return { mean, sd: Math.sqrt(average((value) => (value - mean) ** 2)) };
 }

@@ -1,5 +1,6 @@
 /** Posteriors of one cell of a statistic with one sum. */
 
+import { NEGLIGIBLE } from "./clipping.js";
 import { ReleaseError, shown } from "./errors.js";
 import { ONE_SUM, knownOf, noisySums } from "./families.js";
 import { Likelihood } from "./likelihood.js";
@@ -28,15 +29,19 @@ export function oneSumPosterior(statistic, values, release, options) {
   const exact = projected(noisy, known, statistic.design === "minimal" ? release.n : null);
   const updated = prior.components.map(({ numbers }) =>
     conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
-  const starts = [...updated, ...prior.components].map((one) => one.start);
+  const starts = updated.map((one) => one.start);
+  const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width,
+    () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
   const distribution = options.method === PLUG_IN
     ? plugIn(line, prior, updated, starts)
-    : noiseAware(line, prior, starts, nPrior, (ofN) => new Likelihood(family.total(known, noisy.step), noisy, ofN));
+    : noiseAware(line, prior, starts, nPrior, likelihoodOf);
+  const clipping = clippingOf(family, known, distribution, options, shown(statistic.name));
   return new Posterior({
     parameters: [family.parameter],
     prior: prior.text,
     nPrior: nPrior?.text ?? null,
     method: options.method,
+    clipping,
     marginals: [{ line, distribution, prior }],
   });
 }
@@ -48,6 +53,21 @@ function plugIn(line, prior, updated, starts) {
     ? updated[0].log
     : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
   return LineDistribution.of(line, log, starts);
+}
+
+/**
+ * How records beyond the public bounds were treated: null where none can be, `negligible` where Python would
+ * leave clipping out as well, else `ignored`.
+ */
+function clippingOf(family, known, distribution, { method, clipping = "modelled" }, name) {
+  if (clipping !== "modelled" && clipping !== "ignored") {
+    throw new ReleaseError("usage", "clipping is modelled or ignored");
+  }
+  if (family.isBounded) return null;
+  if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
+  const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
+  if (shift <= NEGLIGIBLE * distribution.sd) return "negligible";
+  throw new ReleaseError("clipping", `${name}: clipped records matter here, and this reader does not model them: read a published posterior, compute it in Python, or say clipping: "ignored"`);
 }
 
 function noiseAware(line, prior, starts, nPrior, likelihoodOf) {
@@ -84,11 +104,12 @@ export function nPriorOf(statistic, release, { nPrior, method }) {
 
 /** What is known of the parameters of one cell. */
 export class Posterior {
-  constructor({ parameters, prior, nPrior, method, marginals }) {
+  constructor({ parameters, prior, nPrior, method, clipping, marginals }) {
     this.parameters = parameters;
     this.prior = prior;
     this.nPrior = nPrior;
     this.method = method;
+    this.clipping = clipping;
     this.marginals = marginals;
   }
 

@@ -3,7 +3,9 @@
 import { ReleaseError, shown } from "./errors.js";
 import { parseRational, toNumber } from "./exact.js";
 import { ONE_SUM } from "./families.js";
+import { countsPosterior } from "./counts.js";
 import { readValues } from "./parquet.js";
+import { KeptLikelihoods, inSlices } from "./tabulated.js";
 import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
 /** A checked release; made by `readRelease`. */
@@ -14,6 +16,7 @@ export class Release {
     this.groups = groupsOf(manifest);
     this.nCells = manifest.cells;
     this.values = new Map();
+    this.kept = new KeptLikelihoods();
     manifest.statistics.forEach((statistic, i) => {
       if (!wanted.has(statistic.name)) return;
       this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
@@ -103,13 +106,32 @@ export class Release {
     if (selected.length !== 1) {
       throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
     }
-    if (!Object.hasOwn(ONE_SUM, entry.family)) {
-      throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}: this reader has no posterior of it; a published posterior can be read`);
+    const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
+    if (compute === oneSumPosterior && !Object.hasOwn(ONE_SUM, entry.family)) {
+      throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}: this reader has no posterior of it; a published one can be read`);
+    }
+    if (entry.within_unit !== undefined) {
+      throw new ReleaseError("statistic", `${shown(statistic)} has rows of units that are alike: this reader does not model them; a published posterior can be read`);
     }
     const width = entry.components.length;
     const values = [...this.values.get(statistic).slice(selected[0] * width, (selected[0] + 1) * width)];
     const { n, max_total_rows: maxTotalRows } = this.manifest;
-    return oneSumPosterior(entry, values, { n, maxTotalRows }, { ...options, method });
+    return compute(entry, values, { n, maxTotalRows }, {
+      ...options,
+      method,
+      kept: { of: (key, width, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width, make) },
+    });
+  }
+
+  /**
+   * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
+   *
+   * @param {string} statistic
+   * @param {object} options As of `posterior`.
+   * @param {() => Promise<void>} [pause] Awaited between slices; what it throws ends the work.
+   */
+  posteriorInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+    return inSlices(() => this.posterior(statistic, options), pause);
   }
 
   entry(statistic) {

@@ -32,13 +32,14 @@ export function deviance(x, m) {
   const difference = x - m;
   if (Math.abs(difference) < 0.1 * (x + m)) {
     const v = difference / (x + m);
+    const square = v * v;
+    let power = 2 * x * v * square;
     let sum = difference * v;
-    let term = 2 * x * v;
-    for (let j = 1; j < 1000; j += 1) {
-      term *= v * v;
-      const next = sum + term / (2 * j + 1);
+    for (let odd = 3; odd < 2000; odd += 2) {
+      const next = sum + power / odd;
       if (next === sum) return next;
       sum = next;
+      power *= square;
     }
   }
   return x * Math.log(x / m) + m - x;

@@ -1,9 +1,10 @@
 /**
  * Distributions of the total A of N records, in lattice steps, given the parameter.
  *
- * Each has `at(n)`, which fixes N; then `log(x)` at a position x, and of the log density plus a line of slope
- * s in A: `slope(x, s)`, `curvature(x, s)` (what the slope falls by) and `mode(s)`, all approximate: they only
- * place nodes. A position is A, or log A where `support` is `positive`; densities are those of the position.
+ * Each has `at(n)`, which fixes N; then `log(x)` at a position x, of whole numbers `ratio(x)` of the
+ * probabilities of x + 1 and x, and of the log density plus a line of slope s in A: `slope(x, s)`,
+ * `curvature(x, s)` (what the slope falls by) and `mode(s)`, all approximate: they only place nodes. A
+ * position is A, or log A where `support` is `positive`; densities are those of the position.
  */
 
 import { logBinomial, logGamma, logPoisson } from "./special.js";
@@ -21,6 +22,7 @@ export class BinomialTotal {
     this.logit = logit;
     this.p = 1 / (1 + Math.exp(-logit));
     this.q = 1 / (1 + Math.exp(logit));
+    this.odds = Math.exp(logit);
     this.perRow = this.trials * this.p;
     this.variancePerRow = this.trials * this.p * this.q;
   }
@@ -31,6 +33,10 @@ export class BinomialTotal {
 
   log(x) {
     return logBinomial(x, this.most, this.p, this.q);
+  }
+
+  ratio(x) {
+    return ((this.most - x) / (x + 1)) * this.odds;
   }
 
   mode(s) {
@@ -65,6 +71,10 @@ export class PoissonTotal {
 
   log(x) {
     return logPoisson(x, this.mean);
+  }
+
+  ratio(x) {
+    return this.mean / (x + 1);
   }
 
   mode(s) {
@@ -103,6 +113,10 @@ export class NegativeBinomialTotal {
   log(x) {
     if (x === 0) return this.q < 0.1 ? this.r * Math.log1p(-this.q) : this.r * Math.log(this.p);
     return logBinomial(x, this.r + x, this.q, this.p) - Math.log1p(x / this.r);
+  }
+
+  ratio(x) {
+    return ((x + this.r) / (x + 1)) * this.q;
   }
 
   mode(s) {

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/thrift.js src/totals.js
-// sha256: 9f7f524534e81e02151e2ff802d4ec863fac746229f63abafccb457a7ee56bb2
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: de6385f1b9917be8c6b696e99466ab5038d8a33f6bbbe0ea716015388b4fe56d
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -11,9 +11,9 @@
     const right = tabulated(second);
     if (left === null || right === null) return null;
     const below = left.high - left.low < right.high - right.low ? (shift) => 1 - left.average((value) => right.below(value - shift)) : (shift) => right.average((value) => left.below(value + shift));
-    const ends = [(1 - mass) / 2, (1 + mass) / 2];
+    const ends2 = [(1 - mass) / 2, (1 + mass) / 2];
     const reach2 = [left.low - right.high, left.high - right.low];
-    const [lower, median, upper] = [ends[0], 0.5, ends[1]].map((share2) => solved(below, share2, ...reach2));
+    const [lower, median, upper] = [ends2[0], 0.5, ends2[1]].map((share2) => solved(below, share2, ...reach2));
     return {
       greater: 1 - below(0),
       difference: {
@@ -23,14 +23,14 @@
         lower,
         upper
       },
-      ratio: ratio(left, right, ends)
+      ratio: ratio(left, right, ends2)
     };
   }
-  function ratio(left, right, ends) {
+  function ratio(left, right, ends2) {
     if (right.low <= 0 || left.low < 0) return null;
     const below = left.high / left.low < right.high / right.low ? (logarithm) => 1 - left.average((value) => right.below(value / Math.exp(logarithm))) : (logarithm) => right.average((value) => left.below(value * Math.exp(logarithm)));
     const reach2 = [Math.log(Math.max(left.low, 1e-300) / right.high), Math.log(left.high / right.low)];
-    const [lower, median, upper] = [ends[0], 0.5, ends[1]].map((share2) => Math.exp(solved(below, share2, ...reach2)));
+    const [lower, median, upper] = [ends2[0], 0.5, ends2[1]].map((share2) => Math.exp(solved(below, share2, ...reach2)));
     return { median, lower, upper };
   }
   function tabulated(law) {
@@ -957,6 +957,114 @@
     return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
   }
 
+  // src/tabulated.js
+  var MOST_KEPT = 8;
+  var SLICE = 12;
+  var NODES = 24;
+  var FIRST = 6;
+  var TOLERANCE = 3e-12;
+  var MOST_HALVINGS = 8;
+  var MOST_KNOWN = 5e4;
+  var ANGLES = Array.from({ length: NODES }, (_, i) => Math.PI * (i + 0.5) / NODES);
+  var POINTS2 = ANGLES.map(Math.cos);
+  var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
+  var SliceEnded = class extends Error {
+  };
+  var slice = { end: Infinity };
+  async function inSlices(work, pause) {
+    for (; ; ) {
+      slice.end = performance.now() + SLICE;
+      try {
+        return work();
+      } catch (error) {
+        if (!(error instanceof SliceEnded)) throw error;
+      } finally {
+        slice.end = Infinity;
+      }
+      await pause();
+    }
+  }
+  var KeptLikelihoods = class {
+    constructor() {
+      this.kept = /* @__PURE__ */ new Map();
+    }
+    of(key, width2, make) {
+      const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
+      this.kept.delete(key);
+      this.kept.set(key, found);
+      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      return found;
+    }
+  };
+  var TabulatedLikelihood = class {
+    /**
+     * @param {{at: function(number): number, ofNone: number}} likelihood
+     * @param {number} width About how wide its mode is.
+     */
+    constructor(likelihood, width2) {
+      this.likelihood = likelihood;
+      this.width = 2 ** Math.ceil(Math.log2(16 * width2));
+      this.panels = /* @__PURE__ */ new Map();
+      this.known = /* @__PURE__ */ new Map();
+    }
+    get ofNone() {
+      return this.likelihood.ofNone;
+    }
+    /** The log likelihood at a position on the parameter's line. */
+    at(position) {
+      const index = Math.floor(position / this.width);
+      let panel = this.panels.get(index);
+      if (panel === void 0) {
+        panel = { start: index * this.width, length: this.width, depth: 0, asked: /* @__PURE__ */ new Set(), values: null, halves: null };
+        this.panels.set(index, panel);
+      }
+      while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
+      if (panel.values !== null) return interpolated(panel, position);
+      panel.asked.add(position);
+      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position)) return this.direct(position);
+      this.fill(panel);
+      return this.at(position);
+    }
+    fill(panel) {
+      const { start: start2, length, depth } = panel;
+      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
+      if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE) {
+        panel.values = values;
+        return;
+      }
+      const half = (from) => ({ start: from, length: length / 2, depth: depth + 1, asked: /* @__PURE__ */ new Set(), values: null, halves: null });
+      panel.halves = [half(start2), half(start2 + length / 2)];
+    }
+    direct(position) {
+      const known = this.known.get(position);
+      if (known !== void 0) return known;
+      if (performance.now() > slice.end) throw new SliceEnded();
+      const value = this.likelihood.at(position);
+      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
+      return value;
+    }
+  };
+  function interpolated({ start: start2, length, values }, position) {
+    const at = 2 * (position - start2) / length - 1;
+    let [above, below] = [0, 0];
+    for (let i = 0; i < NODES; i += 1) {
+      const away = at - POINTS2[i];
+      if (away === 0) return values[i];
+      above += WEIGHTS[i] / away * values[i];
+      below += WEIGHTS[i] / away;
+    }
+    return above / below;
+  }
+  function lastCoefficients(values) {
+    let largest = 0;
+    for (const order of [NODES - 1, NODES - 2, NODES - 3]) {
+      let sum = 0;
+      for (let i = 0; i < NODES; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
+      largest = Math.max(largest, Math.abs(2 * sum / NODES));
+    }
+    return largest;
+  }
+
   // src/rules.js
   function polynomials(m, n, y) {
     const values = new Float64Array(m + 1);
@@ -1101,9 +1209,9 @@
 
   // src/likelihood.js
   var LEFT_OUT = 28;
-  var NODES = 12;
+  var NODES2 = 12;
   var [FIRST_FALL, FALL] = [9, 12];
-  var TOLERANCE = 2e-11;
+  var TOLERANCE2 = 2e-11;
   var Likelihood = class {
     /**
      * @param {object} total A distribution of totals, as in totals.js.
@@ -1178,9 +1286,9 @@
       let blocks = sorted.slice(1).map((end, i) => block(term, sorted[i], end - sorted[i], top));
       for (let round = 0; round < 60; round += 1) {
         const sum = blocks.reduce((all, one) => all + one.sum, 0);
-        if (blocks.every((one) => one.error <= TOLERANCE * sum)) break;
+        if (blocks.every((one) => one.error <= TOLERANCE2 * sum)) break;
         blocks = blocks.flatMap((one) => {
-          if (one.error <= TOLERANCE * sum) return [one];
+          if (one.error <= TOLERANCE2 * sum) return [one];
           const half = Math.floor(one.n / 2);
           return [block(term, one.start, half, top), block(term, one.start + half, one.n - half, top)];
         });
@@ -1236,7 +1344,7 @@
     }
     sumOfPiece({ from, to, slope, mode: mode2, top: own }, top) {
       const isSum = this.total.support === "integers";
-      if (isSum && to - from < 2 * NODES) {
+      if (isSum && to - from < 2 * NODES2) {
         let sum = 0;
         for (let x = from; x <= to; x += 1) sum += Math.exp(this.weight(x) - top);
         return sum;
@@ -1256,21 +1364,21 @@
         const steep = Math.max(-direction * total.slope(position, slope), 0);
         const bend = total.curvature(position, slope);
         let length = 2 * fall / (steep + Math.sqrt(steep * steep + 2 * bend * fall) || Number.MIN_VALUE);
-        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES);
+        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES2);
         length = Math.min(length, left);
         for (let shorter = 0; shorter < 30; shorter += 1) {
-          if (isSum && length <= 2 * NODES) break;
+          if (isSum && length <= 2 * NODES2) break;
           const last = this.weight(position + direction * (isSum ? length - 1 : length));
           if (here - last < 1.5 * fall) break;
           length *= 0.7;
-          if (isSum) length = Math.max(Math.floor(length), 2 * NODES);
+          if (isSum) length = Math.max(Math.floor(length), 2 * NODES2);
         }
-        if (isSum && length <= 2 * NODES) {
+        if (isSum && length <= 2 * NODES2) {
           for (let i = 0; i < length; i += 1) sum += Math.exp(this.weight(position + direction * i) - top);
         } else {
-          const { nodes, weights } = gram(NODES, isSum ? length : Infinity);
+          const { nodes, weights } = gram(NODES2, isSum ? length : Infinity);
           let part = 0;
-          for (let i = 0; i < NODES; i += 1) {
+          for (let i = 0; i < NODES2; i += 1) {
             const away = (length * (nodes[i] + 1) - Number(isSum)) / 2;
             part += weights[i] * Math.exp(this.weight(position + direction * away) - top);
           }
@@ -1342,13 +1450,13 @@
   }
   function block(term, start2, n, top) {
     let sum = 0;
-    if (n <= NODES + 4) {
+    if (n <= NODES2 + 4) {
       for (let i = 0; i < n; i += 1) sum += Math.exp(term(start2 + i) - top);
       return { start: start2, n, sum, error: 0 };
     }
-    const { nodes, weights, tails } = sumRule(NODES, n);
+    const { nodes, weights, tails } = sumRule(NODES2, n);
     let [last, before] = [0, 0];
-    for (let i = 0; i < NODES; i += 1) {
+    for (let i = 0; i < NODES2; i += 1) {
       const value = Math.exp(term(start2 + nodes[i]) - top);
       sum += weights[i] * value;
       last += tails[0][i] * value;
@@ -1358,9 +1466,9 @@
   }
 
   // src/line.js
-  var NODES2 = 16;
+  var NODES3 = 16;
   var LEFT_OUT2 = 32;
-  var TOLERANCE2 = 1e-11;
+  var TOLERANCE3 = 1e-11;
   var MOST_PANELS = 3e3;
   var LINES = {
     probability: {
@@ -1527,7 +1635,7 @@
     let panels = breaks.slice(1).map((end, i) => panelOf(log, breaks[i], end - breaks[i], top));
     for (let round = 0; round < 60; round += 1) {
       const mass = panels.reduce((sum, one) => sum + one.mass, 0);
-      const isFine = (one) => one.error <= TOLERANCE2 * mass;
+      const isFine = (one) => one.error <= TOLERANCE3 * mass;
       if (panels.every(isFine)) return panels;
       if (panels.length > MOST_PANELS) break;
       panels = panels.flatMap((one) => {
@@ -1539,20 +1647,20 @@
     throw new ReleaseError("resolution", "the posterior could not be resolved to eight digits");
   }
   function panelOf(log, start2, length, top) {
-    const { nodes, weights } = gauss(NODES2);
+    const { nodes, weights } = gauss(NODES3);
     const values = Float64Array.from(nodes, (y) => Math.exp(log(start2 + length * (y + 1) / 2) - top));
     const expansion = legendre(values);
     let mass = 0;
-    for (let i = 0; i < NODES2; i += 1) mass += weights[i] * values[i];
-    const error = length * (Math.abs(expansion[NODES2 - 1]) + Math.abs(expansion[NODES2 - 2]));
+    for (let i = 0; i < NODES3; i += 1) mass += weights[i] * values[i];
+    const error = length * (Math.abs(expansion[NODES3 - 1]) + Math.abs(expansion[NODES3 - 2]));
     return { start: start2, length, values, expansion, mass: length * mass, error };
   }
-  function momentsOf(line2, panels, mass, ends) {
+  function momentsOf(line2, panels, mass, ends2) {
     const average = (of) => {
       let sum = 0;
-      const { nodes, weights } = gauss(NODES2);
+      const { nodes, weights } = gauss(NODES3);
       for (const { start: start2, length, values } of panels) {
-        for (let i = 0; i < NODES2; i += 1) {
+        for (let i = 0; i < NODES3; i += 1) {
           if (values[i] > 0) {
             sum += length * weights[i] * values[i] / mass * of(line2.value(start2 + length * (nodes[i] + 1) / 2));
           }
@@ -1560,9 +1668,9 @@
       }
       return sum;
     };
-    if (ends[0] === Infinity) return { mean: Infinity, sd: Infinity };
+    if (ends2[0] === Infinity) return { mean: Infinity, sd: Infinity };
     const mean = average((value) => value);
-    if (ends[1] === Infinity) return { mean, sd: Infinity };
+    if (ends2[1] === Infinity) return { mean, sd: Infinity };
     return { mean, sd: Math.sqrt(average((value) => (value - mean) ** 2)) };
   }
 
@@ -1764,7 +1872,7 @@
     const exact = projected(noisy, known, statistic.design === "minimal" ? release.n : null);
     const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
     const starts = [...updated, ...prior.components].map((one) => one.start);
-    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, (ofN) => new Likelihood(family.total(known, noisy.step), noisy, ofN));
+    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN)));
     return new Posterior({
       parameters: [family.parameter],
       prior: prior.text,
@@ -1868,6 +1976,7 @@
       this.groups = groupsOf(manifest);
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
+      this.kept = new KeptLikelihoods();
       manifest.statistics.forEach((statistic, i) => {
         if (!wanted.has(statistic.name)) return;
         this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
@@ -1962,7 +2071,21 @@
       const width2 = entry.components.length;
       const values = [...this.values.get(statistic).slice(selected[0] * width2, (selected[0] + 1) * width2)];
       const { n, max_total_rows: maxTotalRows } = this.manifest;
-      return oneSumPosterior(entry, values, { n, maxTotalRows }, { ...options, method });
+      return oneSumPosterior(entry, values, { n, maxTotalRows }, {
+        ...options,
+        method,
+        kept: { of: (key, width3, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width3, make) }
+      });
+    }
+    /**
+     * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
+     *
+     * @param {string} statistic
+     * @param {object} options As of `posterior`.
+     * @param {() => Promise<void>} [pause] Awaited between slices; what it throws ends the work.
+     */
+    posteriorInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+      return inSlices(() => this.posterior(statistic, options), pause);
     }
     entry(statistic) {
       const found = this.manifest.statistics.find(({ name }) => name === statistic);
@@ -2149,7 +2272,7 @@
   }
 
   // explorer/reading.js
-  var MOST_KEPT = 60;
+  var MOST_KEPT2 = 60;
   function reading(page) {
     const opened = /* @__PURE__ */ new Map();
     const kept2 = /* @__PURE__ */ new Map();
@@ -2162,15 +2285,15 @@
     }
     return {
       /** The posterior of one cell; throws what the reader throws. */
-      async posterior(statistic, cell, { prior, nPrior, method }) {
+      async posterior(statistic, cell, { prior, nPrior, method }, pause) {
         const key = JSON.stringify([statistic, cell, prior, nPrior, method]);
         if (!kept2.has(key)) {
           const asked = { method, where: whereOf(page, cell) };
           if (prior) asked.prior = prior;
           if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
-          const found = (await release(statistic)).posterior(statistic, asked);
-          if (kept2.size >= MOST_KEPT) kept2.delete(kept2.keys().next().value);
-          kept2.set(key, await found);
+          const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
+          if (kept2.size >= MOST_KEPT2) kept2.delete(kept2.keys().next().value);
+          kept2.set(key, found);
         }
         return kept2.get(key);
       },
@@ -2212,15 +2335,22 @@
   // explorer/answering.js
   var NOISE_AWARE2 = "noise-aware";
   var PLUG_IN2 = "plug-in";
+  var PATIENCE = 80;
   var Overtaken = class extends Error {
   };
   async function answer(reader, statistic, question, isOvertaken, show) {
     const { cell, versus, prior, nPrior, mass } = question;
     const pause = async () => {
-      await new Promise((resume) => setTimeout(resume));
+      await nextTask();
       if (isOvertaken()) throw new Overtaken();
+      if (first !== null && performance.now() > patience) {
+        show(first);
+        first = null;
+      }
     };
-    const posterior = (keys, method) => reader.posterior(statistic.name, keys, { prior, nPrior, method });
+    const patience = performance.now() + PATIENCE;
+    let first = null;
+    const posterior = (keys, method) => reader.posterior(statistic.name, keys, { prior, nPrior, method }, pause);
     const plugIn2 = await posterior(cell, PLUG_IN2);
     await pause();
     const entries = entriesOf(plugIn2, statistic);
@@ -2232,7 +2362,9 @@
     const known = { question, statistic, entries, entry, contrast: void 0 };
     const ignoring = side(PLUG_IN2, plugIn2);
     const { priorDensity } = ignoring.law;
+    first = { ...known, sides: [ignoring], priorDensity, prior: plugIn2.prior, nPrior: null, posterior: plugIn2, released: [] };
     const aware = await posterior(cell, NOISE_AWARE2);
+    first = null;
     await pause();
     const sides = [side(NOISE_AWARE2, aware)];
     const terms = { prior: aware.prior, nPrior: aware.nPrior };
@@ -2249,6 +2381,16 @@
     show({ ...whole, sides });
     await pause();
     show({ ...whole, sides, contrast: contrast(sides[0].law, sides[1].law, mass) });
+  }
+  function nextTask() {
+    return new Promise((resume) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        port1.close();
+        resume();
+      };
+      port2.postMessage(null);
+    });
   }
 
   // explorer/axis.js
@@ -2539,9 +2681,9 @@
       (point, index) => point >= interval[0] && point <= interval[1] ? [[point, densities[index]]] : []
     );
     if (inside.length < 2) return null;
-    const ends = [inside[0], inside.at(-1)].map(([point]) => x(point).toFixed(2));
+    const ends2 = [inside[0], inside.at(-1)].map(([point]) => x(point).toFixed(2));
     const top = inside.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
-    return svg("path", { class: `shade shade-${kind}`, d: `M${ends[0]},${bottom}L${top.join("L")}L${ends[1]},${bottom}Z` });
+    return svg("path", { class: `shade shade-${kind}`, d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z` });
   }
   function bar({ kind, interval, mean }, range, x, at) {
     const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
@@ -2605,29 +2747,36 @@
   // explorer/tables.js
   var ROWS = 25;
   function lawTable(page, answer2, digits) {
+    const { sides } = answer2;
     const [low, high] = shares(answer2.question.mass);
-    const rows = answer2.sides.map(
-      ({ kind, law, interval }) => row2(shortName(page, answer2, kind), [law.mean, law.sd, ...interval], digits, kind)
-    );
-    return table(`Posteriors of the ${axisName(answer2)}`, ["", "mean", "standard deviation", low, high], rows);
+    const columns = sides.map(({ kind, law, interval }) => ({ kind, name: shortName(page, answer2, kind), values: [law.mean, law.sd, ...interval] }));
+    return columnTable(`Posteriors of the ${axisName(answer2)}`, columns, ["mean", "standard deviation", low, high], digits);
   }
   function comparisonTable(page, answer2, digits) {
     const { question, contrast: contrast2 } = answer2;
     if (question.versus === null || !contrast2) return null;
-    const [low, high] = shares(question.mass);
-    const { difference, ratio: ratio2 } = contrast2;
-    const ends = (of) => [of.median, of.lower, of.upper];
-    return [
-      table(
-        "First minus second, and first over second",
-        ["", "mean", "standard deviation", "median", low, high],
-        [
-          row2("difference", [difference.mean, difference.sd, ...ends(difference)], digits, "difference"),
-          ratio2 === null ? null : row2("ratio", [null, null, ...ends(ratio2)], digits, "ratio")
-        ]
-      ),
-      element("p", { class: "hint" }, `Probability that the first is greater: ${chance(contrast2.greater)}.`)
+    const { difference, ratio: ratio2, greater } = contrast2;
+    const columns = [
+      { kind: "difference", name: "first minus second", values: [difference.mean, difference.sd, ...ends(difference), greater] },
+      ratio2 === null ? null : { kind: "ratio", name: "first over second", values: [null, null, ...ends(ratio2), greater] }
     ];
+    const [low, high] = shares(question.mass);
+    const rows = ["mean", "standard deviation", "median", low, high, "probability that the first is greater"];
+    return columnTable("Comparison", columns.filter((column) => column !== null), rows, digits);
+  }
+  function ends({ median, lower, upper }) {
+    return [median, lower, upper];
+  }
+  function columnTable(caption, columns, rows, digits) {
+    const body = rows.map(
+      (name, at) => element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, name),
+        columns.map(({ kind, values }) => element("td", { "data-kind": kind }, written(values[at], digits)))
+      )
+    );
+    return table(caption, ["", ...columns.map(({ name }) => name)], body);
   }
   function densityTable({ points, curves }, name) {
     const step = Math.floor((points.length - 1) / ROWS);
@@ -2652,10 +2801,10 @@
       )
     );
   }
-  function row2(name, values, digits, kind = null) {
+  function row2(name, values, digits) {
     return element(
       "tr",
-      { "data-kind": kind },
+      {},
       element("th", { scope: "row" }, name),
       values.map((value) => element("td", {}, written(value, digits)))
     );
@@ -2680,8 +2829,10 @@
     behind.addEventListener("toggle", () => shown2 && fillBehind());
     if (typeof ResizeObserver === "function") new ResizeObserver(() => shown2 && paint()).observe(figure);
     function show(answer2) {
+      const isPart = answer2.sides[0].kind === PLUG_IN2;
+      if (isPart && shown2 !== null && subjectOf(shown2) === subjectOf(answer2)) return;
       shown2 = answer2;
-      node.classList.remove("is-working");
+      node.classList.toggle("is-working", isPart);
       replace(headline, ...sentence(page, answer2));
       paint();
       replace(numbers, lawTable(page, answer2, DIGITS), comparisonTable(page, answer2, DIGITS));
@@ -2702,10 +2853,10 @@
       );
     }
     function paint() {
-      const { question, entry, sides, statistic, priorDensity } = shown2;
+      const { question, entry, sides, priorDensity } = shown2;
       const laws = sides.map(({ law }) => law);
       const wanted = question.whole ? aroundPrior(priorDensity, laws, entry.support) : aroundPosteriors(laws, entry.support);
-      const subject = JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
+      const subject = subjectOf(shown2);
       range = settled(subject === about && !question.whole ? range : null, wanted);
       about = subject;
       const points = pointsOf(range);
@@ -2746,6 +2897,9 @@
       spoken: () => spoken(page, shown2)
     };
   }
+  function subjectOf({ statistic, question, entry }) {
+    return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
+  }
   var DRAWN = "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard deviation; their interval and probability are of draws, and agree up to sampling.";
   function nameOf(page, { question }, kind) {
     if (kind === "prior") return "Prior";
@@ -2763,6 +2917,7 @@
   function sentence(page, { question, entry, sides, contrast: contrast2 }) {
     const percent = brief(question.mass * 100, 4);
     const [low, high] = sides[0].interval.map((end) => brief(end, 4));
+    if (sides[0].kind === PLUG_IN2) return ["Summing over everything that the noise may hide\u2026"];
     if (question.versus === null) {
       const of = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
       return [
@@ -3324,8 +3479,8 @@
     return { name: "Mean", hint: "where the prior is centred", scale: linear(low, high), value: ([loc]) => loc, change };
   }
   function bounds({ family, parameters }) {
-    const ends = [Number(parameters.lower), Number(parameters.upper)];
-    return family === "lognormal" ? ends.map(Math.log) : ends;
+    const ends2 = [Number(parameters.lower), Number(parameters.upper)];
+    return family === "lognormal" ? ends2.map(Math.log) : ends2;
   }
   function width(statistic) {
     const [low, high] = bounds(statistic);
