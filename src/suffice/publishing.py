@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
-from suffice.pipeline.cluster.connection import THREADS
+from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.publication.answering import answers
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.publication.request import Kind
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
@@ -223,7 +224,7 @@ def question_of(
     UsageError, PriorError
     """
     over = (roll_up,) if isinstance(roll_up, str) else tuple(roll_up)
-    kinds: dict[Any, object] = {
+    kinds: dict[Kind, object] = {
         "pool": disjoint or same_data,
         "comparison": compare,
         "roll_up": over,
@@ -247,7 +248,7 @@ def question_of(
         raise UsageError(message)
     further = (*disjoint, *same_data, *series, *(() if compare is None else (compare,)))
     names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
-    kind = chosen[0] if chosen else "posterior"
+    kind: Kind = chosen[0] if chosen else "posterior"
     releases = (release, *further)
     where = terms.get("where")
     in_parts = cells_of_parts(release, names, where, terms["draws"]) if kind == "posterior" else None
@@ -304,6 +305,7 @@ def carry_out(
     UsageError, StoreError, ClusterError, MissingExtraError
         As :func:`publish`.
     """
+    check_cluster(cluster)
     request = question.request
     found = publications.find(request.publication_id)
     if found is not None:

@@ -43,18 +43,18 @@ export function answers(page) {
     replace(numbers, lawTable(page, answer, DIGITS), comparisonTable(page, answer, DIGITS));
     replace(notes, notesOf(answer));
     fillBehind();
-    const terms = termsOf(answer);
+    const { parameter } = answer.entry;
     replace(
       lines,
-      copied("The same in Python", pythonLines(page, answer.question, terms)),
-      copied("The same on the command line", commandLine(page, answer.question, terms)),
+      copied("The same in Python", pythonLines(page, answer.question, parameter)),
+      copied("The same on the command line", commandLine(page, answer.question)),
       answer.question.versus === null ? null : element("p", { class: "hint" }, DRAWN),
     );
     replace(
       files,
       "Download what is shown: ",
-      offer("CSV", `${page.name}-${answer.statistic.name}.csv`, "text/csv", () => asCsv(page, answer, terms)),
-      offer("JSON", `${page.name}-${answer.statistic.name}.json`, "application/json", () => asJson(page, answer, terms)),
+      offer("CSV", `${page.name}-${answer.statistic.name}.csv`, "text/csv", () => asCsv(page, answer)),
+      offer("JSON", `${page.name}-${answer.statistic.name}.json`, "application/json", () => asJson(page, answer)),
     );
   }
 
@@ -112,6 +112,10 @@ export function answers(page) {
 function subjectOf({ statistic, question, entry }) {
   return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
 }
+
+const CLIPPED =
+  "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of " +
+  "account, as Python's does.";
 
 const DRAWN =
   "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard " +
@@ -179,12 +183,8 @@ function notesOf({ prior, nPrior, posterior }) {
   const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
   return [
     element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
-    (posterior.notes ?? []).map((note) => element("p", { class: "hint" }, String(note))),
+    posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null,
   ];
-}
-
-function termsOf({ entry, posterior }) {
-  return { parameter: entry.parameter, ignoresClipping: posterior.clipping === "ignored" };
 }
 
 function copied(title, text) {

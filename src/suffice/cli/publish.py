@@ -10,7 +10,9 @@ import typer
 from suffice.cli import messages
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
+    ClusterOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -87,7 +89,11 @@ def publish(
     ] = None,
     mass: MassOption = 0.95,
     draws: Annotated[
-        int, typer.Option("--draws", help="Posterior draws per cell; 0 publishes summaries alone.")
+        int,
+        typer.Option(
+            "--draws",
+            help="Posterior draws per cell; 0 publishes summaries alone, as is wise for very many cells.",
+        ),
     ] = 4000,
     seed: SeedOption = None,
     formats: Annotated[
@@ -103,7 +109,9 @@ def publish(
     public_keys: PublicKeyOption = None,
     publication_keys: PublicationKeyOption = None,
     publish_timeout: PublishTimeoutOption = 600.0,
+    cluster: ClusterOption = "threads",
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for how the releases are related.")
     ] = False,
@@ -122,9 +130,12 @@ def publish(
     count_prior = parse_prior_of_n(n_prior)
 
     def opened(references: list[str] | None) -> list[Release]:
-        return [open_for_reading(reference, store, public_keys) for reference in references or ()]
+        return [
+            open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+            for reference in references or ()
+        ]
 
-    first = open_for_reading(release, store, public_keys)
+    first = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.publishing import question_of  # noqa: PLC0415 - each command imports what it needs
 
     question = question_of(
@@ -132,7 +143,9 @@ def publish(
         statistics,
         disjoint=opened(disjoint),
         same_data=opened(same_data),
-        compare=None if compare is None else open_for_reading(compare, store, public_keys),
+        compare=None
+        if compare is None
+        else open_for_reading(compare, store, public_keys, allow_withdrawn=allow_withdrawn),
         roll_up=roll_up or (),
         prior=_prior(prior, statistics),
         priors=named,
@@ -148,12 +161,12 @@ def publish(
         seed=seed,
         formats=chosen,
     )
-    found = _carried_out(question, to, publication_keys, publish_timeout)
+    found = _carried_out(question, to, publication_keys, publish_timeout, cluster)
     print_published(found, as_json=as_json)
 
 
 def _carried_out(
-    question: Any, to: str | None, publication_keys: list[str] | None, publish_timeout: float
+    question: Any, to: str | None, publication_keys: list[str] | None, publish_timeout: float, cluster: str
 ) -> Any:
     from suffice.publishing import carry_out, publications_of  # noqa: PLC0415
 
@@ -164,7 +177,7 @@ def _carried_out(
         publish_timeout=publish_timeout,
         notice=messages.notice,
     )
-    return carry_out(question, publications, progress=messages.cell_progress("posterior"))
+    return carry_out(question, publications, cluster=cluster, progress=messages.cell_progress("posterior"))
 
 
 def _prior(given: list[str] | None, statistics: list[str]) -> dict[str, str] | str | None:

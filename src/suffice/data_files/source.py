@@ -48,6 +48,7 @@ class ReleaseSource:
             label=release.label,
             release_id=release.release_id,
             manifest_sha256=manifest_sha256(release),
+            withdrawn=None if release.withdrawn is None else release.withdrawn.reason,
         )
 
 

@@ -95,7 +95,7 @@ def series(
             x = across(place)
             parts.append(_line("interval", x, up(one.low), x, up(one.high)))
             parts.append(_line("interval-half", x, up(one.lower_half), x, up(one.upper_half)))
-            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(one.middle):.1f}" r="3"/>')
+            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(one.middle):.1f}" r="2.4"/>')
     parts += [
         f'<text x="{across(place):.2f}%" y="{height - 3}" text-anchor="middle">{escape(labels[place])}</text>'
         for place in _labelled(labels)

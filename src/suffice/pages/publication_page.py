@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.release_page import Link, Site, size_text, table_rows
-from suffice.pages.rendering import asset, is_inert_policy, render_page
+from suffice.pages.rendering import asset, is_inert_policy, render
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -75,7 +75,7 @@ def publication_page(
         for name, value in manifest["request"].items()
         if name not in {"releases", "algorithm"} and value not in (None, [], {}, "")
     }
-    return render_page(
+    return render(
         "publication.html",
         scripts=_SCRIPTS,
         styles=_STYLES,

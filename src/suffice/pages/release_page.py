@@ -12,7 +12,7 @@ from suffice.pages.citation import bibtex, citation
 from suffice.pages.numbers import number
 from suffice.pages.pictures import picture
 from suffice.pages.release_facts import ordered_groups
-from suffice.pages.rendering import render_page
+from suffice.pages.rendering import render
 from suffice.pages.statistic_view import POSTERIOR
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.families import FAMILIES
@@ -132,7 +132,7 @@ def release_page(
     embedded = data_size <= LARGEST_EMBEDDED
     ordered = ordered_groups(release)
     url = f"{site.base_url}/{path}" if site.base_url else None
-    return render_page(
+    return render(
         "release.html",
         scripts=_SCRIPTS if embedded else _SCRIPTS[:2],
         styles=_STYLES,

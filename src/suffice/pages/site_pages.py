@@ -11,7 +11,7 @@ from suffice.pages.budget import budget_chart
 from suffice.pages.charts import Interval
 from suffice.pages.pictures import panels_of
 from suffice.pages.release_page import Link, Site, table_rows
-from suffice.pages.rendering import render_page
+from suffice.pages.rendering import render
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 
@@ -217,7 +217,7 @@ def reading_page(site: Site, example: Entry | None) -> str:
 
 
 def _render(template: str, site: Site, **context: Any) -> str:
-    return render_page(template, scripts=_SCRIPTS, styles=_STYLES, site=site, **context)
+    return render(template, scripts=_SCRIPTS, styles=_STYLES, site=site, **context)
 
 
 def _series_of(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
