@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.publication.question import Question
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
