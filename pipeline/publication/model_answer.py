@@ -105,7 +105,7 @@ def _hidden_markov(question: Question, terms: HiddenMarkov, streams: Streams) ->
         names,
         chain=terms.chain,
         time=terms.time,
-        states=terms.states if len(terms.states) > 1 else terms.states[0],  # type: ignore[arg-type]
+        states=terms.states if len(terms.states) > 1 else terms.states[0],
         method=request.method,
         project=terms.project,
         sampler=terms.sampler,

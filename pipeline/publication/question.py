@@ -14,7 +14,7 @@ from suffice.pipeline.models.fit_settings import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, prior_for, read_prior
-from suffice.pipeline.posterior.draws import DRAWS
+from suffice.pipeline.posterior.draws import DRAWS, MASS
 from suffice.pipeline.posterior.infer import (
     plug_in_posterior,
     require_way_of_clipping,
@@ -75,8 +75,8 @@ def ask(
     over: Sequence[str] = (),
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
-    mass: float,
-    draws: int | None,
+    mass: float = MASS,
+    draws: int | None = None,
     seed: int | None = None,
     formats: Sequence[str],
     cells_per_part: int | None = None,
@@ -121,7 +121,9 @@ def ask(
     for name in names:
         parts = [cells_asked(release, name, where).slice(0, 1) for release in releases]
         own = prior.get(name) if isinstance(prior, Mapping) else prior
-        given: dict[str | None, AnyPrior] = {None: own} if priors is None else {**priors}
+        given: dict[str | None, AnyPrior] = {None: own}
+        if priors is not None:
+            given = dict(priors.items())
         has_priors = not isinstance(terms, HiddenMarkov)
         asked.append(_statistic_request(parts, given if has_priors else {}, n_prior, predictor_prior, method))
     unseeded = _request(

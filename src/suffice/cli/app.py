@@ -16,6 +16,7 @@ import suffice
 from suffice.cli import (
     analysis,
     calibration,
+    catalogue,
     config,
     keys,
     ledger,
@@ -295,6 +296,7 @@ def table(
         output.print_written(out)
 
 
+app.command()(catalogue.catalogue)
 app.command()(posterior.posterior)
 app.command()(publish.publish)
 app.command()(calibration.calibrate)

@@ -134,24 +134,18 @@ def fetch(
 ) -> None:
     """Copy a publication's files into a new folder, each checked before it is written."""
     check_local("--out", out)
-    check_file("--out", out / "manifest.json", overwrite=False)
-    found = _opened(publication, store, publication_keys)
-    try:
-        exists = os.path.lexists(out)
-        if not exists:
-            out.mkdir(parents=True)
-    except (OSError, ValueError):
-        message = f"--out {out}: the folder cannot be made"
-        raise UsageError(message) from None
-    if exists:
+    if _exists(out):
         message = f"--out {out}: it exists, and is not replaced: name another place"
         raise UsageError(message)
+    check_file("--out", out / "manifest.json", overwrite=False)
+    found = _opened(publication, store, publication_keys)
     contents = {file.path: found.read(file.name) for file in found.files}
     try:
+        out.mkdir(parents=True)
         for path, content in contents.items():
             (out / path).write_bytes(content)
         (out / "manifest.json").write_bytes(found.data)
-    except OSError:
+    except (OSError, ValueError):
         message = f"--out {out}: its files cannot be written"
         raise UsageError(message) from None
     written = [str(out / path) for path in (*contents, "manifest.json")]
@@ -160,6 +154,13 @@ def fetch(
     else:
         for path in written:
             say(f"wrote {path}")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:  # a path may hold what no file system takes
+        return False
 
 
 def _opened(reference: str, store: str, publication_keys: list[str] | None) -> Publication:
