@@ -37,6 +37,8 @@ from suffice.cli.publication_output import (
     print_published,
 )
 from suffice.errors import UsageError
+from suffice.profile.pins import publication_store
+from suffice.profile.settings import pinned_profile
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -155,11 +157,12 @@ def publish(
         seed=seed,
         formats=chosen,
     )
-    from suffice.publishing import carry_out, publications_of  # noqa: PLC0415 - as above
+    from suffice.publishing import carry_out, publications_of, store_of  # noqa: PLC0415 - as above
 
+    place = publication_store(to, store=lambda: store_of(first), profile=pinned_profile())
     publications = publications_of(
         question,
-        to,
+        place,
         publication_keys=publication_keys,
         publish_timeout=publish_timeout,
         notice=messages.notice,
