@@ -90,7 +90,7 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
     def posterior(statistic: NoisyStatistic) -> Posterior:
         return posterior_of(statistic, **asked.terms)
 
-    found = posterior(cells) if asked.draws else posterior_of_alike(cells, posterior)
+    found = posterior_of_alike(cells, posterior, asked.draws)
     return PartAnswer(
         summaries=summary_columns(
             found, summaries(found, asked.mass, quantile_draws(asked.draws), streams.summaries())

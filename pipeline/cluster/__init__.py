@@ -12,6 +12,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Progress",
         "THREADS",
         "Watched",
+        "check_cluster",
         "open_cluster",
         "report_finished",
         "require_dask",

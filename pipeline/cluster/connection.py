@@ -225,10 +225,21 @@ def open_cluster(cluster: str, *, prepare: Callable[[], None] | None = None) -> 
         with _local_client() as client, _checked(client, prepare) as checked:
             yield checked
     else:
-        _scheme_and_host(cluster)
+        check_cluster(cluster)
         require_dask("a cluster of processes")
         with _remote_client(cluster) as client, _checked(client, prepare) as checked:
             yield checked
+
+
+def check_cluster(cluster: str) -> None:
+    """Refuse a text that names no cluster; whether one answers there is not asked.
+
+    Raises
+    ------
+    UsageError
+    """
+    if cluster not in {THREADS, LOCAL}:
+        _scheme_and_host(cluster)
 
 
 def require_dask(what_for: str) -> None:

@@ -18,7 +18,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "inverse_gamma": ("InverseGamma", "InverseGammaDistribution"),
     "laplace_sums": ("log_density_of_sum", "upper_tail"),
     "line": ("Line",),
-    "merged": ("Components",),
+    "merged": ("Components", "FINE"),
     "moment_projection": ("Moments", "estimate", "project"),
     "named_entries": ("Entries",),
     "normal": ("Normal", "NormalDistribution"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.cluster.connection import THREADS
+from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.publication.answering import answers
@@ -231,6 +231,7 @@ def carry_out(
     UsageError, StoreError, ClusterError, MissingExtraError
         As :func:`publish`.
     """
+    check_cluster(cluster)
     request = question.request
     found = publications.find(request.publication_id)
     if found is not None:

@@ -18,7 +18,6 @@ from suffice.storage.objects.probe import check_create_only
 from suffice.storage.releases.location import MANIFEST, Location
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
-from suffice.storage.releases.statistic_files import read_statistics
 from suffice.storage.releases.store_identity import claim_store, read_identity
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import check_signature
@@ -358,7 +357,7 @@ def open_release(
         neighboring=manifest.plan.neighboring,
         unit=manifest.plan.unit,
         public_n=manifest.n,
-        statistics=read_statistics(location, manifest),
+        statistics=location.statistics(manifest),
         manifest=content,
         withdrawn=withdrawn,
     )

@@ -12,47 +12,19 @@ from typing import IO, TYPE_CHECKING
 
 from suffice.errors import ReleaseCorruptError, StoreError
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.releases.release_decoder import check_statistic
-from suffice.storage.releases.release_parquet import expand_groups
 from suffice.storage.releases.released_cells import ReleasedCells
 from suffice.storage.releases.selection import select
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.storage.releases.location import Location
+    from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.releases.manifest_model import Manifest
 
 MOST_HELD = 2**20
 """Values of all statistics together that are held in memory when a release is opened: about 100 MB."""
 _NO_ROOM = "the directory for temporary files cannot be written: set TMPDIR to one that can"
-
-
-def read_statistics(location: Location, manifest: Manifest) -> Mapping[str, NoisyStatistic]:
-    """Return the statistics of a release by name, every byte of their files checked.
-
-    Raises
-    ------
-    ReleaseCorruptError
-        Where a file is not the one that the manifest states, or not what its plan says.
-    StoreError
-        Where it cannot be read, or copied.
-    """
-    if sum(file.rows for file in manifest.files) > MOST_HELD:
-        return StatisticFiles(location, manifest)
-    values = [location.values(manifest, index) for index in range(len(manifest.files))]
-    keys = expand_groups(manifest.plan.groups)
-    return {
-        plan.name: NoisyStatistic(
-            plan=plan,
-            values=read,
-            groups=keys,
-            public_n=manifest.n if plan.design is Design.MINIMAL else None,
-            max_total_rows=manifest.plan.max_total_rows,
-        )
-        for plan, read in zip(manifest.plan.statistics, values, strict=True)
-    }
 
 
 class StatisticFiles(Mapping[str, NoisyStatistic]):
@@ -63,17 +35,27 @@ class StatisticFiles(Mapping[str, NoisyStatistic]):
 
     Parameters
     ----------
-    location : Location
+    objects : ObjectStore
+        The release's own directory.
+    uri : str
+        For messages.
     manifest : Manifest
+
+    Raises
+    ------
+    ReleaseCorruptError
+        Where a file is not the one that the manifest states, or not what its plan says.
+    StoreError
+        Where it cannot be read, or copied.
     """
 
-    def __init__(self, location: Location, manifest: Manifest) -> None:
+    def __init__(self, objects: ObjectStore, uri: str, manifest: Manifest) -> None:
         self._manifest = manifest
         self._index = {plan.name: index for index, plan in enumerate(manifest.plan.statistics)}
         self._whole: dict[str, NoisyStatistic] = {}
         self._content: list[FileContent] = []
         for index, plan in enumerate(manifest.plan.statistics):
-            file = _checked_copy(location, manifest, index)
+            file = _checked_copy(objects, uri, manifest, index)
             weakref.finalize(self, file.close)
             content = FileContent(file, manifest.files[index].size)
             check_statistic(content, plan, manifest.plan.groups)
@@ -128,7 +110,7 @@ class FileContent:
         return os.pread(self.file.fileno(), max(0, stop - start), start)
 
 
-def _checked_copy(location: Location, manifest: Manifest, index: int) -> IO[bytes]:
+def _checked_copy(objects: ObjectStore, uri: str, manifest: Manifest, index: int) -> IO[bytes]:
     """Copy one statistic's file to where nobody else writes, and check its size and SHA-256."""
     entry = manifest.files[index]
     try:
@@ -137,7 +119,7 @@ def _checked_copy(location: Location, manifest: Manifest, index: int) -> IO[byte
         raise StoreError(_NO_ROOM) from None
     rule = ""
     try:
-        found = location.objects.copy(entry.path, file, at_most=entry.size + 1)
+        found = objects.copy(entry.path, file, at_most=entry.size + 1)
         size = file.tell()
         file.seek(0)
         if not found:
@@ -152,5 +134,5 @@ def _checked_copy(location: Location, manifest: Manifest, index: int) -> IO[byte
         file.close()
         raise
     file.close()
-    message = f"the release at {location.uri} is corrupt: {entry.path} {rule}"
+    message = f"the release at {uri} is corrupt: {entry.path} {rule}"
     raise ReleaseCorruptError(message)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
 
 import suffice
 from suffice.errors import UsageError
-from suffice.pages.card import MOST_ROWS, card, escape
-from suffice.pages.card_plot import _ticks
+from suffice.pages.card import MOST_ROWS, card
+from suffice.pages.rendering import escape
 from support.browser import running_browser
 from support.releases import make_plan, publish
 
@@ -149,16 +149,8 @@ def test_a_card_of_a_network_says_what_was_sampled_and_leaves_absent_labels_blan
 
 def test_texts_are_shown_as_they_are_and_signs_without_a_glyph_by_code() -> None:
     assert escape("<&>\"'") == "&lt;&amp;&gt;&quot;&#x27;"
-    assert escape("a\x00\u202e\n") == "a\\u{0}\\u{202e}\\u{a}"
+    assert escape("a\x00\u202e\u200b\n") == "a\\u0000\\u202e\\u200b\n"
     assert escape("Zürich 東京") == "Zürich 東京"
-
-
-def test_ticks_are_few_round_and_enclose() -> None:
-    for low, high in ((0.0, 1.0), (-3.2, 17.0), (1e-9, 1.3e-9), (5.0, 5.0), (-2e6, 3.0), (0.0, 0.0)):
-        ticks = _ticks(low, high)
-        assert 2 <= len(ticks) <= 9
-        assert ticks[0] <= low
-        assert high <= ticks[-1]
 
 
 def test_what_does_not_fit_on_a_page_is_refused(tmp_path: Path) -> None:
@@ -208,6 +200,27 @@ def test_a_browser_shows_it_and_fetches_and_runs_nothing(
     assert "What this does not say" in text
     assert tab.locator("script, img, a").count() == 0
     tab.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_card_is_accessible_and_fits_a_phone(
+    release: Release, browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"]
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    path = tmp_path / "card.html"
+    path.write_text(page_of(release, release.posterior("flag", method="plug-in")), encoding="utf-8")
+    context = browser.new_context(
+        color_scheme=scheme, viewport={"width": 360, "height": 740}, bypass_csp=True
+    )
+    tab = context.new_page()
+    tab.goto(path.as_uri())
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+    found = Axe().run(tab)
+    assert [(each["id"], each["impact"]) for each in found.response["violations"]] == []
+    paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+    context.close()
 
 
 def test_the_browser_would_run_what_is_not_escaped(browser: Browser, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 // What is shown: one sentence, a picture, the numbers behind it, the lines that give the same, and files.
 
-import { aroundPosteriors, aroundPrior, pointsOf, settled } from "./axis.js";
+import { aroundPosteriors, aroundPrior, inside, pointsOf, settled } from "./axis.js";
 import { NOISE_AWARE, PLUG_IN } from "./answering.js";
 import { element, replace, svg } from "./dom.js";
 import { asCsv, asJson, offer } from "./downloads.js";
@@ -43,18 +43,18 @@ export function answers(page) {
     replace(numbers, lawTable(page, answer, DIGITS), comparisonTable(page, answer, DIGITS));
     replace(notes, notesOf(answer));
     fillBehind();
-    const terms = termsOf(answer);
+    const { parameter } = answer.entry;
     replace(
       lines,
-      copied("The same in Python", pythonLines(page, answer.question, terms)),
-      copied("The same on the command line", commandLine(page, answer.question, terms)),
+      copied("The same in Python", pythonLines(page, answer.question, parameter)),
+      copied("The same on the command line", commandLine(page, answer.question)),
       answer.question.versus === null ? null : element("p", { class: "hint" }, DRAWN),
     );
     replace(
       files,
       "Download what is shown: ",
-      offer("CSV", `${page.name}-${answer.statistic.name}.csv`, "text/csv", () => asCsv(page, answer, terms)),
-      offer("JSON", `${page.name}-${answer.statistic.name}.json`, "application/json", () => asJson(page, answer, terms)),
+      offer("CSV", `${page.name}-${answer.statistic.name}.csv`, "text/csv", () => asCsv(page, answer)),
+      offer("JSON", `${page.name}-${answer.statistic.name}.json`, "application/json", () => asJson(page, answer)),
     );
   }
 
@@ -68,11 +68,12 @@ export function answers(page) {
     range = settled(subject === about && !question.whole ? range : null, wanted);
     about = subject;
     const points = pointsOf(range);
+    const places = inside(points, entry.support);
     const curves = [
-      { kind: "prior", densities: priorDensity(points), interval: null, mean: null },
+      { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
       ...sides.map(({ kind, law, interval }) => ({
         kind,
-        densities: law.density(points),
+        densities: law.density(places),
         interval: kind === PLUG_IN ? null : interval,
         mean: law.mean,
       })),
@@ -112,6 +113,10 @@ export function answers(page) {
 function subjectOf({ statistic, question, entry }) {
   return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
 }
+
+const CLIPPED =
+  "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of " +
+  "account, as Python's does.";
 
 const DRAWN =
   "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard " +
@@ -179,12 +184,8 @@ function notesOf({ prior, nPrior, posterior }) {
   const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
   return [
     element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
-    (posterior.notes ?? []).map((note) => element("p", { class: "hint" }, String(note))),
+    posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null,
   ];
-}
-
-function termsOf({ entry, posterior }) {
-  return { parameter: entry.parameter, ignoresClipping: posterior.clipping === "ignored" };
 }
 
 function copied(title, text) {

@@ -94,7 +94,7 @@ export function start(section, text) {
     } catch {
       // A file that is not what the manifest says has no table: the message says so.
     }
-    const line = commandLine(page, asked, { ignoresClipping: false });
+    const line = commandLine(page, asked);
     replace(
       unanswered,
       element("p", { class: "explorer-answer" }, `This page does not work out posteriors of ${statistic.name}: ${message}`),
