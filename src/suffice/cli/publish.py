@@ -18,6 +18,7 @@ from suffice.cli.options import (
     MethodOption,
     PredictorPriorOption,
     PriorOfNOption,
+    PublicationKeyOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
@@ -30,7 +31,6 @@ from suffice.cli.options import (
 )
 from suffice.cli.priors_file import read_priors
 from suffice.cli.publication_output import (
-    PublicationKeyOption,
     PublishTimeoutOption,
     ToOption,
     check_publication_draws,
@@ -38,7 +38,7 @@ from suffice.cli.publication_output import (
 )
 from suffice.errors import UsageError
 from suffice.profile.pins import publication_store
-from suffice.profile.settings import pinned_profile
+from suffice.profile.settings import pinned_profile, setting
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -122,6 +122,10 @@ def publish(
             "--prior and --priors: a posterior has one prior, a sensitivity table several; leave one out"
         )
         raise UsageError(message)
+    from suffice.publishing import carry_out, destination, publications_of  # noqa: PLC0415 - each imports its own
+
+    destination(to)
+    placed = setting("cluster", cluster, profile=pinned_profile()).value or cluster
     chosen = None if formats is None else [name.strip() for name in formats.split(",")]
     named = None if priors is None else read_priors(priors)
     keys = parse_pairs("--where", where)
@@ -157,7 +161,7 @@ def publish(
         seed=seed,
         formats=chosen,
     )
-    from suffice.publishing import carry_out, publications_of, store_of  # noqa: PLC0415 - as above
+    from suffice.publishing import store_of  # noqa: PLC0415 - as above
 
     place = publication_store(to, store=lambda: store_of(first), profile=pinned_profile())
     publications = publications_of(
@@ -168,7 +172,7 @@ def publish(
         notice=messages.notice,
     )
     progress = messages.cell_progress("posterior")
-    found = carry_out(question, publications, cluster=cluster, progress=progress)
+    found = carry_out(question, publications, cluster=placed, progress=progress)
     print_published(found, as_json=as_json)
 
 
