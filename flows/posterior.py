@@ -16,10 +16,10 @@ from suffice.flows.artifacts import publication_text
 from suffice.flows.publication_parameters import PublicationParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
-from suffice.profile.pins import publication_store, released_reference
+from suffice.profile.pins import released_reference
 from suffice.profile.settings import pinned_profile, public_keys, setting
 from suffice.publication_asking import question_of, title_of
-from suffice.publishing import carry_out, publications_of, store_of
+from suffice.publishing import carry_out, destination, publications_of
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def _published(run: Run, asked: PublicationParameters) -> Verdict:
         store = setting("store", asked.store, profile=profile).value
         cluster = setting("cluster", asked.cluster, profile=profile).value
         keys = public_keys(None, profile=profile)
+        destination(asked.to)  # before any release is opened
 
         def opened(option: str, *references: str) -> list[Release]:
             return [
@@ -82,9 +83,8 @@ def _published(run: Run, asked: PublicationParameters) -> Verdict:
             roll_up=asked.roll_up,
             **asked.terms(),
         )
-        place = publication_store(asked.to, store=lambda: store_of(first), profile=profile)
         publications = publications_of(
-            question, place, publish_timeout=asked.publish_timeout, notice=run.reporter.notice
+            question, asked.to, publish_timeout=asked.publish_timeout, notice=run.reporter.notice
         )
         title = title_of(question)
         run.reporter.name_run(title, [first.dataset, first.name])

@@ -50,30 +50,28 @@ def test_a_link_out_of_a_store_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_posteriors_go_where_the_profile_says() -> None:
-    assert publication_store(None, store=lambda: "/srv/releases", profile=PINNED) == "s3://lake/posteriors"
-    assert publication_store("s3://lake/posteriors/team", store=lambda: "x", profile=PINNED).endswith("/team")
+    assert publication_store(None, store="/srv/releases", profile=PINNED) == "s3://lake/posteriors"
+    assert publication_store("s3://lake/posteriors/team", store="x", profile=PINNED).endswith("/team")
     for to in ("/srv/releases", "s3://lake/posteriors2", "posteriors"):
         with pytest.raises(PinnedError, match=r"^to: this lies outside"):
-            publication_store(to, store=lambda: "/srv/releases", profile=PINNED)
+            publication_store(to, store="/srv/releases", profile=PINNED)
 
 
 def test_without_a_pin_of_their_own_posteriors_stay_in_the_pinned_stores() -> None:
     profile = DeploymentProfile.model_validate({"stores": ["/srv/releases"]})
-    assert (
-        publication_store(None, store=lambda: "/srv/releases/team", profile=profile) == "/srv/releases/team"
-    )
+    assert publication_store(None, store="/srv/releases/team", profile=profile) == "/srv/releases/team"
     with pytest.raises(PinnedError):
-        publication_store("/srv/other", store=lambda: "/srv/releases", profile=profile)
+        publication_store("/srv/other", store="/srv/releases", profile=profile)
     for free in (None, NOTHING):
-        assert publication_store(None, store=lambda: "a", profile=free) == "a"
-        assert publication_store("b", store=lambda: "a", profile=free) == "b"
+        assert publication_store(None, store="a", profile=free) == "a"
+        assert publication_store("b", store="a", profile=free) == "b"
 
 
 def test_one_of_several_pinned_destinations_must_be_named() -> None:
     profile = DeploymentProfile.model_validate({"publications": ["/srv/a", "/srv/b"]})
     with pytest.raises(PinnedError, match="several"):
-        publication_store(None, store=lambda: "/srv/a", profile=profile)
-    assert publication_store("/srv/b", store=lambda: "/srv/a", profile=profile) == "/srv/b"
+        publication_store(None, store="/srv/a", profile=profile)
+    assert publication_store("/srv/b", store="/srv/a", profile=profile) == "/srv/b"
 
 
 def test_files_go_into_the_pinned_folders() -> None:
@@ -89,6 +87,6 @@ def test_no_text_of_a_parameter_is_taken(text: str) -> None:
     with pytest.raises(UsageError):
         released_reference(text, profile=PINNED)
     with pytest.raises(UsageError):
-        publication_store(text, store=lambda: "a", profile=None)
+        publication_store(text, store="a", profile=None)
     with pytest.raises(UsageError):
         output_folder(text, profile=None)

@@ -10,8 +10,6 @@ from suffice.cli import messages, output
 from suffice.cli.options import check_draws
 from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
-from suffice.profile.pins import publication_store
-from suffice.profile.settings import pinned_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,8 +77,7 @@ def publish_model(
 
     first, *series = releases
     question = question_of(first, statistics, series=series, model=model, **terms)
-    place = publication_store(to, store=lambda: to, profile=pinned_profile())
-    publications = publications_of(question, place, notice=messages.notice)
+    publications = publications_of(question, to, notice=messages.notice)
     print_published(carry_out(question, publications), as_json=as_json)
 
 

@@ -37,7 +37,6 @@ from suffice.cli.publication_output import (
     print_published,
 )
 from suffice.errors import UsageError
-from suffice.profile.pins import publication_store
 from suffice.profile.settings import pinned_profile, setting
 
 if TYPE_CHECKING:
@@ -161,12 +160,9 @@ def publish(
         seed=seed,
         formats=chosen,
     )
-    from suffice.publishing import store_of  # noqa: PLC0415 - as above
-
-    place = publication_store(to, store=lambda: store_of(first), profile=pinned_profile())
     publications = publications_of(
         question,
-        place,
+        to,
         publication_keys=publication_keys,
         publish_timeout=publish_timeout,
         notice=messages.notice,

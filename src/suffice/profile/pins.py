@@ -14,7 +14,7 @@ from suffice.profile.addresses import is_inside, store_uri
 from suffice.profile.settings import check_text, outside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from suffice.profile.model import DeploymentProfile
 
@@ -35,7 +35,7 @@ def released_reference(reference: str, *, profile: DeploymentProfile | None, opt
     return _inside(option, store_uri(reference), profile.stores)
 
 
-def publication_store(to: str | None, *, store: Callable[[], str], profile: DeploymentProfile | None) -> str:
+def publication_store(to: str | None, *, store: str, profile: DeploymentProfile | None) -> str:
     """Return the store that posteriors are published into.
 
     Parameters
@@ -43,8 +43,8 @@ def publication_store(to: str | None, *, store: Callable[[], str], profile: Depl
     to : str or None
         What the caller asks for. Left out, the one that the profile pins for publications, and without
         such a pin the store of the releases.
-    store : callable
-        Gives the store of the releases, where it is needed.
+    store : str
+        The store of the releases.
     profile : DeploymentProfile or None
 
     Raises
@@ -58,13 +58,13 @@ def publication_store(to: str | None, *, store: Callable[[], str], profile: Depl
         check_text("to", to)
     pinned = None if profile is None else profile.publications or profile.stores
     if pinned is None:
-        return store() if to is None else to
+        return store if to is None else to
     if to is None and profile is not None and profile.publications is not None:
         if len(pinned) > 1:
             message = "to: the deployment profile allows several stores of publications: name one"
             raise PinnedError(message)
         return pinned[0]
-    return _inside("to", store_uri(store() if to is None else to), pinned)
+    return _inside("to", store_uri(store if to is None else to), pinned)
 
 
 def output_folder(folder: str, *, profile: DeploymentProfile | None, option: str = "out") -> Path:
