@@ -7,12 +7,15 @@ with their first two moments. Distribution functions are then right to about 0.0
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.distributions.quantiles import find_quantile
+from suffice.pipeline.distributions.student import log_student
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -134,6 +137,24 @@ class MarginalMixture:
             degrees=2.0 * concentration,
             is_variance=is_variance,
         )
+
+    def density(self, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points)."""
+        found = np.empty(points.shape)
+        ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
+        for cell, (first, last) in enumerate(itertools.pairwise(ends)):
+            own, at = slice(first, last), points[cell][:, None]
+            loc, width, degrees = self.loc[own], self.width[own], self.degrees[own]
+            if self.is_variance:
+                concentration = 1.0 / width**2
+                given = InverseGammaDistribution(
+                    concentration=concentration, scale=concentration * np.exp(loc)
+                )
+                part = given.density(given.name, np.broadcast_to(at.T, (last - first, len(at)))).T
+            else:
+                part = np.exp(log_student(degrees, loc, width, at))
+            found[cell] = part @ self.weight[own]
+        return found
 
     def quantiles(self, q: Sequence[float], cells: int) -> Floats:
         """Quantiles of every cell, (n_cells, len(q))."""

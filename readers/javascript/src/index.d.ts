@@ -11,6 +11,8 @@ export type Keys = Record<string, string | number>;
 export interface ReadOptions {
   /** Public keys, PEM or 32 bytes in base64, one of which must have signed. */
   publicKeys?: string[];
+  /** The statistics whose files are read and checked; by default all. */
+  statistics?: string[];
 }
 
 export interface Statistic {
@@ -80,6 +82,8 @@ export interface Release {
   cells(statistic?: string): Keys[];
   table(statistic: string, where?: Keys): TableRow[];
   posterior(statistic: string, options?: PosteriorOptions): Posterior;
+  /** The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work. */
+  posteriorInSlices(statistic: string, options?: PosteriorOptions, pause?: () => Promise<void>): Promise<Posterior>;
 }
 
 export declare function readRelease(manifest: Uint8Array, files: Files, options?: ReadOptions): Promise<Release>;

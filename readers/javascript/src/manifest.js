@@ -140,8 +140,9 @@ function checkStated(manifest, { heading }) {
 }
 
 /** Refuse files that are not those of the manifest; nothing of them is parsed before its hash is right. */
-export function checkFiles(manifest, files) {
+export function checkFiles(manifest, files, wanted) {
   for (const file of manifest.files) {
+    if (!wanted.has(file.statistic)) continue;
     const data = files.get(file.path);
     const name = shown(file.path);
     if (!(data instanceof Uint8Array)) throw new ReleaseError("file", `the file ${name} is missing`);

@@ -11,12 +11,12 @@ import { checkSignature } from "./signature.js";
  *
  * @param {Uint8Array} manifestBytes
  * @param {Record<string, Uint8Array> | Map<string, Uint8Array>} files By the path that the manifest gives them.
- * @param {{publicKeys?: string[]}} [options] Public keys in PEM or base64 of 32 bytes, one of which must have
- *   signed.
+ * @param {{publicKeys?: string[], statistics?: string[]}} [options] Public keys in PEM or base64 of 32 bytes, one
+ *   of which must have signed; the statistics whose files are read and checked, by default all.
  * @returns {Promise<Release>}
  * @throws {ReleaseError}
  */
-export async function readRelease(manifestBytes, files, { publicKeys } = {}) {
+export async function readRelease(manifestBytes, files, { publicKeys, statistics } = {}) {
   if (!(manifestBytes instanceof Uint8Array) || manifestBytes.length > LARGEST_MANIFEST) {
     throw new ReleaseError("manifest", `the manifest is corrupt: it has more than ${LARGEST_MANIFEST} bytes, or is none`);
   }
@@ -25,8 +25,9 @@ export async function readRelease(manifestBytes, files, { publicKeys } = {}) {
   checkManifest(manifest);
   const status = await checkSignature(manifest, publicKeys);
   const given = files instanceof Map ? files : new Map(Object.entries(files));
-  checkFiles(manifest, given);
-  return new Release(manifest, given, status);
+  const wanted = new Set(statistics ?? manifest.statistics.map(({ name }) => name));
+  checkFiles(manifest, given, wanted);
+  return new Release(manifest, given, status, wanted);
 }
 
 /**

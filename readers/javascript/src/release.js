@@ -6,19 +6,22 @@ import { ONE_SUM } from "./families.js";
 import { countsPosterior } from "./counts.js";
 import { readValues } from "./parquet.js";
 import { isComputedAgain } from "./plan.js";
+import { KeptLikelihoods, inSlices } from "./tabulated.js";
 import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
 /** A checked release; made by `readRelease`. */
 export class Release {
-  constructor(manifest, files, signatureStatus) {
+  constructor(manifest, files, signatureStatus, wanted) {
     this.manifest = manifest;
     this.signatureStatus = signatureStatus;
     this.groups = groupsOf(manifest);
     this.nCells = manifest.cells;
-    this.values = new Map(manifest.statistics.map((statistic, i) => [
-      statistic.name,
-      readValues(files.get(manifest.files[i].path), statistic, this.groups),
-    ]));
+    this.values = new Map();
+    this.kept = new KeptLikelihoods();
+    manifest.statistics.forEach((statistic, i) => {
+      if (!wanted.has(statistic.name)) return;
+      this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
+    });
   }
 
   get name() {
@@ -120,7 +123,22 @@ export class Release {
     const width = entry.components.length;
     const values = [...this.values.get(statistic).slice(selected[0] * width, (selected[0] + 1) * width)];
     const { n, max_total_rows: maxTotalRows } = this.manifest;
-    return compute(entry, values, { n, maxTotalRows }, { ...options, method });
+    return compute(entry, values, { n, maxTotalRows }, {
+      ...options,
+      method,
+      kept: { of: (key, width, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width, make) },
+    });
+  }
+
+  /**
+   * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
+   *
+   * @param {string} statistic
+   * @param {object} options As of `posterior`.
+   * @param {() => Promise<void>} [pause] Awaited between slices; what it throws ends the work.
+   */
+  posteriorInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+    return inSlices(() => this.posterior(statistic, options), pause);
   }
 
   entry(statistic) {
@@ -129,6 +147,7 @@ export class Release {
       const known = this.manifest.statistics.slice(0, 8).map(({ name }) => shown(name)).join(", ");
       throw new ReleaseError("statistic", `there is no statistic ${shown(statistic)}: there are ${known}`);
     }
+    if (!this.values.has(statistic)) throw new ReleaseError("usage", `${shown(statistic)} was not read: name it in statistics`);
     return found;
   }
 

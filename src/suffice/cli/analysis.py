@@ -9,6 +9,7 @@ import typer
 from suffice.cli import messages, output
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     JsonOption,
     MassOption,
@@ -27,6 +28,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
+from suffice.pipeline.posterior.notes import conflict_lines, model_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,6 +171,7 @@ def compare(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch that the two hold disjoint data.")
     ] = False,
@@ -178,7 +181,10 @@ def compare(
     check_draws(draws, seed)
     from suffice.pipeline.pooling.comparison import compare as compare_releases  # noqa: PLC0415
 
-    one, other = (open_for_reading(reference, store, public_keys) for reference in (first, second))
+    one, other = (
+        open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+        for reference in (first, second)
+    )
     found = compare_releases(
         one,
         other,
@@ -214,7 +220,7 @@ def compare(
             "design_effect": {
                 which: output.design_effect_document(posterior) for which, posterior in both.items()
             },
-            "conflicts": {which: output.conflict_lines(posterior) for which, posterior in both.items()},
+            "conflicts": {which: conflict_lines(posterior) for which, posterior in both.items()},
         }
         output.print_json(document)
         return
@@ -225,7 +231,7 @@ def compare(
         "noise_probability: how often noise alone moves them as far"
     )
     for name, posterior in ((found.first, found.before), (found.second, found.after)):
-        for line in output.model_lines(posterior):
+        for line in model_lines(posterior):
             say(f"\n{name}: {line}")
         output.print_conflicts(posterior, name)
         output.print_diagnostics(posterior, name)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
-from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     DrawsOption,
     JsonOption,
@@ -28,6 +29,7 @@ from suffice.cli.options import (
     parse_prior_of_n,
 )
 from suffice.cli.terminal import say
+from suffice.pipeline.posterior.notes import conflict_lines
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -57,6 +59,7 @@ def pool(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for this relation of the releases.")
     ] = False,
@@ -64,9 +67,7 @@ def pool(
     as_json: JsonOption = False,
 ) -> None:
     """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
-    if out is not None:
-        output.check_draws(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_draws(out, overwrite=overwrite)
     check_draws(draws, seed)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
@@ -76,7 +77,10 @@ def pool(
     def opened(references: list[str] | None) -> list[Release] | None:
         if not references:
             return None
-        return [open_for_reading(reference, store, public_keys) for reference in references]
+        return [
+            open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+            for reference in references
+        ]
 
     related: dict[str, Any] = {
         "disjoint": opened(disjoint),
@@ -96,8 +100,11 @@ def pool(
     )
     rows = summarise(posterior, mass, draws, rng)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_draws(posterior, written, draws, rng)
+        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
+
+        releases = [release for group in related.values() for release in group or ()]
+        source = posterior_source(DRAWS, releases, posterior, draws=draws, seed=seed)
+        output.write_draws(posterior, out, source, draws, rng, overwrite=overwrite)
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()
@@ -119,7 +126,7 @@ def pool(
             **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
             "rows": rows,
             "clipping": output.clipping_document(posterior),
-            "conflicts": output.conflict_lines(posterior),
+            "conflicts": conflict_lines(posterior),
         }
         output.print_json(document)
         return

@@ -11,6 +11,7 @@ from suffice.cli import analysis, messages, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     DrawsOption,
     JsonOption,
@@ -35,6 +36,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
+from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
@@ -78,6 +80,7 @@ def posterior(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -88,7 +91,7 @@ def posterior(
         raise UsageError(message)
     analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
     from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415
@@ -120,8 +123,10 @@ def posterior(
     elif statements:
         answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_draws(drawn_from, written, draws, rng)
+        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
+
+        source = posterior_source(DRAWS, [opened], drawn_from, draws=draws, seed=seed)
+        output.write_draws(drawn_from, out, source, draws, rng, overwrite=overwrite)
     if plot is not None:
         from suffice.cli.plotting import plot_posterior  # noqa: PLC0415
 
@@ -132,11 +137,11 @@ def posterior(
                 drawn_from, written, title=title, draws=draws, rng=rng, kind=plot_kind, beside=other
             )
     if card is not None:
-        from suffice.cli import card as cards  # noqa: PLC0415
+        from suffice.pages.card import card as make_card  # noqa: PLC0415
 
-        page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
+        page = make_card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
         with new_file("--card", card, overwrite=overwrite) as written:
-            cards.write_card(written, page)
+            written.write_text(page, encoding="utf-8")
     if as_json:
         output.print_json(
             {
@@ -145,7 +150,7 @@ def posterior(
                 "family": drawn_from.family,
                 "rows_of": drawn_from.rows_of,
                 "method": drawn_from.method,
-                **({"plug_in": lines} if (lines := output.plug_in_lines(drawn_from)) else {}),
+                **({"plug_in": lines} if (lines := plug_in_lines(drawn_from)) else {}),
                 "prior": str(drawn_from.prior),
                 "mass": mass,
                 "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
@@ -156,7 +161,7 @@ def posterior(
                 "rows": rows,
                 "clipping": output.clipping_document(drawn_from),
                 "design_effect": output.design_effect_document(drawn_from),
-                "conflicts": output.conflict_lines(drawn_from),
+                "conflicts": conflict_lines(drawn_from),
                 **answers,
             }
         )
@@ -174,18 +179,13 @@ def _check_files(
     out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None, *, overwrite: bool
 ) -> None:
     """Refuse a file that cannot be written, before any work is done."""
-    if out is not None:
-        output.check_draws(out)
+    output.check_draws(out, overwrite=overwrite)
     if plot is not None:
         from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
 
         check_plot(plot, plot_kind)
-    if card is not None:
-        from suffice.cli.card import check_card  # noqa: PLC0415
-
-        check_card(card)
-    for option, path in (("--out", out), ("--plot", plot), ("--card", card)):
-        check_file(option, path, overwrite=overwrite)
+        check_file("--plot", plot, overwrite=overwrite)
+    output.check_card(card, overwrite=overwrite)
 
 
 def _print_terms(drawn_from: Posterior) -> None:
@@ -199,7 +199,7 @@ def _print_terms(drawn_from: Posterior) -> None:
 
 
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
-    plug_in = output.plug_in_lines(drawn_from)
+    plug_in = plug_in_lines(drawn_from)
     for line in plug_in:
         say(line)
     if plug_in:
