@@ -47,7 +47,12 @@ def judge(manifests: list[bytes]) -> list[dict[str, Any]]:
 
 def _run(asked: list[dict[str, Any]]) -> Any:
     done = subprocess.run(  # noqa: S603 - our own script
-        [node(), str(_READER)], input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=600
+        [node(), str(_READER)],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
