@@ -27,7 +27,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "normal_inverse_wishart": ("NormalInverseWishart", "NormalInverseWishartDistribution"),
     "on_grid": ("Cell", "GriddedDistribution"),
     "one_parameter": ("Coordinate", "coordinate_of"),
-    "piecewise": ("Piece", "PiecewiseTables", "Probabilities"),
+    "piecewise": ("Piece", "PiecewiseTables", "Probabilities", "worst_diagnostics"),
     "prior": ("Prior", "written"),
     "quadrature": ("POINTS", "integral_rule", "sum_rule"),
     "quantiles": ("find_quantile",),

@@ -26,6 +26,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "curves": ("curve_points", "entry_labels", "in_words"),
     "draws": ("DRAWS", "MASS", "checked_draws", "generator"),
+    "in_blocks": ("block_cells",),
     "infer": (
         "disjoint_moments_posterior",
         "disjoint_posterior",
@@ -40,6 +41,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "clipping_model",
         "clipping_warnings",
         "conflict_lines",
+        "described",
         "design_effect_text",
         "diagnostics_text",
         "model_lines",
@@ -48,7 +50,16 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "parameter_posterior": ("ends_of",),
     "pooled_one_parameter": ("pooled_grid_distribution",),
-    "posterior": ("IGNORED", "METHODS", "MODELLED", "NOISE_AWARE", "PLUG_IN", "Posterior", "summarise"),
+    "posterior": (
+        "IGNORED",
+        "METHODS",
+        "MODELLED",
+        "NOISE_AWARE",
+        "PLUG_IN",
+        "Posterior",
+        "summaries",
+        "summarise",
+    ),
     "predictive": ("Model",),
     "within_unit": ("refuse_within_unit",),
 }

@@ -9,8 +9,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "answer": ("Answer", "notes_of"),
     "answering": ("answers",),
     "draw_columns": ("draw_columns",),
-    "question": ("Question", "ask", "intervals_of"),
+    "question": ("Question", "ask", "cells_asked", "given_n_prior", "intervals_of"),
     "releases": ("manifest_sha256",),
-    "streams": ("quantile_draws",),
+    "request": ("Kind",),
+    "streams": ("Streams", "quantile_draws"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -61,13 +61,20 @@ class Answer:
     notes: tuple[str, ...] = ()
 
 
-def notes_of(posterior: Posterior) -> tuple[str, ...]:
-    """Return all that there is to say of a posterior beside its numbers."""
+def notes_of(posterior: Posterior, of_cells: int | None = None) -> tuple[str, ...]:
+    """Return all that there is to say of a posterior beside its numbers.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    of_cells : int, optional
+        How many cells are asked for in all, where these are a part of them.
+    """
     said = [
         *plug_in_lines(posterior),
         posterior.rows_of and f"parameters: {posterior.rows_of}",
         *model_lines(posterior),
-        *conflict_lines(posterior),
+        *conflict_lines(posterior, of_cells),
         unsettled_warning(posterior),
     ]
     return tuple(line for line in said if line)

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.models.fit_settings import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, prior_for, read_prior
+from suffice.pipeline.posterior.draws import DRAWS, MASS
 from suffice.pipeline.posterior.infer import (
     plug_in_posterior,
     require_way_of_clipping,
@@ -33,6 +34,7 @@ from suffice.pipeline.publication.request import (
     StatisticRequest,
     derived_seed,
 )
+from suffice.pipeline.released.cells import HeldCells
 from suffice.pipeline.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.publication.request import Kind, Relation
+    from suffice.pipeline.released.cells import Cells
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 _MODEL_TERMS: TypeAdapter[Any] = TypeAdapter(ModelTerms)
@@ -72,10 +75,11 @@ def ask(
     over: Sequence[str] = (),
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
-    mass: float,
-    draws: int,
+    mass: float = MASS,
+    draws: int | None = None,
     seed: int | None = None,
     formats: Sequence[str],
+    cells_per_part: int | None = None,
 ) -> Question:
     """Read and check all that is asked, and write it out as a request.
 
@@ -93,7 +97,7 @@ def ask(
         Of a sensitivity table, by name: two or more.
     n_prior, where, method, clipping, within_unit, predictor_prior
         As in ``Release.posterior``.
-    relation, over, model, vouched, mass, draws, seed, formats
+    relation, over, model, vouched, mass, draws, seed, formats, cells_per_part
         As in ``Request``.
 
     Raises
@@ -105,6 +109,9 @@ def ask(
     _check_choices(kind, method, clipping, within_unit)
     ends_of(mass)
     terms = None if model is None else read_model_terms(model)
+    if isinstance(terms, HiddenMarkov):
+        terms, draws = resolved_fit(terms, method, draws)
+    draws = _checked("draws", DRAWS if draws is None else draws, 0, MOST_DRAWS)
     kept = {str(column): str(key) for column, key in (where or {}).items()}
     unknown = sorted(set(prior) - set(names)) if isinstance(prior, Mapping) else []
     if unknown:
@@ -112,9 +119,11 @@ def ask(
         raise UsageError(message)
     asked = []
     for name in names:
-        parts = [cells_of(release.statistic(name), where) for release in releases]
+        parts = [cells_asked(release, name, where).slice(0, 1) for release in releases]
         own = prior.get(name) if isinstance(prior, Mapping) else prior
-        given: dict[str | None, AnyPrior] = {None: own} if priors is None else {**priors}
+        given: dict[str | None, AnyPrior] = {None: own}
+        if priors is not None:
+            given = dict(priors.items())
         has_priors = not isinstance(terms, HiddenMarkov)
         asked.append(_statistic_request(parts, given if has_priors else {}, n_prior, predictor_prior, method))
     unseeded = _request(
@@ -126,9 +135,10 @@ def ask(
         clipping=clipping,
         within_unit=within_unit,
         mass=repr(float(mass)),
-        draws=_checked("draws", draws, 0, MOST_DRAWS),
+        draws=draws,
         seed=0 if seed is None else _checked("seed", seed, 0, LARGEST_SEED),
         formats=_checked_formats(formats, kind, terms, draws),
+        cells_per_part=cells_per_part,
         relation=relation,
         vouched=vouched,
         over=tuple(over),
@@ -160,6 +170,36 @@ def read_model_terms(model: Mapping[str, Any]) -> Any:
         raise UsageError(message) from None
 
 
+def resolved_fit(terms: HiddenMarkov, method: str, draws: int | None) -> tuple[HiddenMarkov, int]:
+    """Write the defaults of a hidden Markov fit out, its number of draws too.
+
+    Raises
+    ------
+    UsageError
+        Where a choice is impossible, or has no use.
+    """
+    settings = read_settings(
+        states=terms.states[0],
+        method=method,
+        project=terms.project,
+        sampler=terms.sampler,
+        restarts=terms.restarts,
+        sweeps=terms.sweeps,
+        draws=draws,
+        alpha=float(terms.alpha),
+        beta=float(terms.beta),
+        rate=float(terms.rate),
+    )
+    several = len(terms.states) > 1
+    changes: dict[str, object] = {
+        "project": settings.project,
+        "sampler": settings.sampler,
+        "holdout": (terms.holdout or repr(HOLDOUT)) if several else terms.holdout,
+        "splits": (terms.splits or SPLITS) if several else terms.splits,
+    }
+    return terms.model_copy(update=changes), settings.n_draws
+
+
 def given_n_prior(statistic: NoisyStatistic, asked: StatisticRequest) -> str | None:
     """Return the prior of N that a computation gets; None where N is public, or each has its own."""
     text = asked.n_prior
@@ -178,12 +218,26 @@ def intervals_of(
     UsageError
         Where the release has no such statistic, cells or columns.
     """
-    part = cells_of(release.statistic(statistic), where)
+    cells = cells_asked(release, statistic, where)
     if over:
-        part = roll_up(part, *over).parts[0]
-    one = plug_in_posterior(part.take(np.arange(1)) if part.groups else part)
+        cells = HeldCells(roll_up(cells.slice(0, len(cells)), *over).parts[0])
+    one = plug_in_posterior(cells.slice(0, 1))
     entries = sum(max(1, len(one.labels(parameter)[1])) for parameter in one.parameters)
-    return len(part.values) * entries
+    return len(cells) * entries
+
+
+def cells_asked(release: Release, statistic: str, where: Mapping[str, object] | None) -> Cells:
+    """Return the cells that a posterior is of: those with some keys, or all together as one.
+
+    Raises
+    ------
+    UsageError
+        Where the release has no such statistic, cells or columns.
+    """
+    cells = release.cells(statistic)
+    if FAMILIES[cells.plan.family].of_release:
+        return HeldCells(cells_of(release.statistic(statistic), where))
+    return release.cells(statistic, where)
 
 
 def _checked_names(releases: Sequence[Release], statistics: Sequence[str]) -> tuple[str, ...]:
@@ -196,7 +250,7 @@ def _checked_names(releases: Sequence[Release], statistics: Sequence[str]) -> tu
         raise UsageError(message)
     for release in releases:
         for name in names:
-            release.statistic(name)
+            release.cells(name)
     return names
 
 

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration import canonical_json
-from suffice.pipeline.publication.model_terms import ModelTerms, Number, RequestPart, Short
+from suffice.pipeline.publication.model_terms import HiddenMarkov, ModelTerms, Number, RequestPart, Short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,6 +136,9 @@ class Request(RequestPart):
             "a relation": (self.relation is not None) == (self.kind == "pool"),
             "columns that are rolled up": bool(self.over) == (self.kind == "roll_up"),
             "a model": (self.model is not None) == (self.kind == "model"),
+            "one release and one statistic": self.model is None
+            or isinstance(self.model, HiddenMarkov)
+            or len(self.releases) == len(self.statistics) == 1,
             "named priors": all(
                 (prior.name is not None) == several for one in self.statistics for prior in one.priors
             ),

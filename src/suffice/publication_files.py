@@ -20,6 +20,7 @@ from suffice.data_files.tables import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from suffice.pipeline.publication.answer import Answer
     from suffice.pipeline.publication.question import Question
@@ -135,7 +136,7 @@ def _table_files(
     role: Literal["summaries", "draws"],
     columns: Mapping[str, Any],
     source: Source,
-    formats: set[str],
+    formats: AbstractSet[str],
 ) -> Iterator[AnswerFile]:
     if not formats & {"parquet", "csv"}:
         return

@@ -7,32 +7,42 @@ and the manifest last: a reader sees all of it or nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import UsageError, shortened
+from suffice.errors import UsageError
+from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.publication.answering import answers
-from suffice.pipeline.publication.question import Question, ask, intervals_of
+from suffice.publication_asking import question_of, title_of
 from suffice.publication_files import answer_files
+from suffice.publication_parts import publish_parts
+from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.release_store import locate, open_release
 from suffice.storage.signatures.signing import publication_signer_from_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.publication.question import Question
+    from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
 
     Reference = Release | str | os.PathLike[str]
+
+PUBLISH_TIMEOUT = 600.0
+"""Seconds for which a store that fails is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +81,17 @@ def publish(
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
     mass: float = 0.95,
-    draws: int = 4000,
+    draws: int | None = None,
     seed: int | None = None,
     formats: str | Sequence[str] | None = None,
     to: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] | None = None,
     public_keys: Sequence[KeyReference] | None = None,
+    allow_withdrawn: bool = False,
     publication_keys: Sequence[KeyReference] | None = None,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    notice: Callable[[str], None] | None = None,
+    cluster: str = THREADS,
     progress: CellProgress | None = None,
 ) -> Publication:
     """Publish what releases say of some statistics, once; asking again finds it. Costs no privacy.
@@ -110,9 +124,9 @@ def publish(
         The caller knows that releases are related as said, although their manifests do not show it.
     mass : float
         Of the credible intervals, between 0 and 1.
-    draws : int, >= 0
-        Posterior draws a cell; with 0 only summaries are published, and quantiles that need draws rest on
-        4000.
+    draws : int, >= 0, optional
+        Posterior draws a cell, 4000 otherwise; with 0 only summaries are published, and quantiles that need
+        draws rest on 4000. Of a hidden Markov fit: those that are kept of each restart, as it chooses them.
     seed : int, optional
         Of the draws. Without one it follows from the rest of the request.
     formats : sequence of str, optional
@@ -120,10 +134,17 @@ def publish(
         shows one posterior and fits on a page.
     to : str or path, optional
         The store to publish in; that of the release otherwise.
-    store, public_keys
+    store, public_keys, allow_withdrawn
         As in :func:`suffice.open_release`.
     publication_keys : sequence of str or path, optional
         Demand that a publication which is found is signed by one of these keys.
+    publish_timeout : float
+        Seconds for which a store that fails in a way that may pass is tried again.
+    notice : callable, optional
+        Gets a sentence before every wait for a store.
+    cluster : str
+        Where very many cells are computed, in parts: ``threads`` of this process, ``local`` processes, or
+        the address of a Dask scheduler. It changes no number.
     progress : callable, optional
         Gets the number of cells that are done, and of all.
 
@@ -147,7 +168,7 @@ def publish(
     def opened(reference: Reference) -> Release:
         if isinstance(reference, Release):
             return reference
-        return open_release(reference, store=store, public_keys=public_keys)
+        return open_release(reference, store=store, public_keys=public_keys, allow_withdrawn=allow_withdrawn)
 
     question = question_of(
         opened(release),
@@ -172,115 +193,51 @@ def publish(
         seed=seed,
         formats=formats,
     )
-    place = store_of(question.releases[0]) if to is None else os.fspath(to)
-    publications = PublicationStore.open(place, publication_keys=publication_keys)
-    return carry_out(question, publications, progress=progress).publication
-
-
-def question_of(
-    release: Release,
-    statistics: str | Sequence[str],
-    *,
-    disjoint: Sequence[Release] = (),
-    same_data: Sequence[Release] = (),
-    compare: Release | None = None,
-    series: Sequence[Release] = (),
-    roll_up: str | Sequence[str] = (),
-    priors: Mapping[str, AnyPrior] | None = None,
-    model: Mapping[str, Any] | None = None,
-    formats: str | Sequence[str] | None = None,
-    **terms: Any,
-) -> Question:
-    """Read and check what is asked, as :func:`publish` takes it, and write it out as a request.
-
-    Raises
-    ------
-    UsageError, PriorError
-    """
-    over = (roll_up,) if isinstance(roll_up, str) else tuple(roll_up)
-    kinds: dict[Any, object] = {
-        "pool": disjoint or same_data,
-        "comparison": compare,
-        "roll_up": over,
-        "prior_sensitivity": priors,
-        "model": model,
-    }
-    chosen = [kind for kind, asked in kinds.items() if asked]
-    if len(chosen) > 1 or (disjoint and same_data):
-        message = (
-            "a publication is one of these: releases pooled as disjoint or as same_data, a comparison, cells "
-            "rolled up, several priors, a model: ask for one at a time"
-        )
-        raise UsageError(message)
-    if priors is not None and terms.get("prior") is not None:
-        message = "prior or priors: one posterior has one prior, a sensitivity table several; leave one out"
-        raise UsageError(message)
-    if series and model is None:
-        message = (
-            "series: further windows are time in a hidden Markov model alone; to pool them, use disjoint"
-        )
-        raise UsageError(message)
-    further = (*disjoint, *same_data, *series, *(() if compare is None else (compare,)))
-    names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
-    kind = chosen[0] if chosen else "posterior"
-    releases = (release, *further)
-    shows_one = kind in {"posterior", "pool", "roll_up"}
-    if formats is None:
-        fits = shows_one and _fits_a_card(release, names, terms.get("where"), over)
-        formats = ("card", "parquet") if fits else ("parquet",)
-    elif "card" in formats and shows_one and not _fits_a_card(release, names, terms.get("where"), over):
-        from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - as below
-
-        message = (
-            f"formats: a card shows at most {MOST_ROWS} intervals, and there are more: keep some cells with "
-            "where, or leave the card out"
-        )
-        raise UsageError(message)
-    return ask(
-        releases,
-        names,
-        kind=kind,
-        priors=priors,
-        relation=("disjoint" if disjoint else "same_data") if kind == "pool" else None,
-        over=over,
-        model=model,
-        formats=(formats,) if isinstance(formats, str) else formats,
-        **terms,
+    publications = publications_of(
+        question,
+        to,
+        publication_keys=publication_keys,
+        publish_timeout=publish_timeout,
+        notice=notice,
     )
+    return carry_out(question, publications, cluster=cluster, progress=progress).publication
 
 
 def carry_out(
     question: Question,
     publications: PublicationStore,
     *,
+    cluster: str = THREADS,
     progress: CellProgress | None = None,
 ) -> Published:
     """Answer a request, unless it was answered before, and publish the answer.
 
+    Parameters
+    ----------
+    question : Question
+    publications : PublicationStore
+    cluster : str
+        Where parts of very many cells are computed: ``threads``, ``local`` processes, or the address of a
+        Dask scheduler.
+    progress : callable, optional
+        Gets the number of cells that are done, and of all.
+
     Raises
     ------
-    UsageError, StoreError, MissingExtraError
+    UsageError, StoreError, ClusterError, MissingExtraError
         As :func:`publish`.
     """
+    check_cluster(cluster)
     request = question.request
     found = publications.find(request.publication_id)
     if found is not None:
         return Published(publication=found, is_new=False)
     signer = publication_signer_from_environment()
     publications.check_create_only()
-    entries, diagnostics = [], {}
-    for answer in answers(question, progress):
-        for file in answer_files(question, answer):
-            standing = publications.put_file(request.publication_id, file.name, file.content)
-            entries.append(standing.entry(role=file.role, file_format=file.format, rows=file.rows))
-            if file.beside is not None:
-                described = file.beside(standing.path)
-                beside = publications.put_file(
-                    request.publication_id, f"{file.name}-metadata.json", described
-                )
-                entries.append(beside.entry(role=file.role, file_format="json"))
-        if answer.diagnostics:
-            diagnostics[answer.name] = dict(answer.diagnostics)
+    if request.cells_per_part is None:
+        entries, diagnostics = _whole(question, publications, progress)
+    else:
+        entries, diagnostics = publish_parts(question, publications, cluster=cluster, progress=progress)
     manifest = compose_publication(
         request.content(),
         title=title_of(question),
@@ -294,20 +251,51 @@ def carry_out(
     return Published(publication=published, is_new=published.data == manifest)
 
 
-def title_of(question: Question) -> str:
-    """Return one line that says what a publication is of."""
+def _whole(
+    question: Question, publications: PublicationStore, progress: CellProgress | None
+) -> tuple[list[PublishedEntry], dict[str, dict[str, str]]]:
+    """Answer a request whole, and put its files."""
     request = question.request
-    names = ", ".join(asked.statistic for asked in request.statistics)
-    labels = [release.label for release in question.releases]
-    of = {
-        "posterior": labels[0],
-        "comparison": f"from {labels[0]} to {labels[-1]}",
-        "pool": f"{len(labels)} releases pooled, {labels[0]} to {labels[-1]}",
-        "roll_up": f"{labels[0]}, rolled up over {', '.join(request.over)}",
-        "prior_sensitivity": f"{labels[0]}, under several priors",
-        "model": f"{labels[0]}, {(request.model.name if request.model else '').replace('_', ' ')}",
-    }[request.kind]
-    return shortened(f"{names}: {of}", 300)
+    entries: list[PublishedEntry] = []
+    diagnostics: dict[str, dict[str, str]] = {}
+    for answer in answers(question, progress):
+        for file in answer_files(question, answer):
+            standing = publications.put_file(request.publication_id, file.name, file.content)
+            entries.append(standing.entry(role=file.role, file_format=file.format, rows=file.rows))
+            if file.beside is not None:
+                described = file.beside(standing.path)
+                beside = publications.put_file(
+                    request.publication_id, f"{file.name}-metadata.json", described
+                )
+                entries.append(beside.entry(role=file.role, file_format="json"))
+        if answer.diagnostics:
+            diagnostics[answer.name] = dict(answer.diagnostics)
+    return entries, diagnostics
+
+
+def publications_of(
+    question: Question,
+    to: str | os.PathLike[str] | None,
+    *,
+    publication_keys: Sequence[KeyReference] | None = None,
+    publish_timeout: float = PUBLISH_TIMEOUT,
+    notice: Callable[[str], None] | None = None,
+) -> PublicationStore:
+    """Open where a question's answer is published: in a store, or in that of its first release.
+
+    Raises
+    ------
+    UsageError
+        Where the timeout is none, or there is no store.
+    """
+    if not 0.0 <= publish_timeout < math.inf:
+        message = f"publish_timeout is a number of seconds of at least 0, not {publish_timeout!r}"
+        raise UsageError(message)
+    patience = Patience(seconds=publish_timeout)
+    if notice is not None:
+        patience = dataclasses.replace(patience, notice=notice)
+    place = store_of(question.releases[0]) if to is None else os.fspath(to)
+    return PublicationStore.open(place, publication_keys=publication_keys, patience=patience)
 
 
 def store_of(release: Release) -> str:
@@ -323,11 +311,3 @@ def store_of(release: Release) -> str:
         message = f"{release.label} stands in no store: say where to publish with --to STORE, or to="
         raise UsageError(message)
     return owner.uri
-
-
-def _fits_a_card(
-    release: Release, names: Sequence[str], where: Mapping[str, object] | None, over: Sequence[str]
-) -> bool:
-    from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - only where a card may be made
-
-    return all(intervals_of(release, name, where, over) <= MOST_ROWS for name in names)

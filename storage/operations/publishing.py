@@ -21,6 +21,7 @@ from suffice.errors import (
     StoreError,
 )
 from suffice.storage.objects.patience import patiently
+from suffice.storage.operations.describing import describe_published
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
 
@@ -95,6 +96,7 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     elif standing != charge.manifest:
         raise foreign(store, charge)
     else:
+        describe_published(store, charge, standing)  # first: a run that dies here is settled once more
         charge = mark_published(ledger, charge)
     forget(spool, charge)
     return charge

@@ -14,6 +14,7 @@ from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.objects.patience import ONCE
+from suffice.storage.operations.describing import describe_published
 from suffice.storage.operations.markers import refuse_marked_elsewhere
 from suffice.storage.operations.publishing import (
     elsewhere,
@@ -229,4 +230,5 @@ def _adopt(ledger: Ledger, store: ReleaseStore, charge: Charge, standing: bytes)
         charge = ledger.stage(charge, standing)
     elif standing != charge.manifest:
         raise foreign(store, charge)
+    describe_published(store, charge, standing)
     return mark_published(ledger, charge)

@@ -14,7 +14,8 @@ MANIFEST = "manifest.json"
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,99}", re.ASCII)
 _PATH = re.compile(rf"([0-9a-f]{{32}})-({_NAME.pattern})", re.ASCII)
-_PROBE = re.compile(r"probe-[0-9a-f]{32}", re.ASCII)
+_PROBE = re.compile(rf"{PUBLICATIONS}/probe-[0-9a-f]{{32}}", re.ASCII)
+_INSIDE = re.compile(rf"{PUBLICATIONS}/([0-9a-f]{{32}})/.+", re.ASCII)
 
 
 def is_publication_id(text: str) -> bool:
@@ -48,5 +49,11 @@ def read_path(path: str) -> tuple[str, str] | None:
 
 
 def is_probe(key: str) -> bool:
-    """Tell whether an object is what was left of asking the store whether it creates objects once."""
+    """Tell whether a key of a store is what was left of asking whether it creates objects once."""
     return _PROBE.fullmatch(key) is not None
+
+
+def publication_of(key: str) -> str | None:
+    """Return the id of the publication that a key of a store belongs to; None where it belongs to none."""
+    found = _INSIDE.fullmatch(key)
+    return found[1] if found else None

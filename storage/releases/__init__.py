@@ -6,6 +6,7 @@ May import: ledger and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "descriptions": ("DESCRIPTIONS", "describe"),
     "layout": (
         "LARGEST_SEQUENCE",
         "MARKERS",
@@ -38,9 +39,17 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "manifest_reader": ("LARGEST_MANIFEST", "parse_manifest"),
     "release_parquet": ("StatisticWriter", "encoded_size"),
-    "release_store": ("ReleaseStore", "locate", "newer_edition", "open_release", "open_store"),
+    "release_store": (
+        "ListedRelease",
+        "ReleaseStore",
+        "locate",
+        "newer_edition",
+        "open_release",
+        "open_store",
+    ),
     "spool": ("Spool", "find_spool", "open_spool", "spool_path"),
     "spool_entry": ("SpoolEntry", "write_all"),
     "store_identity": ("KEY", "StoreIdentity", "read_identity", "require_empty", "write_identity"),
+    "withdrawal": ("WITHDRAWN", "compose_withdrawal"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

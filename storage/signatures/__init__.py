@@ -18,6 +18,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "PUBLICATION",
         "SignatureStatus",
         "Signer",
+        "WITHDRAWAL",
         "check_signature",
         "is_signature_value",
         "publication_signer_from_environment",

@@ -141,9 +141,9 @@ def test_a_table_opens_its_release_once(
     opened = []
     original = options.open_for_reading
 
-    def count(reference: str, store: str, public_keys: list[str] | None) -> object:
+    def count(reference: str, *args: Any, **options: Any) -> object:
         opened.append(reference)
-        return original(reference, store, public_keys)
+        return original(reference, *args, **options)
 
     monkeypatch.setattr(app, "open_for_reading", count)
     with pytest.raises(SystemExit) as caught:

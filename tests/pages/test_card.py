@@ -149,7 +149,7 @@ def test_a_card_of_a_network_says_what_was_sampled_and_leaves_absent_labels_blan
 
 def test_texts_are_shown_as_they_are_and_signs_without_a_glyph_by_code() -> None:
     assert escape("<&>\"'") == "&lt;&amp;&gt;&quot;&#x27;"
-    assert escape("a\x00\u202e\n") == "a\\u{0}\\u{202e}\\u{a}"
+    assert escape("a\x00\u202e\u200b\n") == "a\\u0000\\u202e\\u200b\n"
     assert escape("Zürich 東京") == "Zürich 東京"
 
 

@@ -78,7 +78,7 @@ def test_densities_are_the_posteriors_own(release: Release, tmp_path: Path, figu
     beside = release.posterior("flag", prior="Beta(1, 3)", method="plug-in")
     plot_posterior(posterior, tmp_path / "p.svg", **TERMS, rng=generator(), beside=beside)
     (axis,) = figures[0].axes
-    curves = [line for line in axis.lines if line.get_color() == POSTERIOR and len(line.get_xdata()) > 9]
+    curves = [line for line in axis.lines if line.get_color() == POSTERIOR and np.size(line.get_xdata()) > 9]
     assert len(curves) == 3
     points = np.asarray(curves[0].get_xdata())
     density = posterior.density("probability", points)
@@ -139,7 +139,7 @@ def test_an_ordered_column_is_drawn_as_a_line(tmp_path: Path, figures: list[Figu
     assert [text.get_text() for text in axis.get_xticklabels()] == list("123456")
     assert [line.get_label() for line in axis.lines] == ["a", "b"]
     assert [line.get_color() for line in axis.lines] == list(COLOURS[:2])
-    assert all(len(line.get_xdata()) == 6 for line in axis.lines)
+    assert all(np.size(line.get_xdata()) == 6 for line in axis.lines)
 
 
 def test_comparisons_and_pools(
@@ -159,7 +159,7 @@ def test_comparisons_and_pools(
     said = [note.get_text() for note in left.texts]
     assert said == [f"P {chance:.2f}" for chance in found.differences["probability"].probability()]
     diamonds = next(line for line in left.lines if line.get_color() == QUIET and line.get_marker() == "D")
-    np.testing.assert_allclose(diamonds.get_xdata(), found.apparent["probability"])
+    np.testing.assert_allclose(np.asarray(diamonds.get_xdata()), found.apparent["probability"])
     assert (left.get_xlabel()[:10], right.get_xlabel()[:5]) == ("difference", "ratio")
     parts = [("first", found.before), ("second", found.after)]
     plot_pool(found.after, parts, tmp_path / "p.svg", title="t", footer="f", draws=200, rng=generator())

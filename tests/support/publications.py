@@ -88,9 +88,9 @@ def publish_until(uri: str, point: str) -> None:
     moment, what, *number = point.split()
     suffix = "manifest.json" if what == "manifest" else tuple(FILES)[int(number[0]) - 1]
     if moment == "inside":
-        interpose(local_files, "_link", "before", lambda _, path: path.name.endswith(suffix) and _die())
+        interpose(local_files, "_link", "before", lambda _, path: _die(path.name, suffix))
     else:
-        interpose(LocalFiles, "put_new", moment, lambda _, key, __: key.endswith(suffix) and _die())
+        interpose(LocalFiles, "put_new", moment, lambda _, key, __: _die(key, suffix))
     publish(PublicationStore.open(uri))
 
 
@@ -110,5 +110,7 @@ def replace_bytes(folder: Path, suffix: str, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def _die(name: str, suffix: str) -> None:
+    """End this process, if a name has an ending."""
+    if name.endswith(suffix):
+        os.kill(os.getpid(), signal.SIGKILL)

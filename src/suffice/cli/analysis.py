@@ -10,6 +10,7 @@ from suffice.cli import messages, output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     JsonOption,
     MassOption,
@@ -173,6 +174,7 @@ def compare(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch that the two hold disjoint data.")
     ] = False,
@@ -184,7 +186,10 @@ def compare(
     output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.pooling.comparison import compare as compare_releases  # noqa: PLC0415
 
-    one, other = (open_for_reading(reference, store, public_keys) for reference in (first, second))
+    one, other = (
+        open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+        for reference in (first, second)
+    )
     found = compare_releases(
         one,
         other,

@@ -12,6 +12,7 @@ from suffice.cli import output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     JsonOption,
     PredictorPriorOption,
@@ -21,6 +22,7 @@ from suffice.cli.options import (
     StatisticArgument,
     StoreOption,
     WhereOption,
+    open_for_reading,
     parse_pairs,
 )
 from suffice.cli.terminal import say
@@ -146,6 +148,7 @@ def calibrate(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -157,9 +160,8 @@ def calibrate(
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
     from suffice.pipeline.calibration.calibrate import calibrate  # noqa: PLC0415
-    from suffice.storage.releases.release_store import open_release  # noqa: PLC0415
 
-    opened = open_release(release, store=store, public_keys=public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     found = calibrate(
         opened,
         statistic,

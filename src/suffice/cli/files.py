@@ -94,8 +94,8 @@ def check_local(option: str, path: Path) -> None:
     """
     if _SCHEME.match(str(path)):
         message = (
-            f"{option} {path}: files are written on this machine: name a path; `suffice publish --to STORE` "
-            "publishes posteriors into a bucket"
+            f"{option} {str(path).replace(':/', '://', 1)}: files are written on this machine: name a path; "
+            "`suffice publish --to STORE` publishes posteriors into a bucket"
         )
         raise UsageError(message)
 

@@ -11,6 +11,7 @@ from suffice.cli import messages, model_output, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     DrawsOption,
     JsonOption,
     MassOption,
@@ -23,6 +24,7 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
+from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.wording import counted
@@ -98,9 +100,11 @@ def hidden_markov(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="DIR", help="Write four .png files into this folder.")
     ] = None,
+    publish_to: PublishToOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -110,7 +114,40 @@ def hidden_markov(
         raise UsageError(message)
     check_draws(1 if draws is None else draws, seed)
     pictures = _check_files(out, plot, overwrite=overwrite)
-    opened = [open_for_reading(release, store, public_keys) for release in releases]
+    opened = [
+        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn) for release in releases
+    ]
+    if publish_to is not None:
+        from suffice.pipeline.models.chain_tables import feature_names  # noqa: PLC0415
+
+        publish_model(
+            opened,
+            feature_names(opened[0], statistic),
+            {
+                "name": "hidden_markov",
+                "states": states,
+                "chain": chain or [],
+                "time": time,
+                "project": project,
+                "sampler": sampler,
+                "restarts": restarts,
+                "sweeps": sweeps,
+                "holdout": None if holdout is None else repr(holdout),
+                "splits": splits,
+                "alpha": repr(alpha),
+                "beta": repr(beta),
+                "rate": repr(rate),
+            },
+            publish_to,
+            out=out or plot,
+            as_json=as_json,
+            where=parse_pairs("--where", where),
+            method=method,
+            mass=mass,
+            draws=draws,
+            seed=seed,
+        )
+        return
     from suffice.pipeline.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415
     from suffice.pipeline.posterior.parameter_posterior import ends_of  # noqa: PLC0415

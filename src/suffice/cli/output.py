@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli.files import check_file, check_local, new_file
 from suffice.cli.terminal import in_line, say, say_json, say_progress
+from suffice.cli.withdrawn import withdrawn_releases
 from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
 from suffice.errors import UsageError
 from suffice.pipeline.posterior.notes import (
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on standard output."""
-    say_json(document)
+    """Print one JSON document on standard output; it names the withdrawn releases that it rests on."""
+    named = withdrawn_releases()
+    say_json({**document, "withdrawn": named} if named and isinstance(document, dict) else document)
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200, digits: int = 6) -> None:

@@ -10,6 +10,7 @@ from suffice.cli import output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     DrawsOption,
     JsonOption,
@@ -60,6 +61,7 @@ def pool(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for this relation of the releases.")
     ] = False,
@@ -78,7 +80,10 @@ def pool(
     def opened(references: list[str] | None) -> list[Release] | None:
         if not references:
             return None
-        return [open_for_reading(reference, store, public_keys) for reference in references]
+        return [
+            open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+            for reference in references
+        ]
 
     related: dict[str, Any] = {
         "disjoint": opened(disjoint),

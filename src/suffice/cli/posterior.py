@@ -11,6 +11,7 @@ from suffice.cli import analysis, messages, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     DrawsOption,
     JsonOption,
@@ -80,6 +81,7 @@ def posterior(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -90,7 +92,7 @@ def posterior(
         raise UsageError(message)
     analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
     from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415

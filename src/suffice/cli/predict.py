@@ -9,6 +9,7 @@ from suffice.cli.data_file import DataOption, check_data, read_data
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -53,6 +54,7 @@ def predict(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,7 +62,7 @@ def predict(
     check_data(data)
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.models.regression import regression  # noqa: PLC0415 - each command imports what it needs
 
     found = regression(

@@ -10,6 +10,7 @@ from suffice.cli import model_output, output
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -28,6 +29,7 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import in_line, say
 
 
@@ -56,9 +58,11 @@ def query(
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
     out: OutOption = None,
+    publish_to: PublishToOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,7 +70,24 @@ def query(
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     observed, chosen = parse_pairs("--given", given), parse_pairs("--do", do)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    if publish_to is not None:
+        publish_model(
+            [opened],
+            [statistic],
+            {"name": "query", "target": target, "given": observed, "do": chosen},
+            publish_to,
+            out=out,
+            as_json=as_json,
+            prior=prior,
+            n_prior=parse_prior_of_n(n_prior),
+            where=parse_pairs("--where", where),
+            method=method,
+            mass=mass,
+            draws=draws,
+            seed=seed,
+        )
+        return
     from suffice.pipeline.models.network import network  # noqa: PLC0415 - each command imports what it needs
 
     found = network(

@@ -11,6 +11,7 @@ from suffice.cli import model_output, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -30,6 +31,7 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
 
@@ -59,9 +61,11 @@ def transitions(
     seed: SeedOption = None,
     out: OutOption = None,
     plot: PlotOption = None,
+    publish_to: PublishToOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -71,7 +75,24 @@ def transitions(
         raise UsageError(message)
     _check_files(out, plot, overwrite=overwrite)
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    if publish_to is not None:
+        publish_model(
+            [opened],
+            [statistic],
+            {"name": "transitions", "steps": steps or [], "start": start, "to": to},
+            publish_to,
+            out=out or plot,
+            as_json=as_json,
+            prior=prior,
+            n_prior=parse_prior_of_n(n_prior),
+            where=parse_pairs("--where", where),
+            method=method,
+            mass=mass,
+            draws=draws,
+            seed=seed,
+        )
+        return
     from suffice.pipeline.models.chain import chain  # noqa: PLC0415 - each command imports what it needs
 
     found = chain(

@@ -57,15 +57,45 @@ def table_of(columns: Mapping[str, Any]) -> pa.Table:
     return table
 
 
-def parquet_bytes(table: pa.Table, source: Source) -> bytes:
-    """Return a table as a Parquet file, its source in the metadata."""
+def parquet_bytes(
+    table: pa.Table,
+    source: Source,
+    *,
+    further: Mapping[str, str] | None = None,
+    searched: Sequence[str] = (),
+) -> bytes:
+    """Return a table as a Parquet file, its source in the metadata.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    source : Source
+    further : mapping of str to str, optional
+        Stated in the metadata besides.
+    searched : sequence of str
+        Columns whose least and greatest value stand in the footer: readers of many files leave most unread.
+    """
     import pyarrow.parquet as pq  # noqa: PLC0415 - only writing needs it
 
+    settings = {**_PARQUET, "write_statistics": [*searched] or False}
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, table.schema, **_PARQUET) as writer:
+    with pq.ParquetWriter(sink, table.schema, **settings) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({MARK: "written by suffice", SOURCE: source.text()})
+        writer.add_key_value_metadata({MARK: "written by suffice", SOURCE: source.text(), **(further or {})})
     return sink.getvalue()
+
+
+def parquet_metadata(data: bytes) -> tuple[dict[str, str], int]:
+    """Return what the metadata of a Parquet file state, and its rows; nothing where it is no such file."""
+    import pyarrow as pa  # noqa: PLC0415 - only reading needs it
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        read = pq.read_metadata(io.BytesIO(data))
+        found = {key.decode(): text.decode() for key, text in (read.metadata or {}).items()}
+    except (pa.ArrowException, OSError, ValueError):
+        return {}, 0
+    return found, int(read.num_rows)
 
 
 def csv_bytes(table: pa.Table) -> bytes:

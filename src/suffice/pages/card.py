@@ -12,7 +12,7 @@ from suffice.data_files.tables import MARK
 from suffice.errors import UsageError
 from suffice.pages.card_texts import does_not_say, posterior_facts, release_facts, says, warnings_of
 from suffice.pages.posterior_figures import parameter_figure
-from suffice.pages.rendering import asset, markup, policy, render
+from suffice.pages.rendering import markup, render
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.posterior.posterior import summarise
 
@@ -69,11 +69,9 @@ def card(
         parameter_figure(posterior, name, mass=mass, draws=draws, rng=rng, most_intervals=MOST_ROWS)
         for name in posterior.parameters
     ]
-    style = asset("card.css") + asset("figures.css")
     return render(
         "card.html",
-        policy=policy([style]),
-        style=markup(style),
+        styles=("card.css", "figures.css"),
         mark=MARK,
         title=f"{release.name}: {posterior.statistic}",
         release=release,

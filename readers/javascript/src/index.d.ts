@@ -1,0 +1,84 @@
+/** What a release, a prior or a question breaks. */
+export declare class ReleaseError extends Error {
+  readonly code:
+    | "manifest" | "file" | "signature" | "statistic" | "cell" | "prior" | "method" | "clipping"
+    | "resolution" | "usage";
+}
+
+export type Files = Record<string, Uint8Array> | Map<string, Uint8Array>;
+export type Keys = Record<string, string | number>;
+
+export interface ReadOptions {
+  /** Public keys, PEM or 32 bytes in base64, one of which must have signed. */
+  publicKeys?: string[];
+  /** The statistics whose files are read and checked; by default all. */
+  statistics?: string[];
+}
+
+export interface Statistic {
+  name: string;
+  family: string;
+  columns: string[];
+  components: string[];
+  /** Exact, as text: a decimal or a fraction. */
+  epsilon: string;
+  /** Of the discrete Laplace noise, exact, as text, in lattice units. */
+  scale: string;
+  /** Which rows or units parameters are of; null where every row counts. */
+  rowsOf: string | null;
+}
+
+export interface TableRow {
+  cell: Keys;
+  quantity: string;
+  category: string | null;
+  component: string | null;
+  labels: [string, string][];
+  /** In the column's unit. */
+  estimate: number;
+  /** Standard deviation of its noise, in the column's unit. */
+  noiseSd: number;
+}
+
+export interface PosteriorOptions {
+  prior?: string;
+  nPrior?: string | number;
+  where?: Keys;
+  method?: "noise-aware" | "plug-in";
+}
+
+/** What is known of the parameters of one cell. A parameter may be left out where there is one. */
+export interface Posterior {
+  readonly parameters: string[];
+  /** Canonical text. */
+  readonly prior: string;
+  readonly nPrior: string | null;
+  readonly method: string;
+  mean(parameter?: string): number;
+  sd(parameter?: string): number;
+  quantile(p: number, parameter?: string): number;
+  interval(mass: number, parameter?: string): [number, number];
+  probabilityBelow(value: number, parameter?: string): number;
+  density(parameter: string | undefined, xs: ArrayLike<number>): Float64Array;
+  priorDensity(parameter: string | undefined, xs: ArrayLike<number>): Float64Array;
+}
+
+export interface Release {
+  readonly name: string;
+  readonly releaseId: string;
+  readonly manifest: any;
+  readonly signatureStatus: "checked" | "not_checked" | "unsigned";
+  readonly statistics: Statistic[];
+  readonly groups: { column: string; kind: string; keys: (string | number)[] }[];
+  readonly nCells: number;
+  cells(statistic?: string): Keys[];
+  table(statistic: string, where?: Keys): TableRow[];
+  posterior(statistic: string, options?: PosteriorOptions): Posterior;
+  /** The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work. */
+  posteriorInSlices(statistic: string, options?: PosteriorOptions, pause?: () => Promise<void>): Promise<Posterior>;
+}
+
+export declare function readRelease(manifest: Uint8Array, files: Files, options?: ReadOptions): Promise<Release>;
+export declare function verifyRelease(
+  manifest: Uint8Array, files: Files, options?: ReadOptions,
+): Promise<{ ok: boolean; problems: { code: string; message: string }[] }>;

@@ -1,0 +1,2 @@
+export { ReleaseError } from "./errors.js";
+export { readRelease, verifyRelease } from "./reading.js";
