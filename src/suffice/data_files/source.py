@@ -13,6 +13,7 @@ from suffice.pipeline.publication.releases import manifest_sha256
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from suffice.pipeline.calibration.result import Calibration
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.models.state_comparison import StateComparison
     from suffice.pipeline.pooling.release import Release
@@ -182,6 +183,19 @@ def fit_source(
         draws=settings.n_draws,
         seed=seed,
         notes=(*lines, *settings.lines),
+    )
+
+
+def calibration_source(release: Release, statistic: str, found: Calibration, *, seed: int | None) -> Source:
+    """Return the source of a calibration, which simulates one release's statistic."""
+    return Source(
+        what="calibration by simulated releases",
+        releases=(ReleaseSource.of(release),),
+        statistic=statistic,
+        method=method_text(found.method),
+        prior=str(found.prior),
+        n_prior=str(found.n_prior),
+        seed=seed,
     )
 
 
