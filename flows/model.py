@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from prefect import flow
 
+from suffice.data_files.source import fit_source
 from suffice.errors import SufficeError
 from suffice.flows import endings
 from suffice.flows.parameters import PublicUrl, refuse_passwords
@@ -95,7 +96,7 @@ def _fitted(
         folder = output_folder(out, profile=profile) / f"{title}-{'-'.join(map(str, numbers))}-states"
         check_folder(folder)
         found = hidden_markov(opened, statistics, chain=chain, time=time, states=states)
-        write_model(found, folder, title)
+        write_model(found, folder, title, fit_source("hidden Markov model", opened, found, seed=None))
     except SufficeError as error:
         return Verdict(ending=endings.NOT_FITTED, message=endings.error_text(error), subject=_UNREAD)
     run.reporter.name_run(f"hidden states of {title}", [opened[0].dataset, opened[0].name])

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import suffice
-from suffice.cli import card as cards
 from suffice.cli.app import app
 from suffice.errors import UsageError
+from suffice.pages import card as cards
 from suffice.pipeline.reduce import links
 from suffice.releasing import carry_out
 from support.making import make_workspace

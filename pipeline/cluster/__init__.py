@@ -12,9 +12,12 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Progress",
         "THREADS",
         "Watched",
+        "check_cluster",
         "open_cluster",
         "report_finished",
+        "require_dask",
         "this_worker_may_spill",
     ),
+    "stream": ("stream",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

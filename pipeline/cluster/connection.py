@@ -7,7 +7,9 @@ refused, whoever opens it.
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import os
 import tempfile
 import time
 import uuid
@@ -23,7 +25,7 @@ from suffice.errors import ClusterError, MissingExtraError, StageFailedError, Us
 from suffice.pipeline.cluster.fitness import Objection, is_loopback, is_open, may_spill, objection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     Progress = Callable[[int, int], None]
 
@@ -45,7 +47,7 @@ _NOT_STARTED = (
 )
 _NO_WORKER = "the cluster has no worker: start one, then run again"
 _STRANGERS = "the cluster's workers cannot run this suffice: install suffice[pipeline] {} on each of them"
-_LOST = "the connection was lost, or the cluster dropped the run: check the cluster's logs, then run again"
+LOST = "the connection was lost, or the cluster dropped the run: check the cluster's logs, then run again"
 _WORKERS_DIED = (
     "the workers that read one partition died repeatedly: they may lack memory, or somebody stops them"
 )
@@ -95,7 +97,7 @@ class DistributedCluster:
         try:
             return max(1, sum(int(n_threads) for n_threads in self.client.nthreads().values()))
         except Exception:  # noqa: BLE001 - as in `compute`
-            raise ClusterError(_LOST) from None
+            raise ClusterError(LOST) from None
 
     def compute(
         self, graph: Mapping[str, Any], keys: Sequence[str], watched: Watched | None = None
@@ -109,21 +111,21 @@ class DistributedCluster:
         ClusterError
             Where the cluster is lost.
         """
-        dask = _distributed()
+        dask = import_distributed()
         futures: list[Any] = []
         failure: StageFailedError | ClusterError
         try:
             if watched is not None:
                 self.client.subscribe_topic(watched.topic, lambda event: watched.finished(event[1]))
             futures = self.client.get(dict(graph), list(keys), sync=False)
-            self._wait(futures)
+            self.wait(futures)
             return list(self.client.gather(futures))
         except dask.KilledWorker:
             failure = StageFailedError("reading", _WORKERS_DIED)
         except ClusterError as error:
             failure = error
         except Exception:  # noqa: BLE001 - Dask has many, and their texts are not ours to pass on
-            failure = ClusterError(_LOST)
+            failure = ClusterError(LOST)
         finally:
             if watched is not None and self.client.status == "running":
                 self.client.unsubscribe_topic(watched.topic)
@@ -131,16 +133,22 @@ class DistributedCluster:
                 future.release()
         raise failure
 
-    def _wait(self, futures: Sequence[Any]) -> None:
-        """Wait until all are done, but not for a cluster that stays without workers."""
+    def wait(self, futures: Collection[Any], return_when: str = "ALL_COMPLETED") -> None:
+        """Wait until all are done, or the first is, but not for a cluster that stays without workers.
+
+        Raises
+        ------
+        ClusterError
+            Where the connection is lost, or no worker has been there for a minute.
+        """
         last_seen = time.monotonic()
         while True:
             try:
                 with self.client.as_current():
-                    _distributed().wait(futures, timeout=_POLL_SECONDS)
+                    import_distributed().wait(futures, timeout=_POLL_SECONDS, return_when=return_when)
             except TimeoutError:
                 if self.client.status != "running":
-                    raise ClusterError(_LOST) from None
+                    raise ClusterError(LOST) from None
                 if self.client.scheduler_info()["workers"]:
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > _WITHOUT_WORKERS_SECONDS:
@@ -206,24 +214,55 @@ def open_cluster(cluster: str, *, prepare: Callable[[], None] | None = None) -> 
         Where the cluster cannot be reached, its links are open to others, its workers may spill to disk, or
         they cannot run this version of suffice.
     MissingExtraError
-        Where Dask is not installed.
+        Where Dask is not installed, which threads alone do without.
     """
-    try:
-        import dask.system  # noqa: PLC0415 - takes half a second, and an extra
-    except ImportError:
-        raise MissingExtraError("reading data", "pipeline") from None
     if cluster == THREADS:
-        with ThreadPoolExecutor(dask.system.CPU_COUNT, thread_name_prefix="suffice") as pool:
-            yield ThreadCluster(pool, dask.system.CPU_COUNT)
+        n_threads = _n_processors()
+        with ThreadPoolExecutor(n_threads, thread_name_prefix="suffice") as pool:
+            yield ThreadCluster(pool, n_threads)
     elif cluster == LOCAL:
+        require_dask("a cluster of processes")
         with _local_client() as client, _checked(client, prepare) as checked:
             yield checked
     else:
+        check_cluster(cluster)
+        require_dask("a cluster of processes")
         with _remote_client(cluster) as client, _checked(client, prepare) as checked:
             yield checked
 
 
-def _distributed() -> Any:
+def check_cluster(cluster: str) -> None:
+    """Refuse a text that names no cluster; whether one answers there is not asked.
+
+    Raises
+    ------
+    UsageError
+    """
+    if cluster not in {THREADS, LOCAL}:
+        _scheme_and_host(cluster)
+
+
+def require_dask(what_for: str) -> None:
+    """Refuse what Dask is needed for, where it is not installed.
+
+    Raises
+    ------
+    MissingExtraError
+    """
+    if importlib.util.find_spec("dask") is None:
+        raise MissingExtraError(what_for, "pipeline")
+
+
+def _n_processors() -> int:
+    """The processors that this process may use: Dask also knows the limits of containers."""
+    try:
+        import dask.system  # noqa: PLC0415 - takes half a second, and an extra
+    except ImportError:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(dask.system.CPU_COUNT)
+
+
+def import_distributed() -> Any:
     """Import what runs a cluster: it takes a second, and is mostly untyped."""
     import distributed  # noqa: PLC0415
 
@@ -234,7 +273,7 @@ def _distributed() -> Any:
 def _local_client() -> Iterator[Any]:
     import dask.config  # noqa: PLC0415
 
-    distributed = _distributed()
+    distributed = import_distributed()
     with tempfile.TemporaryDirectory(prefix="suffice-") as directory:  # mode 0700
         security = distributed.Security.temporary()
         try:
@@ -262,7 +301,7 @@ def _remote_client(address: str) -> Iterator[Any]:
     scheme, host = _scheme_and_host(address)
     if scheme == "tcp" and not is_loopback(host):
         raise ClusterError(_NOT_ENCRYPTED)
-    distributed = _distributed()
+    distributed = import_distributed()
     # In two steps: a client that cannot connect must be closed here, and not when it happens to be
     # collected, perhaps by the thread that its closing would wait for.
     client = distributed.Client.__new__(distributed.Client)
@@ -328,10 +367,10 @@ def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[Distri
 
 def this_worker_may_spill() -> bool:
     """Tell, inside a task of a distributed cluster, whether its worker may write its memory to disk."""
-    return may_spill(_distributed().get_worker())
+    return may_spill(import_distributed().get_worker())
 
 
 def report_finished(topic: str) -> None:
     """Report, inside a task of a distributed cluster, that its key is done."""
-    worker = _distributed().get_worker()
+    worker = import_distributed().get_worker()
     worker.log_event(topic, worker.get_current_task())

@@ -15,7 +15,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "derived_columns": ("MOST_DERIVED", "in_order", "needed", "physical", "read_derived"),
     "derived_conditions": ("Combination", "Comparison", "Membership"),
     "derived_values": ("Arithmetic", "Case", "DatePart", "MapTo", "Part", "PublicMap", "UniformText"),
-    "document": ("Document", "read_file", "read_mapping", "read_yaml"),
+    "document": ("Document", "read_file", "read_json", "read_mapping", "read_yaml"),
     "domain_entries": ("domain_size", "parse_domain"),
     "domain_lookup": (
         "Codes",

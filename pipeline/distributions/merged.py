@@ -32,6 +32,8 @@ _POSITIONS = 2048
 _NEGLIGIBLE = 5e-7
 _ROUGHLY, _NEXT_TO_NOTHING = 0.4, 1e-5
 """Fineness, and weight that is left out, with which quantiles are looked for at first."""
+FINE = 5.0
+"""Fineness at which densities are right to some 1e-4 of the highest though scatter is left out."""
 _KEYS = 2 * _POSITIONS + 1
 _MOST_NUMBERS = 1 << 21
 _REACH = 12.0
@@ -157,6 +159,19 @@ class Components:
             scatter=self.scatter[chosen],
         )
 
+    def tempered(self, levels: Floats) -> Self:
+        """Split every pair evenly among its cell's levels, and divide N and S by each."""
+        number = levels.shape[1]
+        effect = levels[self.cell].ravel()
+        return replace(
+            self,
+            cell=np.repeat(self.cell, number),
+            n=np.repeat(self.n, number) / effect,
+            total=np.repeat(self.total, number) / effect,
+            weight=np.repeat(self.weight / number, number),
+            scatter=np.repeat(self.scatter, number),
+        )
+
     def average(
         self,
         update: Callable[[Floats, Floats], Distribution],
@@ -177,7 +192,7 @@ class Components:
     def density(
         self, update: Callable[[Floats, Floats], Distribution], points: Floats, *, at_once: int = 1 << 22
     ) -> Floats:
-        """Densities at points (n_cells, n_points)."""
+        """Densities at points (n_cells, n_points), the scatter of what was merged left out of account."""
         found = np.empty(points.shape)
         step = max(1, at_once // points.shape[1])
         line = coordinate_of(update(self.n[:1], self.total[:1])).line
@@ -188,7 +203,7 @@ class Components:
                 value = np.zeros(len(position))
                 for start in range(first, last, step):
                     part = slice(start, min(start + step, last))
-                    given = widened(update(self.n[part], self.total[part]), self.scatter[part]).coordinate()
+                    given = coordinate_of(update(self.n[part], self.total[part]))
                     value += np.exp(given.log_density(position[:, None])) @ self.weight[part]
                 with np.errstate(divide="ignore"):
                     return np.log(value)

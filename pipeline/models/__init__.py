@@ -6,10 +6,12 @@ May import: pooling and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "chain": ("Chain", "ChainQuantity", "chain"),
+    "chain": ("Chain", "chain"),
+    "chain_tables": ("feature_names",),
     "classification": ("Classification", "Score"),
     "classifier": ("Classifier", "classifier"),
     "drawn_quantity": ("DrawnQuantity",),
+    "fit_settings": ("HOLDOUT", "SPLITS", "read_settings"),
     "hidden_markov": ("hidden_markov",),
     "hidden_markov_fit": ("HiddenMarkovFit",),
     "network": ("Conditional", "Network", "network"),

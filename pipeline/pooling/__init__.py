@@ -6,7 +6,7 @@ May import: posterior and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "comparison": ("compare",),
+    "comparison": ("Comparison", "compare"),
     "pool": ("pool",),
     "prior_comparison": ("compare_priors",),
     "release": ("Release",),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.density import ScipyDistribution
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.cells import Cells
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.pipeline.statistics.sensitivity import NeighboringRelation
@@ -82,6 +83,28 @@ class Release:
             for file in self.manifest["files"]
         ]
 
+    def cells(self, statistic: str, where: Mapping[str, object] | None = None) -> Cells:
+        """Return cells of a statistic to take some at a time; of very many, no more are in memory.
+
+        Parameters
+        ----------
+        statistic : str
+            Its name in the release.
+        where : mapping, optional
+            Keep the cells with these group keys.
+
+        Raises
+        ------
+        UsageError
+            Where the release has no such statistic, column or key.
+        """
+        from suffice.pipeline.released.cells import HeldCells, StatisticsBySlices  # noqa: PLC0415 - numpy is slow to import
+
+        self._require(statistic)
+        if isinstance(self.statistics, StatisticsBySlices):
+            return self.statistics.cells(statistic, where)
+        return HeldCells(self.statistics[statistic].where(where))
+
     def statistic(self, name: str) -> NoisyStatistic:
         """Return one statistic.
 
@@ -90,10 +113,13 @@ class Release:
         UsageError
             Where the release has none of that name.
         """
+        self._require(name)
+        return self.statistics[name]
+
+    def _require(self, name: str) -> None:
         if name not in self.statistics:
             message = f"the release has no statistic {name!r}: it has {', '.join(self.statistics)}"
             raise UsageError(message)
-        return self.statistics[name]
 
     def entry(self, name: str) -> dict[str, Any]:
         """Return one statistic's entry in the spec, with its columns and variables in declared order.
@@ -107,10 +133,9 @@ class Release:
         """
         from suffice.pipeline.spec.declared_order import DeclaredOrder  # noqa: PLC0415 - only where rows are drawn
 
+        self._require(name)
         order = DeclaredOrder.read(self.manifest["declared_order"])
-        entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][
-            self.statistic(name).plan.name
-        ]
+        entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][name]
         return entry
 
     def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ May import: families and below. Never a trusted room.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "arviz": ("container", "write_container"),
     "cells": ("cells_of", "refuse_shared"),
-    "chosen_priors": ("AnyPrior", "n_prior_for", "predictor_prior_for", "read_prior"),
+    "chosen_priors": ("AnyPrior", "n_prior_for", "predictor_prior_for", "prior_for", "read_prior"),
     "clipped_cells": ("pooled_with_clipping",),
     "clipping_report": ("THRESHOLD",),
     "contrasts": (
@@ -24,7 +24,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "share_between",
         "tidy_rows",
     ),
+    "curves": ("curve_points", "in_words"),
     "draws": ("DRAWS", "MASS", "checked_draws", "generator"),
+    "in_blocks": ("block_cells",),
     "infer": (
         "disjoint_moments_posterior",
         "disjoint_posterior",
@@ -32,12 +34,14 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "plug_in_posterior",
         "posterior_of",
         "require_way_of_clipping",
+        "require_way_of_units",
     ),
     "matching": ("conjugate_like", "draw"),
     "notes": (
         "clipping_model",
         "clipping_warnings",
         "conflict_lines",
+        "described",
         "design_effect_text",
         "diagnostics_text",
         "model_lines",
@@ -46,7 +50,16 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "parameter_posterior": ("ends_of",),
     "pooled_one_parameter": ("pooled_grid_distribution",),
-    "posterior": ("IGNORED", "METHODS", "MODELLED", "NOISE_AWARE", "PLUG_IN", "Posterior", "summarise"),
+    "posterior": (
+        "IGNORED",
+        "METHODS",
+        "MODELLED",
+        "NOISE_AWARE",
+        "PLUG_IN",
+        "Posterior",
+        "summaries",
+        "summarise",
+    ),
     "predictive": ("Model",),
     "within_unit": ("refuse_within_unit",),
 }

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.typing import Floats
 
+_UNITS = {"mean": "in its unit", "scale": "in its unit", "variance": "in its unit squared"}
 _LEVELS = (0.001, 0.01, 0.99, 0.999)
 _FAR = 2.0
 """Widths of the inner interval that the outer may add on either side: tails may be heavy."""
@@ -41,6 +42,17 @@ def curve_points(
     lowest, highest = _range(posterior, parameter)
     ends = np.maximum(first - beyond, lowest), np.minimum(last + beyond, highest)
     return np.moveaxis(np.linspace(*ends, number), 0, -1)
+
+
+def in_words(posterior: Posterior, parameter: str) -> str:
+    """Return what the numbers of a parameter are, with their unit where they have one: an axis' label."""
+    known = FAMILIES[posterior.family].parameter_names(posterior.constants) if posterior.constants else ()
+    name = parameter.replace("_", " ")
+    columns = posterior.observed[0].plan.columns if posterior.observed else ()
+    if len(columns) != 1:
+        return f"{name} of {posterior.statistic}" if len(known) == 1 else name
+    unit = _UNITS.get(parameter)
+    return f"{name} of {columns[0]}" + (f", {unit}" if unit else "")
 
 
 def _range(posterior: Posterior, parameter: str) -> tuple[float, float]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from suffice.pipeline.posterior.posterior import Posterior
 
 LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
@@ -31,9 +34,16 @@ def plug_in_lines(posterior: Posterior) -> list[str]:
     return said
 
 
-def conflict_lines(posterior: Posterior) -> list[str]:
-    """Return all that there is to say of conflicts, and of what could not be judged, a sentence each."""
-    found = posterior.conflict
+def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[str]:
+    """Return all that there is to say of conflicts, and of what could not be judged, a sentence each.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    of_cells : int, optional
+        How many cells are judged in all, where these are a part of them.
+    """
+    found = dataclasses.replace(posterior.conflict, of_cells=of_cells)
     if not found.not_judged:
         return found.lines()
     names = ", ".join(found.not_judged[:4])
@@ -62,12 +72,17 @@ def unsettled_warning(posterior: Posterior) -> str:
 
 
 def diagnostics_text(posterior: Posterior) -> dict[str, str]:
-    """Return diagnostics as people read them; empty where draws are independent."""
+    """Return a posterior's diagnostics as people read them; empty where draws are independent."""
+    return described(posterior.diagnostics)
+
+
+def described(diagnostics: Mapping[str, Any]) -> dict[str, str]:
+    """Return diagnostics as people read them."""
     return {
         name.replace("_", " ").replace("r hat", "R-hat"): (
             f"{value:.0f}" if name == "fewest_effective_draws" else str(value)
         )
-        for name, value in posterior.diagnostics.items()
+        for name, value in diagnostics.items()
     }
 
 

@@ -296,6 +296,21 @@ def summarise(
     Numbers that do not exist (the mean of a heavy-tailed posterior) are None. Large posteriors are summed up
     a block of cells at a time; ``progress`` gets the number of cells that are done, and of all, after each.
     """
+    parameters = summaries(posterior, mass, draws, rng, progress)
+    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
+
+
+def summaries(
+    posterior: Posterior,
+    mass: float = MASS,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+    progress: CellProgress | None = None,
+) -> dict[str, dict[str, Floats]]:
+    """Return mean, sd, lower and upper of every parameter, by parameter: shaped as its means.
+
+    Numbers that do not exist are infinite or no numbers; else as ``summarise``.
+    """
     source = generator(rng)
     ends = ends_of(mass)
     draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
@@ -308,8 +323,7 @@ def summarise(
         done += len(lower)
         if progress is not None:
             progress(done, n_cells)
-    parameters = {
+    return {
         parameter: {name: np.concatenate([part[name] for part in found]) for name in found[0]}
         for parameter, found in blocks.items()
     }
-    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)

@@ -14,12 +14,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration import canonical_json
-from suffice.pipeline.publication.model_terms import ModelTerms, Number, RequestPart, Short
+from suffice.pipeline.publication.model_terms import HiddenMarkov, ModelTerms, Number, RequestPart, Short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ALGORITHM = 1
+ALGORITHM: Literal[1] = 1
 """Rises when the same request would be answered otherwise: other numbers, or files of another shape."""
 ID_DIGITS = 32
 MOST_DRAWS = 10_000_000
@@ -108,7 +108,7 @@ class Request(RequestPart):
 
     algorithm: Literal[1] = ALGORITHM
     kind: Kind
-    releases: Annotated[tuple[ReleaseReference, ...], Field(min_length=1, max_length=10_000)]
+    releases: Annotated[tuple[ReleaseReference, ...], Field(min_length=1, max_length=1000)]
     statistics: Annotated[tuple[StatisticRequest, ...], Field(min_length=1, max_length=1000)]
     where: dict[Short, str] = Field(default_factory=dict)
     method: Literal["noise-aware", "plug-in"] = "noise-aware"
@@ -136,6 +136,9 @@ class Request(RequestPart):
             "a relation": (self.relation is not None) == (self.kind == "pool"),
             "columns that are rolled up": bool(self.over) == (self.kind == "roll_up"),
             "a model": (self.model is not None) == (self.kind == "model"),
+            "one release and one statistic": self.model is None
+            or isinstance(self.model, HiddenMarkov)
+            or len(self.releases) == len(self.statistics) == 1,
             "named priors": all(
                 (prior.name is not None) == several for one in self.statistics for prior in one.priors
             ),

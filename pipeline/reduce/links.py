@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from suffice.pipeline.chunk.exact_sums import Sums, sums_nbytes, wipe_sums
-from suffice.pipeline.cluster.connection import open_cluster
+from suffice.pipeline.cluster.connection import open_cluster, require_dask
 from suffice.pipeline.sources.exact_data import name_alone, pack, refuse, unpack
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Packed:
 @contextmanager
 def open_cluster_for_sums(address: str) -> Iterator[Cluster]:
     """Open a cluster whose workers can move partial results to one another; see :func:`open_cluster`."""
+    require_dask("reading data")
     with open_cluster(address, prepare=move_partial_results) as cluster:
         yield cluster
 

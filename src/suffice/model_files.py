@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suffice.data_files.tables import columns_of, parquet_bytes, table_of
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from suffice.data_files.source import Source
     from suffice.pipeline.models.state_comparison import StateComparison
 
 SUMMARY = "summary.json"
@@ -48,7 +50,7 @@ def check_folder(folder: Path) -> None:
         raise UsageError(message)
 
 
-def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: str) -> None:
+def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: str, source: Source) -> None:
     """Write a model into a new folder.
 
     Of a fit: ``cells.parquet``, ``parameters.parquet``, four pictures and ``summary.json``; of a comparison
@@ -66,10 +68,10 @@ def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: s
     try:
         hidden.mkdir(parents=True)
         if isinstance(found, HiddenMarkovFit):
-            _write_fit(found, hidden, title)
+            _write_fit(found, hidden, title, source)
         else:
-            _write_rows(found.rows(), hidden / "comparison.parquet")
-            _write_json(found.to_dict(), hidden / SUMMARY)
+            _write_rows(found.rows(), hidden / "comparison.parquet", source)
+            _write_json(found.to_dict(), hidden / SUMMARY, source)
         hidden.rename(folder)
     except OSError:
         message = f"{folder}: the folder cannot be written"
@@ -95,24 +97,21 @@ def save_figure(figure: Figure, path: Path) -> None:
     figure.savefig(path, dpi=150, metadata=mark)
 
 
-def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str) -> None:
+def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str, source: Source) -> None:
     from suffice.pipeline.models.state_figures import state_figures  # noqa: PLC0415 - matplotlib is slow to import
 
     document = fit.to_dict()
-    _write_rows(document.pop("cells"), folder / "cells.parquet")
-    _write_rows(document["rows"], folder / "parameters.parquet")
-    _write_json(document, folder / SUMMARY)
+    _write_rows(document.pop("cells"), folder / "cells.parquet", source)
+    _write_rows(document["rows"], folder / "parameters.parquet", source)
+    _write_json(document, folder / SUMMARY, source)
     for name, figure in state_figures(fit, title).items():
         save_figure(figure, folder / f"{name}.png")
 
 
-def _write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    pq.write_table(pa.table(columns), path)
+def _write_rows(rows: Sequence[Mapping[str, Any]], path: Path, source: Source) -> None:
+    path.write_bytes(parquet_bytes(table_of(columns_of(rows)), source))
 
 
-def _write_json(document: Mapping[str, Any], path: Path) -> None:
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def _write_json(document: Mapping[str, Any], path: Path, source: Source) -> None:
+    stated = {"source": source.document(), **document}
+    path.write_text(json.dumps(stated, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

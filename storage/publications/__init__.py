@@ -7,7 +7,9 @@ May import: releases and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "layout": ("MANIFEST", "PUBLICATIONS", "is_probe", "publication_of", "read_path"),
-    "publication": ("Publication",),
-    "publication_store": ("PublicationStore", "locate_publication"),
+    "manifest": ("compose_publication",),
+    "manifest_model": ("PublishedEntry",),
+    "publication": ("Publication", "PublishedFile"),
+    "publication_store": ("PublicationStore", "locate_publication", "open_publication"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

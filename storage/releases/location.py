@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError
+from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.release_decoder import decode_statistic
+from suffice.storage.releases.release_parquet import expand_groups
+from suffice.storage.releases.statistic_files import MOST_HELD, StatisticFiles
 from suffice.storage.releases.withdrawal import LARGEST_WITHDRAWAL, WITHDRAWN, parse_withdrawal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -83,6 +87,30 @@ class Location:
         """
         found = self.objects.get(WITHDRAWN, at_most=LARGEST_WITHDRAWAL + 1)
         return None if found is None else parse_withdrawal(found, data, manifest.release_id, keys)
+
+    def statistics(self, manifest: Manifest) -> Mapping[str, NoisyStatistic]:
+        """Return the statistics by name, every byte of their files checked; of very many cells, in files.
+
+        Raises
+        ------
+        ReleaseCorruptError
+        StoreError
+            Where a file cannot be read, or copied.
+        """
+        if sum(file.rows for file in manifest.files) > MOST_HELD:
+            return StatisticFiles(self.objects, self.uri, manifest)
+        values = [self.values(manifest, index) for index in range(len(manifest.files))]
+        keys = expand_groups(manifest.plan.groups)
+        return {
+            plan.name: NoisyStatistic(
+                plan=plan,
+                values=read,
+                groups=keys,
+                public_n=manifest.n if plan.design is Design.MINIMAL else None,
+                max_total_rows=manifest.plan.max_total_rows,
+            )
+            for plan, read in zip(manifest.plan.statistics, values, strict=True)
+        }
 
     def values(self, manifest: Manifest, index: int) -> NDArray[np.object_]:
         """Return one statistic's values, shape (n_cells, n_components), its file checked before it is parsed.

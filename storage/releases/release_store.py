@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseMissingError, ReleaseWithdrawnError, StoreError, UsageError
 from suffice.pipeline.pooling.release import Release
-from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.spec.editions import edition, read_edition
-from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.probe import check_create_only
 from suffice.storage.releases.location import MANIFEST, Location
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
-from suffice.storage.releases.release_parquet import expand_groups
 from suffice.storage.releases.store_identity import claim_store, read_identity
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import check_signature
@@ -350,18 +347,6 @@ def open_release(
             "all the same: --allow-withdrawn, or allow_withdrawn=True"
         )
         raise ReleaseWithdrawnError(message)
-    values = [location.values(manifest, index) for index in range(len(manifest.files))]
-    keys = expand_groups(manifest.plan.groups)
-    statistics = {
-        plan.name: NoisyStatistic(
-            plan=plan,
-            values=read,
-            groups=keys,
-            public_n=manifest.n if plan.design is Design.MINIMAL else None,
-            max_total_rows=manifest.plan.max_total_rows,
-        )
-        for plan, read in zip(manifest.plan.statistics, values, strict=True)
-    }
     return Release(
         name=manifest.name,
         dataset=manifest.dataset,
@@ -372,7 +357,7 @@ def open_release(
         neighboring=manifest.plan.neighboring,
         unit=manifest.plan.unit,
         public_n=manifest.n,
-        statistics=statistics,
+        statistics=location.statistics(manifest),
         manifest=content,
         withdrawn=withdrawn,
     )

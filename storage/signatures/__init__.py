@@ -1,7 +1,7 @@
-"""Canonical JSON, Ed25519 keys and signatures.
+"""Ed25519 keys and signatures.
 
 In: a document, a key.
-Out: its canonical bytes, a signature, a check.
+Out: a signature, a check.
 May import: objects.
 """
 
@@ -21,6 +21,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "WITHDRAWAL",
         "check_signature",
         "is_signature_value",
+        "publication_signer_from_environment",
         "signature_status",
         "signer_from_environment",
     ),

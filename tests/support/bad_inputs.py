@@ -11,6 +11,7 @@ import io
 import json
 import random
 import re
+import shutil
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -291,6 +292,8 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     tables = ("--store", str(place.directory / "tables"), "--draws", "10", "--method", "plug-in")
     classified = place.directory / "classified.csv"
     classified.write_text(ROWS_CSV, encoding="utf-8")
+    copy_of_store = place.directory / "copy"  # what is withdrawn there can be read in the other
+    shutil.copytree(place.workspace.store, copy_of_store, dirs_exist_ok=True)
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
@@ -313,10 +316,21 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("compare-priors",): (*place.release, "cancelled", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)"),
         ("verify",): (*place.release, *ledger),
         ("disclose",): place.release,
-        ("withdraw",): (*place.release, "--reason", ""),
+        ("withdraw",): ("flights", "--store", str(copy_of_store), "--reason", "r"),
         ("describe",): place.release,
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
+        ("publish",): (
+            *(*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
+            *("--draws", "0", "--formats", "json", "--to", str(place.directory / "published")),
+        ),
+        ("publications", "list"): ("--store", str(place.directory / "published")),
+        ("publications", "show"): ("0" * 32, "--store", str(place.directory / "published")),
+        ("publications", "verify"): ("0" * 32, "--store", str(place.directory / "published")),
+        ("publications", "fetch"): (
+            *("0" * 32, "--store", str(place.directory / "published")),
+            *("--out", str(place.directory / "fetched")),
+        ),
         ("calibrate",): (*place.release, "cancelled", "--method", "plug-in", "--simulations", "0"),
         ("model", "hidden-markov"): (
             "crashes",

@@ -15,7 +15,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.beta import BetaDistribution
-from suffice.pipeline.distributions.merged import Components
+from suffice.pipeline.distributions.merged import FINE, Components
 from suffice.pipeline.engines.multinomial.convolution import CountSums, products_of_others
 from suffice.pipeline.engines.multinomial.noisy_counts import masses, pair_rows
 from suffice.pipeline.engines.multinomial.posterior import pair_blocks, piece_posterior
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 _RARE = 1e-9
 """Probability, relative to the likeliest, below which a number of rows is left out."""
-_FINENESS = 3.0
-"""Of merging: it changes densities by less than a thousandth of the highest."""
 _MOST = 512
 """Values of a count, and of the sum of the others, of which all pairs are formed."""
 
@@ -66,7 +64,7 @@ def marginal_densities(counts: NoisyCounts, points: Floats) -> Floats | None:
                 weight=weight / np.sum(weight),
                 scatter=np.zeros(len(n)),
             )
-            merged = Components.of(pairs, update, 1, fineness=_FINENESS)
+            merged = Components.of(pairs, update, 1, fineness=FINE)
             found[cell, category] = merged.density(update, points[cell, category][None])[0]
     return found
 

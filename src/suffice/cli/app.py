@@ -26,13 +26,15 @@ from suffice.cli import (
     pool,
     posterior,
     prior_comparison,
+    publications,
+    publish,
     rehearsal,
     store,
     trust,
     windows,
     withdrawal,
 )
-from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.files import OverwriteOption, check_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -81,6 +83,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
 app.add_typer(model.app, name="model")
+app.add_typer(publications.app, name="publications")
 
 
 def _print_version(wanted: bool) -> None:
@@ -266,15 +269,15 @@ def table(
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     output.check_out(out, overwrite=overwrite)
-    chosen = (
-        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-        .statistic(statistic)
-        .where(parse_pairs("--where", where))
-    )
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    chosen = opened.statistic(statistic).where(parse_pairs("--where", where))
     rows = chosen.table()
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(output.columns_of(rows), written)
+        from suffice.data_files.source import table_source  # noqa: PLC0415
+        from suffice.data_files.tables import columns_of  # noqa: PLC0415
+
+        source = table_source(opened, statistic)
+        output.write_table(columns_of(rows), out, source, overwrite=overwrite)
     if as_json:
         output.print_json(
             {
@@ -295,6 +298,7 @@ def table(
 
 app.command()(catalogue.catalogue)
 app.command()(posterior.posterior)
+app.command()(publish.publish)
 app.command()(calibration.calibrate)
 make_strict(app)
 

@@ -24,6 +24,7 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
+from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.wording import counted
@@ -98,6 +99,7 @@ def hidden_markov(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="DIR", help="Write four .png files into this folder.")
     ] = None,
+    publish_to: PublishToOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
@@ -114,6 +116,37 @@ def hidden_markov(
     opened = [
         open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn) for release in releases
     ]
+    if publish_to is not None:
+        from suffice.pipeline.models.chain_tables import feature_names  # noqa: PLC0415
+
+        publish_model(
+            opened,
+            feature_names(opened[0], statistic),
+            {
+                "name": "hidden_markov",
+                "states": states,
+                "chain": chain or [],
+                "time": time,
+                "project": project,
+                "sampler": sampler,
+                "restarts": restarts,
+                "sweeps": sweeps,
+                "holdout": None if holdout is None else repr(holdout),
+                "splits": splits,
+                "alpha": repr(alpha),
+                "beta": repr(beta),
+                "rate": repr(rate),
+            },
+            publish_to,
+            out=out or plot,
+            as_json=as_json,
+            where=parse_pairs("--where", where),
+            method=method,
+            mass=mass,
+            draws=draws,
+            seed=seed,
+        )
+        return
     from suffice.pipeline.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415
     from suffice.pipeline.posterior.parameter_posterior import ends_of  # noqa: PLC0415
@@ -145,11 +178,13 @@ def hidden_markov(
         _show_comparison(found, opened, seed=seed, as_json=as_json)
         return
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            if out.suffix == ".nc":
-                found.to_netcdf(written)
-            else:
-                output.write_table(found.draw_columns(), written)
+        from suffice.data_files.source import fit_source  # noqa: PLC0415
+
+        source = fit_source("draws of a hidden Markov model", opened, found, seed=seed)
+        if out.suffix == ".nc":
+            output.write_netcdf(found.to_arviz(), out, source, overwrite=overwrite)
+        else:
+            output.write_table(found.draw_columns(), out, source, overwrite=overwrite)
     if pictures:
         _write_pictures(found, pictures, opened[0].name, overwrite=overwrite)
     if as_json:
@@ -162,9 +197,7 @@ def hidden_markov(
 
 def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dict[str, Path]:
     """Refuse a file that cannot be written, before any work is done; return the pictures' paths by name."""
-    if out is not None:
-        output.check_draws(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_draws(out, overwrite=overwrite)
     if plot is None:
         return {}
     from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import

@@ -11,6 +11,7 @@ from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.data_files.source import Source
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
 
@@ -41,6 +42,21 @@ def basis_document(
         **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
         "conflicts": conflict_lines(posterior),
     }
+
+
+def source(
+    what: str,
+    releases: Sequence[Release],
+    posterior: Posterior,
+    *,
+    mass: float | None = None,
+    draws: int,
+    seed: int | None,
+) -> Source:
+    """Return what the numbers of a model's file rest on."""
+    from suffice.data_files.source import posterior_source  # noqa: PLC0415 - pydantic is slow to import
+
+    return posterior_source(what, releases, posterior, mass=mass, draws=draws, seed=seed)
 
 
 def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[object]]) -> None:

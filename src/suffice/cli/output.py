@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from suffice.cli.files import MARK, check_file
+from suffice.cli.files import check_file, check_local, new_file
 from suffice.cli.terminal import in_line, say, say_json, say_progress
 from suffice.cli.withdrawn import withdrawn_releases
+from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
 from suffice.errors import UsageError
 from suffice.pipeline.posterior.notes import (
     conflict_lines,
@@ -25,15 +25,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from suffice.data_files.source import Source
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-
-_RUN = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
-"""How a cell begins that spreadsheets take for a formula; the last four are the signs in full width."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def print_json(document: object) -> None:
@@ -140,94 +135,79 @@ def _cell(value: object, digits: int) -> str:
 
 def check_out(path: Path | None, *, overwrite: bool) -> None:
     """Refuse a table's file of another ending, or that may not be written, before any work is done."""
-    if path is not None:
-        _check_ending(path)
-        check_file("--out", path, overwrite=overwrite)
+    _check_ending(path, (".csv", ".parquet"), overwrite=overwrite)
 
 
-def _check_ending(path: Path) -> None:
-    if path.suffix not in {".csv", ".parquet"}:
-        message = f"--out {path}: the file's name must end in .csv or .parquet"
-        raise UsageError(message)
-
-
-def check_draws(path: Path) -> None:
+def check_draws(path: Path | None, *, overwrite: bool) -> None:
     """Refuse a file of draws that is neither CSV nor Parquet nor netCDF, before any work is done."""
-    if path.suffix not in {".csv", ".parquet", ".nc"}:
-        message = f"--out {path}: the file's name must end in .csv, .parquet or .nc"
+    _check_ending(path, (".csv", ".parquet", ".nc"), overwrite=overwrite)
+
+
+def _check_ending(path: Path | None, endings: tuple[str, ...], *, overwrite: bool) -> None:
+    if path is None:
+        return
+    check_local("--out", path)
+    if path.suffix not in endings:
+        message = f"--out {path}: the file's name must end in {', '.join(endings[:-1])} or {endings[-1]}"
         raise UsageError(message)
+    check_file("--out", path, overwrite=overwrite)
+    if path.suffix == ".csv":
+        check_file("--out", _metadata_path(path), overwrite=overwrite)
 
 
-def write_draws(posterior: Posterior, path: Path, draws: int, rng: np.random.Generator) -> None:
+def check_card(path: Path | None, *, overwrite: bool) -> None:
+    """Refuse a card's file whose name does not end in ``.html``, or that may not be written."""
+    if path is None:
+        return
+    check_local("--card", path)
+    if path.suffix != ".html":
+        message = f"--card {path}: the file's name must end in .html"
+        raise UsageError(message)
+    check_file("--card", path, overwrite=overwrite)
+
+
+def write_draws(
+    posterior: Posterior,
+    path: Path,
+    source: Source,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    overwrite: bool,
+) -> None:
     """Write posterior draws: tidy CSV or Parquet, or netCDF for ArviZ, by the file's ending."""
     if path.suffix == ".nc":
-        posterior.to_netcdf(path, draws, rng)
+        write_netcdf(posterior.to_arviz(draws, rng), path, source, overwrite=overwrite)
+        return
+    from suffice.pipeline.publication.draw_columns import draw_columns  # noqa: PLC0415 - numpy is slow to import
+
+    write_table(draw_columns(posterior, draws, rng), path, source, overwrite=overwrite)
+
+
+def write_netcdf(drawn: Any, path: Path, source: Source, *, overwrite: bool) -> None:
+    """Write a container of ArviZ to a netCDF file."""
+    from suffice.data_files.netcdf import write_netcdf as write  # noqa: PLC0415 - only writing needs it
+
+    with new_file("--out", path, overwrite=overwrite) as written:
+        write(drawn, written, source)
+
+
+def write_table(columns: Mapping[str, Any], path: Path, source: Source, *, overwrite: bool) -> None:
+    """Write columns to a tidy CSV or Parquet file, by its ending; beside CSV stands what it comes from."""
+    table = table_of(columns)
+    if path.suffix == ".csv":
+        with new_file("--out", path, overwrite=overwrite) as written:
+            written.write_bytes(csv_bytes(table))
+        beside = _metadata_path(path)
+        with new_file("--out", beside, overwrite=overwrite) as written:
+            written.write_bytes(csv_metadata(table, source, path.name))
     else:
-        write_table(draw_columns(posterior, draws, rng), path)
+        with new_file("--out", path, overwrite=overwrite) as written:
+            written.write_bytes(parquet_bytes(table, source))
 
 
-def write_table(columns: Mapping[str, Any], path: Path) -> None:
-    """Write columns to a tidy CSV or Parquet file, by its ending."""
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
-    import pyarrow.csv  # noqa: PLC0415
-    import pyarrow.parquet  # noqa: PLC0415
-
-    _check_ending(path)
-    table = pa.table(dict(columns)).replace_schema_metadata({MARK: "written by suffice"})
-    try:
-        if path.suffix == ".csv":
-            pa.csv.write_csv(_inert(table), path)
-        else:
-            pa.parquet.write_table(table, path)
-    except OSError:
-        message = f"--out {path}: the file cannot be written"
-        raise UsageError(message) from None
-
-
-def _inert(table: pa.Table) -> pa.Table:
-    """Put a ``'`` before texts that a spreadsheet would run as a formula; numbers, also as text, stay."""
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
-
-    names = [inert_text(name) for name in table.column_names]
-    columns = []
-    for column in table.columns:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            distinct = column.dictionary_encode().combine_chunks()
-            texts = [None if text is None else inert_text(text) for text in distinct.dictionary.to_pylist()]
-            columns.append(pa.array(texts, type=column.type).take(distinct.indices))
-        else:
-            columns.append(column)
-    return pa.table(columns, names=names)
-
-
-def inert_text(text: str) -> str:
-    """Return a text as a spreadsheet shows it, and does not run it."""
-    return f"'{text}" if _RUN.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn rows into columns."""
-    return {column: [row[column] for row in rows] for column in rows[0]}
-
-
-def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Return draws as tidy columns: group columns, labels if any, draw, parameter, value."""
-    import numpy as np  # noqa: PLC0415 - only writing draws needs it
-
-    parts: list[dict[str, NDArray[Any]]] = []
-    for parameter, sample in posterior.sample(draws, rng).items():
-        draw, cell, entry = np.indices((*sample.shape, 1)[:3]).reshape(3, -1)
-        part = {column: np.array(keys)[cell] for column, keys in posterior.groups.items()}
-        if posterior.components:
-            names = posterior.components.get(parameter, ("",))
-            part["component"] = np.array(names, dtype=object)[entry]
-        for name, values in posterior.label_columns.items():
-            part[name] = np.array(values, dtype=object)[entry]
-        part["draw"] = draw
-        part["parameter"] = np.full(draw.size, parameter)
-        part["value"] = sample.ravel()
-        parts.append(part)
-    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+def _metadata_path(path: Path) -> Path:
+    return path.with_name(path.name + METADATA_SUFFIX)
 
 
 _WORTH_SAYING = 5

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
-from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
@@ -67,9 +67,7 @@ def pool(
     as_json: JsonOption = False,
 ) -> None:
     """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
-    if out is not None:
-        output.check_draws(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_draws(out, overwrite=overwrite)
     check_draws(draws, seed)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
@@ -102,8 +100,11 @@ def pool(
     )
     rows = summarise(posterior, mass, draws, rng)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_draws(posterior, written, draws, rng)
+        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
+
+        releases = [release for group in related.values() for release in group or ()]
+        source = posterior_source(DRAWS, releases, posterior, draws=draws, seed=seed)
+        output.write_draws(posterior, out, source, draws, rng, overwrite=overwrite)
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()

@@ -123,8 +123,10 @@ def posterior(
     elif statements:
         answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_draws(drawn_from, written, draws, rng)
+        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
+
+        source = posterior_source(DRAWS, [opened], drawn_from, draws=draws, seed=seed)
+        output.write_draws(drawn_from, out, source, draws, rng, overwrite=overwrite)
     if plot is not None:
         from suffice.cli.plotting import plot_posterior  # noqa: PLC0415
 
@@ -135,11 +137,11 @@ def posterior(
                 drawn_from, written, title=title, draws=draws, rng=rng, kind=plot_kind, beside=other
             )
     if card is not None:
-        from suffice.cli import card as cards  # noqa: PLC0415
+        from suffice.pages.card import card as make_card  # noqa: PLC0415
 
-        page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
+        page = make_card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
         with new_file("--card", card, overwrite=overwrite) as written:
-            cards.write_card(written, page)
+            written.write_text(page, encoding="utf-8")
     if as_json:
         output.print_json(
             {
@@ -177,18 +179,13 @@ def _check_files(
     out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None, *, overwrite: bool
 ) -> None:
     """Refuse a file that cannot be written, before any work is done."""
-    if out is not None:
-        output.check_draws(out)
+    output.check_draws(out, overwrite=overwrite)
     if plot is not None:
         from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
 
         check_plot(plot, plot_kind)
-    if card is not None:
-        from suffice.cli.card import check_card  # noqa: PLC0415
-
-        check_card(card)
-    for option, path in (("--out", out), ("--plot", plot), ("--card", card)):
-        check_file(option, path, overwrite=overwrite)
+        check_file("--plot", plot, overwrite=overwrite)
+    output.check_card(card, overwrite=overwrite)
 
 
 def _print_terms(drawn_from: Posterior) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,13 +31,9 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from suffice.pipeline.models.chain import Chain, ChainQuantity
 
 
 def transitions(
@@ -65,6 +61,7 @@ def transitions(
     seed: SeedOption = None,
     out: OutOption = None,
     plot: PlotOption = None,
+    publish_to: PublishToOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
@@ -79,6 +76,23 @@ def transitions(
     _check_files(out, plot, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    if publish_to is not None:
+        publish_model(
+            [opened],
+            [statistic],
+            {"name": "transitions", "steps": steps or [], "start": start, "to": to},
+            publish_to,
+            out=out or plot,
+            as_json=as_json,
+            prior=prior,
+            n_prior=parse_prior_of_n(n_prior),
+            where=parse_pairs("--where", where),
+            method=method,
+            mass=mass,
+            draws=draws,
+            seed=seed,
+        )
+        return
     from suffice.pipeline.models.chain import chain  # noqa: PLC0415 - each command imports what it needs
 
     found = chain(
@@ -94,9 +108,9 @@ def transitions(
     rows = found.rows(mass, steps=steps or (), to=to, start=start)
     undefined = float(found.undefined_share.max())
     if out is not None:
-        quantities = found.quantities(steps=steps or (), to=to, start=start)
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(_draw_columns(found, quantities), written)
+        columns = found.draw_columns(steps=steps or (), to=to, start=start)
+        source = model_output.source("draws of a chain", [opened], found.posterior, draws=draws, seed=seed)
+        output.write_table(columns, out, source, overwrite=overwrite)
     if plot is not None:
         from suffice.cli.chain_plot import plot_chain  # noqa: PLC0415
 
@@ -125,22 +139,3 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> Non
 
         check_plot(plot)
     check_file("--plot", plot, overwrite=overwrite)
-
-
-def _draw_columns(found: Chain, quantities: Sequence[ChainQuantity]) -> dict[str, Any]:
-    """Return draws as tidy columns: group columns, from, to, draw, parameter, value."""
-    import numpy as np  # noqa: PLC0415 - only writing draws needs it
-
-    parts: list[dict[str, Any]] = []
-    for quantity in quantities:
-        drawn = quantity.drawn.draws
-        shape = (*drawn.shape[:2], len(quantity.begins), len(quantity.ends))
-        draw, cell, begin, end = np.indices(shape).reshape(4, -1)
-        part = {column: np.array(keys)[cell] for column, keys in found.posterior.groups.items()}
-        part["from"] = np.array(quantity.begins, dtype=object)[begin]
-        part["to"] = np.array(quantity.ends, dtype=object)[end]
-        part["draw"] = draw
-        part["parameter"] = np.full(draw.size, quantity.name)
-        part["value"] = drawn.ravel()
-        parts.append(part)
-    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}

@@ -4,6 +4,3 @@ In: rows or draws, and what they were computed from.
 Out: files.
 May import: release_run and below.
 """
-
-PUBLIC: dict[str, tuple[str, ...]] = {}
-"""What other rooms may import, by module; empty: the module as a whole."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 from functools import cache
 from pathlib import Path
@@ -23,9 +24,8 @@ _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 @cache
 def asset(name: str) -> str:
-    """Return a style sheet or a script of this room; empty where it was not built."""
-    path = _ROOM / "assets" / name
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    """Return the text of a style sheet or a script of this room."""
+    return (_ROOM / "assets" / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -56,12 +56,26 @@ def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     )
 
 
+def is_inert_policy(text: str, scripts: Sequence[str]) -> bool:
+    """Tell whether a policy allows no more than :func:`content_policy` does with these scripts."""
+    found: dict[str, list[str]] = {}
+    for directive in text.split(";"):
+        name, *sources = directive.split() or [""]
+        found.setdefault(name.lower(), sources)
+    ours = {f"'sha256-{_digest(script)}'" for script in scripts}
+    return (
+        found.pop("default-src", []) == ["'none'"]
+        and set(found.pop("script-src", [])) <= {"'none'", *ours}
+        and all(source == "'none'" or source.startswith("'sha256-") for source in found.pop("style-src", []))
+        and set(found.pop("img-src", [])) <= {"data:", "'none'"}
+        and set(found) <= {"base-uri", "form-action", ""}
+    )
+
+
 def json_script(document: object) -> Markup:
     """Return JSON for a ``<script type="application/json">``: no text in it can end the element."""
-    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
-
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(_IN_SCRIPT))  # noqa: S704 - the signs that HTML reads are escaped
+    return markup(text.translate(_IN_SCRIPT))
 
 
 def render(
@@ -78,24 +92,36 @@ def render(
     **context
         What the template names; a name that is missing is an error.
     """
-    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
-
-    script_texts, style_texts = (list(filter(None, map(asset, names))) for names in (scripts, styles))
+    script_texts, style_texts = (list(map(asset, names)) for names in (scripts, styles))
     return (
         _environment()
         .get_template(template)
         .render(
             **context,
             policy=content_policy(script_texts, style_texts),
-            scripts=[Markup(text) for text in script_texts],  # noqa: S704 - files of this room
-            styles=[Markup(text) for text in style_texts],  # noqa: S704
+            scripts=[*map(markup, script_texts)],
+            styles=[*map(markup, style_texts)],
         )
     )
 
 
 def visible(text: object) -> str:
     """Return a text as a page shows it: what cannot be seen, or turns text around, is written as its code."""
-    return escaped(str(text), keep_newlines=True)
+    shown = escaped(str(text), keep_newlines=True)
+    # Beyond what upsets a terminal, signs without any width: two keys must not look the same.
+    return "".join(sign if sign.isprintable() or sign == "\n" else f"\\u{ord(sign):04x}" for sign in shown)
+
+
+def escape(text: object) -> str:
+    """Return a text as HTML and SVG show it literally."""
+    return html.escape(visible(text), quote=True)
+
+
+def markup(text: str) -> Markup:
+    """Mark a text of our own as HTML, SVG or a script."""
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+
+    return Markup(text)  # noqa: S704 - what it holds of others' is escaped where it is made
 
 
 def _digest(text: str) -> str:
@@ -103,6 +129,9 @@ def _digest(text: str) -> str:
 
 
 def _finalize(value: Any) -> Any:
+    """What an expression of a template shows: markup as it is, nothing of None, anything else visibly."""
+    if value is None:
+        return ""
     return value if hasattr(value, "__html__") else visible(value)
 
 

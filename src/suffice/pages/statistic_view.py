@@ -25,7 +25,7 @@ DRAWS = 4000
 MOST_INTERVALS = 240
 """Intervals of one statistic on a page."""
 MOST_SLOW_CELLS = 48
-"""Cells whose posterior is worked out where each takes a grid over a mean and a variance."""
+"""Cells whose posterior is worked out where each takes a grid over a mean and a variance; of more, half."""
 
 POSTERIOR, NOISE = "posterior", "noise"
 
@@ -106,7 +106,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
     n_entries = _entries_of(whole)
     most = max(1, MOST_INTERVALS // n_entries)
     if FAMILIES[whole.plan.family].mean_and_variance is not None:
-        most = min(most, MOST_SLOW_CELLS)
+        most = MOST_SLOW_CELLS if len(whole.values) <= MOST_SLOW_CELLS else MOST_SLOW_CELLS // 2
     chosen, selection = _chosen(whole, most)
     posterior = posterior_of(chosen)
     rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ import pytest
 
 import suffice
 from suffice import models
+from suffice.data_files.source import Source
 from suffice.model_files import SUMMARY, write_model
 from suffice.pipeline.models.state_figures import FIGURES, state_figures
 from support.hidden_states import publish_crashes
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.models import HiddenMarkovFit
+
+SOURCE = Source(what="hidden Markov model", releases=(), statistic="deaths")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def test_a_model_is_written_whole_and_never_over_another(store: str, tmp_path: P
     import pyarrow.parquet as pq
 
     fit, folder = fitted(store, 2), tmp_path / "models" / "crashes"
-    write_model(fit, folder, "crashes@all")
+    write_model(fit, folder, "crashes@all", SOURCE)
     names = sorted(path.name for path in folder.iterdir())
     assert names == sorted(
         [SUMMARY, "cells.parquet", "parameters.parquet", *(f"{one}.png" for one in FIGURES)]
@@ -72,7 +75,7 @@ def test_a_model_is_written_whole_and_never_over_another(store: str, tmp_path: P
     assert (summary["states"], summary["method"]) == (2, "plug-in")
     assert b"written by suffice" in (folder / "states.png").read_bytes()[:4096]
     with pytest.raises(suffice.SufficeError, match="it exists, and is not replaced"):
-        write_model(fit, folder, "crashes@all")
+        write_model(fit, folder, "crashes@all", SOURCE)
     with pytest.raises(suffice.SufficeError, match="inside a release store"):
-        write_model(fit, type(folder)(store) / "model", "crashes@all")
+        write_model(fit, type(folder)(store) / "model", "crashes@all", SOURCE)
     assert [path.name for path in folder.parent.iterdir()] == ["crashes"]
