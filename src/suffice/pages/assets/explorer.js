@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: c7e62516772c3598c295c075a8ffef9ce620ea71d47e1d41d18a1ddc9ad5d7c4
+// sha256: 60ec9f3548a909c865bc24010382378daf3746e1a1d86b788122c34ace09e59f
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -3895,7 +3895,7 @@
         entry.fill(entries.map(({ key, label }) => ({ value: key, text: label })));
         entry.show(question.shown);
         entry.node.hidden = entries.length < 2;
-        [prior.node, count2?.node].forEach((part) => part && (part.hidden = !isAnswered));
+        [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
         if (isAnswered) {
           const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
           prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
@@ -4003,7 +4003,7 @@
       }
       replace(
         unanswered,
-        element("p", { class: "explorer-answer" }, `There is no posterior of ${statistic.name} on this page.`),
+        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
         element("p", { class: "hint" }, `${message}.`),
         element("p", {}, "Python and the command line work it out:"),
         element("pre", { tabindex: 0 }, commandCode(page, asked)),
