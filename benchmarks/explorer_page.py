@@ -90,9 +90,8 @@ def main() -> None:
         page = written_page(Path(directory), arguments.cells)
         size = page.stat().st_size
         visits = [visit(browser, page) for _ in range(arguments.visits)]
-    print(
-        f"{arguments.cells} cells of two statistics; a page of {size / 1e6:.1f} MB, at most {LARGEST / 1e6:.0f}"
-    )
+    print(f"{arguments.cells} cells of two statistics")
+    print(f"a page of {size / 1e6:.1f} MB, at most {LARGEST / 1e6:.0f}")
     print(f"{'step':<16} {'median s':>9} {'worst s':>9}")
     for step in visits[0]:
         times = [each[step] for each in visits]

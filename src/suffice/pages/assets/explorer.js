@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 60ec9f3548a909c865bc24010382378daf3746e1a1d86b788122c34ace09e59f
+// sha256: 80778867c87272765d8a5a055312001bc697c06b2f1ffb2bcc6365f7b1a3bfb7
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -3156,7 +3156,7 @@
         lines,
         copied("The same in Python", pythonLines(page, answer2.question, parameter)),
         copied("The same on the command line", commandLine(page, answer2.question), commandCode(page, answer2.question)),
-        answer2.question.versus === null ? null : element("p", { class: "hint" }, DRAWN)
+        element("p", { class: "hint" }, answer2.question.versus === null ? MERGED : DRAWN)
       );
       replace(
         files,
@@ -3215,6 +3215,7 @@
     return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
   }
   var CLIPPED = "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of account, as Python's does.";
+  var MERGED = "Means and standard deviations are the same there, digit by digit. The ends of Python's intervals hold their probability to about a thousandth.";
   var DRAWN = "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard deviation; their interval and probability are of draws, and agree up to sampling.";
   function nameOf(page, { question }, kind) {
     if (kind === "prior") return "Prior";
