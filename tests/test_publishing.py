@@ -17,7 +17,8 @@ import suffice
 from suffice import models, publishing
 from suffice.errors import PriorError, StoreError, UsageError
 from suffice.pipeline.posterior.posterior import summarise
-from suffice.publishing import carry_out, publications_of, publish, question_of
+from suffice.publication_asking import question_of
+from suffice.publishing import carry_out, publications_of, publish
 from suffice.storage.publications.publication_store import PublicationStore
 from support import releases
 from support.hidden_states import publish_crashes

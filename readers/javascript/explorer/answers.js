@@ -1,6 +1,6 @@
 // What is shown: one sentence, a picture, the numbers behind it, the lines that give the same, and files.
 
-import { aroundPosteriors, aroundPrior, pointsOf, settled } from "./axis.js";
+import { aroundPosteriors, aroundPrior, inside, pointsOf, settled } from "./axis.js";
 import { NOISE_AWARE, PLUG_IN } from "./answering.js";
 import { element, replace, svg } from "./dom.js";
 import { asCsv, asJson, offer } from "./downloads.js";
@@ -68,11 +68,12 @@ export function answers(page) {
     range = settled(subject === about && !question.whole ? range : null, wanted);
     about = subject;
     const points = pointsOf(range);
+    const places = inside(points, entry.support);
     const curves = [
-      { kind: "prior", densities: priorDensity(points), interval: null, mean: null },
+      { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
       ...sides.map(({ kind, law, interval }) => ({
         kind,
-        densities: law.density(points),
+        densities: law.density(places),
         interval: kind === PLUG_IN ? null : interval,
         mean: law.mean,
       })),

@@ -79,7 +79,8 @@ def publish_model(
     if out is not None:
         message = "--publish-to publishes the draws as well: leave --out and --plot out, or publish by itself"
         raise UsageError(message)
-    from suffice.publishing import carry_out, publications_of, question_of  # noqa: PLC0415
+    from suffice.publication_asking import question_of  # noqa: PLC0415 - numpy is slow to import
+    from suffice.publishing import carry_out, publications_of  # noqa: PLC0415 - as above
 
     first, *series = releases
     question = question_of(first, statistics, series=series, model=model, **terms)

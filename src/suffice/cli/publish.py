@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -89,11 +89,7 @@ def publish(
     ] = None,
     mass: MassOption = 0.95,
     draws: Annotated[
-        int,
-        typer.Option(
-            "--draws",
-            help="Posterior draws per cell; 0 publishes summaries alone, as is wise for very many cells.",
-        ),
+        int, typer.Option("--draws", help="Posterior draws per cell; 0 publishes summaries alone.")
     ] = 4000,
     seed: SeedOption = None,
     formats: Annotated[
@@ -111,10 +107,10 @@ def publish(
     publish_timeout: PublishTimeoutOption = 600.0,
     cluster: ClusterOption = "threads",
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for how the releases are related.")
     ] = False,
+    allow_withdrawn: AllowWithdrawnOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Publish posteriors once, where anyone can read them; asking again finds them. Costs no privacy."""
@@ -129,23 +125,21 @@ def publish(
     keys = parse_pairs("--where", where)
     count_prior = parse_prior_of_n(n_prior)
 
-    def opened(references: list[str] | None) -> list[Release]:
+    def opened(*references: str) -> list[Release]:
         return [
             open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
-            for reference in references or ()
+            for reference in references
         ]
 
-    first = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.publishing import question_of  # noqa: PLC0415 - each command imports what it needs
+    (first,) = opened(release)
+    from suffice.publication_asking import question_of  # noqa: PLC0415 - each command imports what it needs
 
     question = question_of(
         first,
         statistics,
-        disjoint=opened(disjoint),
-        same_data=opened(same_data),
-        compare=None
-        if compare is None
-        else open_for_reading(compare, store, public_keys, allow_withdrawn=allow_withdrawn),
+        disjoint=opened(*(disjoint or ())),
+        same_data=opened(*(same_data or ())),
+        compare=None if compare is None else opened(compare)[0],
         roll_up=roll_up or (),
         prior=_prior(prior, statistics),
         priors=named,
@@ -161,14 +155,7 @@ def publish(
         seed=seed,
         formats=chosen,
     )
-    found = _carried_out(question, to, publication_keys, publish_timeout, cluster)
-    print_published(found, as_json=as_json)
-
-
-def _carried_out(
-    question: Any, to: str | None, publication_keys: list[str] | None, publish_timeout: float, cluster: str
-) -> Any:
-    from suffice.publishing import carry_out, publications_of  # noqa: PLC0415
+    from suffice.publishing import carry_out, publications_of  # noqa: PLC0415 - as above
 
     publications = publications_of(
         question,
@@ -177,7 +164,9 @@ def _carried_out(
         publish_timeout=publish_timeout,
         notice=messages.notice,
     )
-    return carry_out(question, publications, cluster=cluster, progress=messages.cell_progress("posterior"))
+    progress = messages.cell_progress("posterior")
+    found = carry_out(question, publications, cluster=cluster, progress=progress)
+    print_published(found, as_json=as_json)
 
 
 def _prior(given: list[str] | None, statistics: list[str]) -> dict[str, str] | str | None:

@@ -33,7 +33,7 @@ class ReleaseSource:
     label, release_id, manifest_sha256 : str
         Name and edition; 16 hex digits; of the manifest's bytes.
     withdrawn : str or None
-        Why its owner withdrew it; None where it stands.
+        When, by whom and why it was withdrawn; None where it stands.
     """
 
     label: str
@@ -48,7 +48,7 @@ class ReleaseSource:
             label=release.label,
             release_id=release.release_id,
             manifest_sha256=manifest_sha256(release),
-            withdrawn=None if release.withdrawn is None else release.withdrawn.reason,
+            withdrawn=None if release.withdrawn is None else str(release.withdrawn),
         )
 
 

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 8d5fdda206e43a47a71d005b8aaa4ba38e9fdda3b1cc4e11bdb07bbe5e44b5d8
+// sha256: 2e08c9da4f2f96fa60734f6fd1cd5bb4713af03c96a21a57d8c1f70e96d07730
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -1196,14 +1196,14 @@
       return logAdd(some, none);
     }
     sumOfTerms(term, low, high) {
-      const inside = (n) => Math.min(Math.max(Math.round(n), low), high);
+      const inside2 = (n) => Math.min(Math.max(Math.round(n), low), high);
       const { perRow, variancePerRow } = this.total;
       const second = this.second ?? 0;
       const crossing = (this.first + second) / this.reach;
       const near = [crossing, this.first / perRow, second / (this.reach - perRow)].filter(Number.isFinite);
-      let centre = this.hint ?? inside(crossing);
-      for (const n of [...near.map(inside), low]) if (term(n) > term(centre)) centre = n;
-      centre = mode(term, centre, low, high, inside(1 / (this.rate * this.reach)));
+      let centre = this.hint ?? inside2(crossing);
+      for (const n of [...near.map(inside2), low]) if (term(n) > term(centre)) centre = n;
+      centre = mode(term, centre, low, high, inside2(1 / (this.rate * this.reach)));
       this.hint = centre;
       const top = term(centre);
       const step = Math.max(1, Math.round(4 / (this.rate * this.reach)));
@@ -2711,14 +2711,14 @@
     const centre = laws[0].mean;
     const scale2 = laws[0].sd || 1;
     const nodes = Array.from({ length: 3001 }, (_, index) => centre + scale2 * Math.sinh((index - 1500) / 60));
-    const inside = nodes.filter((node) => node > support[0] && node < support[1]);
-    const densities = priorDensity(inside);
-    const masses = inside.map((node, index) => index === 0 ? 0 : (node - inside[index - 1]) * densities[index]);
+    const possible = nodes.filter((node) => node > support[0] && node < support[1]);
+    const densities = priorDensity(possible);
+    const masses = possible.map((node, index) => index === 0 ? 0 : (node - possible[index - 1]) * densities[index]);
     const total = masses.reduce((sum, mass) => sum + (Number.isFinite(mass) ? mass : 0), 0);
     if (!(total > 0)) return narrow;
     const [low, high] = [0.01, 0.98].map((share2) => {
       let sum = 0;
-      return inside.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share2 * total);
+      return possible.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share2 * total);
     });
     return within([Math.min(low, narrow[0]), Math.max(high, narrow[1])], support);
   }
@@ -2729,6 +2729,10 @@
   }
   function pointsOf([low, high], size = 300) {
     return Array.from({ length: size + 1 }, (_, index) => low + (high - low) * index / size);
+  }
+  function inside(points, support) {
+    const least = (points.at(-1) - points[0]) * 1e-6;
+    return points.map((point) => Math.min(Math.max(point, support[0] + least), support[1] - least));
   }
   function within([low, high], support) {
     return [Math.max(low, support[0]), Math.min(high, support[1])];
@@ -2981,12 +2985,12 @@
   }
   function shade({ kind, densities, interval }, points, x, y, bottom) {
     if (interval === null) return null;
-    const inside = points.flatMap(
+    const inside2 = points.flatMap(
       (point, index) => point >= interval[0] && point <= interval[1] ? [[point, densities[index]]] : []
     );
-    if (inside.length < 2) return null;
-    const ends2 = [inside[0], inside.at(-1)].map(([point]) => x(point).toFixed(2));
-    const top = inside.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
+    if (inside2.length < 2) return null;
+    const ends2 = [inside2[0], inside2.at(-1)].map(([point]) => x(point).toFixed(2));
+    const top = inside2.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
     return svg("path", { class: `shade shade-${kind}`, d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z` });
   }
   function bar({ kind, interval, mean }, range, x, at) {
@@ -3085,7 +3089,7 @@
   function densityTable({ points, curves }, name) {
     const step = Math.floor((points.length - 1) / ROWS);
     const rows = points.flatMap(
-      (point, index) => index % step === 0 ? [row2(brief(point, 5), curves.map(({ densities }) => densities[index]), 4)] : []
+      (point, index) => index % step === 0 ? [row2(brief(point, 4), curves.map(({ densities }) => densities[index]), 4)] : []
     );
     return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
   }
@@ -3164,11 +3168,12 @@
       range = settled(subject === about && !question.whole ? range : null, wanted);
       about = subject;
       const points = pointsOf(range);
+      const places = inside(points, entry.support);
       const curves = [
-        { kind: "prior", densities: priorDensity(points), interval: null, mean: null },
+        { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
         ...sides.map(({ kind, law, interval }) => ({
           kind,
-          densities: law.density(points),
+          densities: law.density(places),
           interval: kind === PLUG_IN2 ? null : interval,
           mean: law.mean
         }))
