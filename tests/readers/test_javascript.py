@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.dense_sums import bernoulli, dense_moments, exponential, poisson
-from support.entries import counting_nulls, entry_of, privacy_of
-from support.javascript import ask, judge
-from support.manifest_mutants import encode, is_unvouched, mutants, sealed
-from support.releases import compose, make_plan, publish, smallest_files, some_values
 
 import suffice
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import load_signer
+from support.dense_sums import bernoulli, dense_moments, exponential, poisson
+from support.entries import counting_nulls, entry_of, privacy_of
+from support.javascript import ask, judge
+from support.manifest_mutants import encode, is_unvouched, mutants, sealed
+from support.releases import compose, make_plan, publish, smallest_files, some_values
 
 if TYPE_CHECKING:
     from pathlib import Path
