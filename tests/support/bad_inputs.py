@@ -11,6 +11,7 @@ import io
 import json
 import random
 import re
+import shutil
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -69,8 +70,9 @@ PHRASES = (
     "unexpected extra argument",
     "URI",
     "is given twice",
+    "public key",
 )
-"""What names a place that is no option: of the source, of the words themselves, of a store, of releases."""
+"""What names a place that is no option: of the source, the words themselves, stores, releases, keys."""
 VALUES: tuple[object, ...] = (
     *TEXTS,
     True,
@@ -291,6 +293,8 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     tables = ("--store", str(place.directory / "tables"), "--draws", "10", "--method", "plug-in")
     classified = place.directory / "classified.csv"
     classified.write_text(ROWS_CSV, encoding="utf-8")
+    copy_of_store = place.directory / "copy"  # what is withdrawn there can be read in the other
+    shutil.copytree(place.workspace.store, copy_of_store, dirs_exist_ok=True)
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
@@ -313,7 +317,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("compare-priors",): (*place.release, "cancelled", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)"),
         ("verify",): (*place.release, *ledger),
         ("disclose",): place.release,
-        ("withdraw",): (*place.release, "--reason", ""),
+        ("withdraw",): ("flights", "--store", str(copy_of_store), "--reason", "r"),
         ("describe",): place.release,
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),

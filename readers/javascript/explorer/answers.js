@@ -1,10 +1,10 @@
 // What is shown: one sentence, a picture, the numbers behind it, the lines that give the same, and files.
 
-import { aroundPosteriors, aroundPrior, pointsOf, settled } from "./axis.js";
+import { aroundPosteriors, aroundPrior, inside, pointsOf, settled } from "./axis.js";
 import { NOISE_AWARE, PLUG_IN } from "./answering.js";
 import { element, replace, svg } from "./dom.js";
 import { asCsv, asJson, offer } from "./downloads.js";
-import { commandLine, pythonLines } from "./lines.js";
+import { commandLine, commandWords, pythonLines } from "./lines.js";
 import { brief } from "./numbers.js";
 import { draw, sample } from "./picture.js";
 import { releasedTable } from "./released.js";
@@ -43,18 +43,18 @@ export function answers(page) {
     replace(numbers, lawTable(page, answer, DIGITS), comparisonTable(page, answer, DIGITS));
     replace(notes, notesOf(answer));
     fillBehind();
-    const terms = termsOf(answer);
+    const { parameter } = answer.entry;
     replace(
       lines,
-      copied("The same in Python", pythonLines(page, answer.question, terms)),
-      copied("The same on the command line", commandLine(page, answer.question, terms)),
-      answer.question.versus === null ? null : element("p", { class: "hint" }, DRAWN),
+      copied("The same in Python", pythonLines(page, answer.question, parameter)),
+      copied("The same on the command line", commandLine(page, answer.question), commandCode(page, answer.question)),
+      element("p", { class: "hint" }, answer.question.versus === null ? MERGED : DRAWN),
     );
     replace(
       files,
       "Download what is shown: ",
-      offer("CSV", `${page.name}-${answer.statistic.name}.csv`, "text/csv", () => asCsv(page, answer, terms)),
-      offer("JSON", `${page.name}-${answer.statistic.name}.json`, "application/json", () => asJson(page, answer, terms)),
+      offer("CSV", `${page.name}-${answer.statistic.name}.csv`, "text/csv", () => asCsv(page, answer)),
+      offer("JSON", `${page.name}-${answer.statistic.name}.json`, "application/json", () => asJson(page, answer)),
     );
   }
 
@@ -68,11 +68,12 @@ export function answers(page) {
     range = settled(subject === about && !question.whole ? range : null, wanted);
     about = subject;
     const points = pointsOf(range);
+    const places = inside(points, entry.support);
     const curves = [
-      { kind: "prior", densities: priorDensity(points), interval: null, mean: null },
+      { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
       ...sides.map(({ kind, law, interval }) => ({
         kind,
-        densities: law.density(points),
+        densities: law.density(places),
         interval: kind === PLUG_IN ? null : interval,
         mean: law.mean,
       })),
@@ -112,6 +113,14 @@ export function answers(page) {
 function subjectOf({ statistic, question, entry }) {
   return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
 }
+
+const CLIPPED =
+  "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of " +
+  "account, as Python's does.";
+
+const MERGED =
+  "Means and standard deviations are the same there, digit by digit. The ends of Python's intervals hold their " +
+  "probability to about a thousandth.";
 
 const DRAWN =
   "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard " +
@@ -179,16 +188,17 @@ function notesOf({ prior, nPrior, posterior }) {
   const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
   return [
     element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
-    (posterior.notes ?? []).map((note) => element("p", { class: "hint" }, String(note))),
+    posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null,
   ];
 }
 
-function termsOf({ entry, posterior }) {
-  return { parameter: entry.parameter, ignoresClipping: posterior.clipping === "ignored" };
+/** A command line that a narrow screen breaks between its words. */
+export function commandCode(page, question) {
+  const words = commandWords(page, question).map((word) => [" ", element("span", { class: "word" }, word)]);
+  return element("code", {}, words.flat().slice(1));
 }
 
-function copied(title, text) {
-  const code = element("code", {}, text);
+function copied(title, text, code = element("code", {}, text)) {
   const button = element("button", { type: "button" }, "Copy");
   button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
   button.addEventListener("click", async () => {

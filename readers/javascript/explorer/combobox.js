@@ -28,6 +28,7 @@ export function combobox(group, id, choose) {
     "aria-controls": listId,
     "aria-describedby": note.id,
     input: () => open(field.value),
+    focus: () => field.select(),
     click: () => open(""),
     keydown: press,
     blur: close,

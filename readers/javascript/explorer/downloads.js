@@ -16,14 +16,14 @@ export function offer(name, file, type, make) {
 }
 
 /** What is shown as JSON. */
-export function asJson(page, answer, terms) {
-  return `${JSON.stringify({ source: sourceOf(page, answer, terms), ...numbersOf(page, answer), densities: densitiesOf(answer) }, null, 2)}\n`;
+export function asJson(page, answer) {
+  return `${JSON.stringify({ source: sourceOf(page, answer), ...numbersOf(page, answer), densities: densitiesOf(answer) }, null, 2)}\n`;
 }
 
 /** The numbers that are shown as CSV, with the source in a column of every row. */
-export function asCsv(page, answer, terms) {
+export function asCsv(page, answer) {
   const { rows } = numbersOf(page, answer);
-  const source = sourceOf(page, answer, terms);
+  const source = sourceOf(page, answer);
   const said = {
     release: source.release,
     release_id: source.release_id,
@@ -42,7 +42,7 @@ export function asCsv(page, answer, terms) {
   return [heads, ...lines].map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
 }
 
-function sourceOf(page, { statistic, prior, nPrior, question, sides }, terms) {
+function sourceOf(page, { statistic, prior, nPrior, question, sides, entry }) {
   return {
     release: page.label,
     release_id: page.releaseId,
@@ -56,8 +56,8 @@ function sourceOf(page, { statistic, prior, nPrior, question, sides }, terms) {
     n_prior: nPrior,
     mass: question.mass,
     computed_by: "the explorer of the release's page, by quadrature",
-    python: pythonLines(page, question, terms),
-    command: commandLine(page, question, terms),
+    python: pythonLines(page, question, entry.parameter),
+    command: commandLine(page, question),
   };
 }
 

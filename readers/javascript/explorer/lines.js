@@ -25,15 +25,14 @@ export function shellWord(text) {
  *
  * @param {Object} page
  * @param {import("./state.js").Question} question
- * @param {{parameter: string, ignoresClipping: boolean}} shown - which parameter is shown, and on what terms
+ * @param {string} name - which parameter is shown
  */
-export function pythonLines(page, question, shown) {
+export function pythonLines(page, question, name) {
   const terms = [pythonText(question.statistic)];
   if (question.prior) terms.push(`prior=${pythonText(question.prior)}`);
   if (question.nPrior) terms.push(`n_prior=${pythonText(question.nPrior)}`);
-  if (shown.ignoresClipping) terms.push('clipping="ignored"');
   const posterior = (keys) => `release.posterior(${[...terms, ...whereTerm(page, keys)].join(", ")})`;
-  const parameter = pythonText(shown.parameter);
+  const parameter = pythonText(name);
   const lines = ["import suffice", "", `release = suffice.open_release(${pythonText(page.uri)})`];
   if (question.versus === null) {
     lines.push(`posterior = ${posterior(question.cell)}`);
@@ -53,7 +52,12 @@ export function pythonLines(page, question, shown) {
 }
 
 /** Return what gives the same on the command line. */
-export function commandLine(page, question, shown) {
+export function commandLine(page, question) {
+  return commandWords(page, question).join(" ");
+}
+
+/** The same by words, each quoted. */
+export function commandWords(page, question) {
   const words = ["suffice", "posterior", page.uri, question.statistic];
   page.groups.forEach(({ column }, index) => {
     words.push("--where", `${column}=${question.cell[index]}`);
@@ -62,9 +66,8 @@ export function commandLine(page, question, shown) {
   });
   if (question.prior) words.push("--prior", question.prior);
   if (question.nPrior) words.push("--n-prior", question.nPrior);
-  if (shown.ignoresClipping) words.push("--clipping", "ignored");
   words.push("--mass", String(question.mass));
-  return words.map(shellWord).join(" ");
+  return words.map(shellWord);
 }
 
 function whereTerm(page, keys) {

@@ -30,8 +30,8 @@ export function oneSumPosterior(statistic, values, release, options) {
   const updated = prior.components.map(({ numbers }) =>
     conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
   const starts = updated.map((one) => one.start);
-  const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width,
-    () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
+  const likelihoodOf = (ofN) =>
+    options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
   const distribution = options.method === PLUG_IN
     ? plugIn(line, prior, updated, starts)
     : noiseAware(line, prior, starts, nPrior, likelihoodOf);

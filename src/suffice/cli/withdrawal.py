@@ -13,7 +13,7 @@ from suffice.cli.files import new_file
 from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicKeyOption, ReleaseArgument, StoreOption
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-from suffice.profile.settings import settings
+from suffice.profile.settings import pinned_profile, setting
 
 
 def withdraw(
@@ -33,7 +33,7 @@ def withdraw(
         created=dt.datetime.now(dt.UTC),
         store=store,
         signer=signer_from_environment(),
-        allowed=lambda uri: settings(store=uri),
+        allowed=_check_store,
     )
     if as_json:
         output.print_json(
@@ -67,9 +67,7 @@ def describe(
     from suffice.storage.operations.describing import describe_release, descriptions_of  # noqa: PLC0415
 
     if out is None:
-        written = describe_release(
-            release, store=store, public_keys=public_keys, allowed=lambda uri: settings(store=uri)
-        )
+        written = describe_release(release, store=store, public_keys=public_keys, allowed=_check_store)
     else:
         made = descriptions_of(release, store=store, public_keys=public_keys)
         _make_folder(out)
@@ -91,3 +89,8 @@ def _make_folder(folder: Path) -> None:
     except (OSError, ValueError):
         message = f"--out {folder}: the folder cannot be made"
         raise UsageError(message) from None
+
+
+def _check_store(uri: str) -> None:
+    """Refuse to write to a store that the deployment profile does not allow."""
+    setting("store", uri, profile=pinned_profile(), option="--store")

@@ -21,6 +21,7 @@ from suffice.pipeline.declaration import canonical_json
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import parse_publication
 from suffice.storage.publications.publication_store import PublicationStore, open_publication
+from suffice.storage.releases.release_store import open_store
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import load_signer, publication_signer_from_environment
 from support.bucket_server import bucket_server
@@ -126,6 +127,22 @@ def test_only_its_own_folder_need_be_writable(tmp_path: Path) -> None:
     assert publications.objects.root == store / "publications"  # type: ignore[attr-defined]
     assert touched
     assert all(key.startswith(id_of(request_of())) for key in touched)
+
+
+def test_a_policy_of_its_own_folder_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    with bucket_server() as server:
+        for name, value in variables(server.url).items():
+            monkeypatch.setenv(name, value)
+        server.only_below = "/bucket/pre/publications/"
+        store = PublicationStore.open("s3://bucket/pre")
+        store.check_create_only()
+        made = publish(store)
+        assert [one.data for one in store.all()] == [made.data]
+        assert [file.name for file in store.files(made.publication_id)]
+        assert open_publication(made.uri).read("draws.parquet") == FILES["draws.parquet"]
+        assert all(path.startswith(server.only_below) for path in server.objects)
+        with pytest.raises(StoreError, match=r"denied|403"):
+            open_store("s3://bucket/pre")  # the control: the policy is in force
 
 
 class _Watched:

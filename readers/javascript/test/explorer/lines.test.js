@@ -22,7 +22,7 @@ test("a shell takes every key for one word, and runs none", () => {
 });
 
 test("the command line names the cell and what it is compared with", () => {
-  const line = commandLine(page, { ...question, versus: ["=1+1", "1"], prior: "Beta(1, 9)" }, {});
+  const line = commandLine(page, { ...question, versus: ["=1+1", "1"], prior: "Beta(1, 9)" });
   assert.equal(
     line,
     "suffice posterior '/a b/it'\\''s' cancelled --where 'origin=it'\\''s' --versus origin==1+1 --where month=1 " +
@@ -32,7 +32,7 @@ test("the command line names the cell and what it is compared with", () => {
 
 test("Python's texts are ASCII", () => {
   for (const key of HOSTILE) {
-    const lines = pythonLines(page, { ...question, cell: [key, "1"] }, { parameter: "probability" });
+    const lines = pythonLines(page, { ...question, cell: [key, "1"] }, "probability");
     assert.match(lines, /^[\x20-\x7e\n]+$/);
     assert.equal(lines.split("\n").length, 6);
   }

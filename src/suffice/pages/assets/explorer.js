@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: de6385f1b9917be8c6b696e99466ab5038d8a33f6bbbe0ea716015388b4fe56d
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 80778867c87272765d8a5a055312001bc697c06b2f1ffb2bcc6365f7b1a3bfb7
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -322,8 +322,8 @@
     if (left) quotient |= 1n;
     const value = Number(quotient);
     const half = Math.trunc(-shift / 2);
-    const scaled = value * 2 ** half * 2 ** (-shift - half);
-    return n < 0n ? -scaled : scaled;
+    const scaled2 = value * 2 ** half * 2 ** (-shift - half);
+    return n < 0n ? -scaled2 : scaled2;
   }
   function bits(size) {
     return size.toString(16).length * 4;
@@ -434,7 +434,7 @@
     const nRows = nCells * statistic.components.length;
     const values = statistic.value_type === "int64" ? new BigInt64Array(nRows) : new Array(nRows);
     const total = statistic.partition_total === null ? null : BigInt(statistic.partition_total);
-    const [lowest, highest2] = LIMITS[statistic.value_type];
+    const [lowest, highest3] = LIMITS[statistic.value_type];
     let done = 0;
     for (const { rows, spans } of found) {
       const own = joined(data, spans.get("value"));
@@ -445,7 +445,7 @@
       if (own.length !== size * rows || estimates.length !== 8 * rows) refuse("it does not hold each value once");
       for (let row3 = 0; row3 < rows; row3 += 1) {
         const value = size === 8 ? view.getBigInt64(8 * row3, true) : decimal(view, 16 * row3);
-        if (value < lowest || value > highest2) refuse("a value lies beyond the ends of its type");
+        if (value < lowest || value > highest3) refuse("a value lies beyond the ends of its type");
         values[done + row3] = value;
         if (!Object.is(doubles.getFloat64(8 * row3, true), estimate(value, total))) {
           refuse("its estimates do not follow from its values");
@@ -672,13 +672,14 @@
     const difference = x - m;
     if (Math.abs(difference) < 0.1 * (x + m)) {
       const v = difference / (x + m);
+      const square = v * v;
+      let power = 2 * x * v * square;
       let sum = difference * v;
-      let term = 2 * x * v;
-      for (let j = 1; j < 1e3; j += 1) {
-        term *= v * v;
-        const next = sum + term / (2 * j + 1);
+      for (let odd = 3; odd < 2e3; odd += 2) {
+        const next = sum + power / odd;
         if (next === sum) return next;
         sum = next;
+        power *= square;
       }
     }
     return x * Math.log(x / m) + m - x;
@@ -721,6 +722,7 @@
       this.logit = logit;
       this.p = 1 / (1 + Math.exp(-logit));
       this.q = 1 / (1 + Math.exp(logit));
+      this.odds = Math.exp(logit);
       this.perRow = this.trials * this.p;
       this.variancePerRow = this.trials * this.p * this.q;
     }
@@ -729,6 +731,9 @@
     }
     log(x) {
       return logBinomial(x, this.most, this.p, this.q);
+    }
+    ratio(x) {
+      return (this.most - x) / (x + 1) * this.odds;
     }
     mode(s) {
       return this.most / (1 + Math.exp(-(this.logit + s)));
@@ -755,6 +760,9 @@
     }
     log(x) {
       return logPoisson(x, this.mean);
+    }
+    ratio(x) {
+      return this.mean / (x + 1);
     }
     mode(s) {
       return this.mean * Math.exp(s);
@@ -785,6 +793,9 @@
     log(x) {
       if (x === 0) return this.q < 0.1 ? this.r * Math.log1p(-this.q) : this.r * Math.log(this.p);
       return logBinomial(x, this.r + x, this.q, this.p) - Math.log1p(x / this.r);
+    }
+    ratio(x) {
+      return (x + this.r) / (x + 1) * this.q;
     }
     mode(s) {
       const q = this.q * Math.exp(s);
@@ -860,6 +871,35 @@
     }
   };
 
+  // src/clipping.js
+  var NEGLIGIBLE = 0.01;
+  var LONGEST2 = 1e6;
+  function poissonShift(rate2, upper) {
+    return excess(rate2, upper, (x) => logPoisson(x, rate2), (x) => rate2 / (x + 1));
+  }
+  function failuresShift(probability, upper, successes2) {
+    const failure = 1 - probability;
+    const mean = successes2 * failure / probability;
+    const log = (x) => x === 0 ? successes2 * Math.log(probability) : logBinomial(x, successes2 + x, failure, probability) - Math.log1p(x / successes2);
+    const lost = excess(mean, upper, log, (x) => (x + successes2) / (x + 1) * failure);
+    return successes2 / (successes2 + mean - lost) - probability;
+  }
+  function excess(mean, upper, log, ratio2) {
+    const isLow = mean < upper;
+    let x = isLow ? upper + 1 : upper - 1;
+    let probability = Math.exp(log(x));
+    let sum = 0;
+    for (let steps = 0; steps < LONGEST2 && x >= 0; steps += 1) {
+      const term = Math.abs(x - upper) * probability;
+      sum += term;
+      if (term < 1e-14 * sum || term === 0 && steps > 100) break;
+      if (isLow) probability *= ratio2(x);
+      else if (x > 0) probability /= ratio2(x - 1);
+      x += isLow ? 1 : -1;
+    }
+    return isLow ? sum : mean - upper + sum;
+  }
+
   // src/families.js
   var beta = (a, b) => `Beta(${a}, ${b})`;
   var failures = (successes2) => ({
@@ -868,7 +908,7 @@
     defaultPrior: () => beta(1, 1),
     total: (known) => new NegativeBinomialTotal(successes2(known)),
     update: ([a, b], n, total, known) => [a + successes2(known) * n, b + total],
-    clips: true
+    clippingShift: (value, known) => failuresShift(value, known.upper, successes2(known))
   });
   var rate = (parameter, shape = () => 1) => ({
     parameter,
@@ -895,6 +935,7 @@
     prior: "Beta",
     defaultPrior: () => beta(1, 1),
     total: (known) => new BinomialTotal(trials(known)),
+    isBounded: true,
     update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
   });
   var ONE_SUM = {
@@ -906,7 +947,7 @@
       defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
       total: () => new PoissonTotal(),
       update: ([a, b], n, total) => [a + total, b + n],
-      clips: true
+      clippingShift: (value, known) => poissonShift(value, known.upper)
     },
     geometric: failures(() => 1),
     negative_binomial: failures((known) => known.constants.successes),
@@ -957,114 +998,6 @@
     return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
   }
 
-  // src/tabulated.js
-  var MOST_KEPT = 8;
-  var SLICE = 12;
-  var NODES = 24;
-  var FIRST = 6;
-  var TOLERANCE = 3e-12;
-  var MOST_HALVINGS = 8;
-  var MOST_KNOWN = 5e4;
-  var ANGLES = Array.from({ length: NODES }, (_, i) => Math.PI * (i + 0.5) / NODES);
-  var POINTS2 = ANGLES.map(Math.cos);
-  var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
-  var SliceEnded = class extends Error {
-  };
-  var slice = { end: Infinity };
-  async function inSlices(work, pause) {
-    for (; ; ) {
-      slice.end = performance.now() + SLICE;
-      try {
-        return work();
-      } catch (error) {
-        if (!(error instanceof SliceEnded)) throw error;
-      } finally {
-        slice.end = Infinity;
-      }
-      await pause();
-    }
-  }
-  var KeptLikelihoods = class {
-    constructor() {
-      this.kept = /* @__PURE__ */ new Map();
-    }
-    of(key, width2, make) {
-      const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
-      this.kept.delete(key);
-      this.kept.set(key, found);
-      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
-      return found;
-    }
-  };
-  var TabulatedLikelihood = class {
-    /**
-     * @param {{at: function(number): number, ofNone: number}} likelihood
-     * @param {number} width About how wide its mode is.
-     */
-    constructor(likelihood, width2) {
-      this.likelihood = likelihood;
-      this.width = 2 ** Math.ceil(Math.log2(16 * width2));
-      this.panels = /* @__PURE__ */ new Map();
-      this.known = /* @__PURE__ */ new Map();
-    }
-    get ofNone() {
-      return this.likelihood.ofNone;
-    }
-    /** The log likelihood at a position on the parameter's line. */
-    at(position) {
-      const index = Math.floor(position / this.width);
-      let panel = this.panels.get(index);
-      if (panel === void 0) {
-        panel = { start: index * this.width, length: this.width, depth: 0, asked: /* @__PURE__ */ new Set(), values: null, halves: null };
-        this.panels.set(index, panel);
-      }
-      while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
-      if (panel.values !== null) return interpolated(panel, position);
-      panel.asked.add(position);
-      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position)) return this.direct(position);
-      this.fill(panel);
-      return this.at(position);
-    }
-    fill(panel) {
-      const { start: start2, length, depth } = panel;
-      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
-      if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE) {
-        panel.values = values;
-        return;
-      }
-      const half = (from) => ({ start: from, length: length / 2, depth: depth + 1, asked: /* @__PURE__ */ new Set(), values: null, halves: null });
-      panel.halves = [half(start2), half(start2 + length / 2)];
-    }
-    direct(position) {
-      const known = this.known.get(position);
-      if (known !== void 0) return known;
-      if (performance.now() > slice.end) throw new SliceEnded();
-      const value = this.likelihood.at(position);
-      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
-      return value;
-    }
-  };
-  function interpolated({ start: start2, length, values }, position) {
-    const at = 2 * (position - start2) / length - 1;
-    let [above, below] = [0, 0];
-    for (let i = 0; i < NODES; i += 1) {
-      const away = at - POINTS2[i];
-      if (away === 0) return values[i];
-      above += WEIGHTS[i] / away * values[i];
-      below += WEIGHTS[i] / away;
-    }
-    return above / below;
-  }
-  function lastCoefficients(values) {
-    let largest = 0;
-    for (const order of [NODES - 1, NODES - 2, NODES - 3]) {
-      let sum = 0;
-      for (let i = 0; i < NODES; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
-      largest = Math.max(largest, Math.abs(2 * sum / NODES));
-    }
-    return largest;
-  }
-
   // src/rules.js
   function polynomials(m, n, y) {
     const values = new Float64Array(m + 1);
@@ -1113,9 +1046,9 @@
       let y = nodes[i];
       for (let step = 0; step < 60; step += 1) {
         const { value, slope } = lastPolynomial(m, n, y);
-        let others = 0;
-        for (let j = 0; j < i; j += 1) others += 1 / (y - nodes[j]);
-        const change = value / (slope - value * others);
+        let others2 = 0;
+        for (let j = 0; j < i; j += 1) others2 += 1 / (y - nodes[j]);
+        const change = value / (slope - value * others2);
         y -= change;
         if (Math.abs(change) < 1e-15) break;
       }
@@ -1208,10 +1141,12 @@
   }
 
   // src/likelihood.js
-  var LEFT_OUT = 28;
-  var NODES2 = 12;
-  var [FIRST_FALL, FALL] = [9, 12];
-  var TOLERANCE2 = 2e-11;
+  var LEFT_OUT = 24;
+  var NODES = 12;
+  var FURTHER_NODES = 10;
+  var [FIRST_FALL, FALL] = [10, 15];
+  var TOLERANCE = 1e-9;
+  var MOST_STEPS = 1600;
   var Likelihood = class {
     /**
      * @param {object} total A distribution of totals, as in totals.js.
@@ -1261,39 +1196,57 @@
       return logAdd(some, none);
     }
     sumOfTerms(term, low, high) {
-      const inside = (n) => Math.min(Math.max(Math.round(n), low), high);
+      const inside2 = (n) => Math.min(Math.max(Math.round(n), low), high);
       const { perRow, variancePerRow } = this.total;
       const second = this.second ?? 0;
       const crossing = (this.first + second) / this.reach;
       const near = [crossing, this.first / perRow, second / (this.reach - perRow)].filter(Number.isFinite);
-      let centre = this.hint ?? inside(crossing);
-      for (const n of [...near.map(inside), low]) if (term(n) > term(centre)) centre = n;
-      centre = mode(term, centre, low, high, inside(1 / (this.rate * this.reach)));
+      let centre = this.hint ?? inside2(crossing);
+      for (const n of [...near.map(inside2), low]) if (term(n) > term(centre)) centre = n;
+      centre = mode(term, centre, low, high, inside2(1 / (this.rate * this.reach)));
       this.hint = centre;
       const top = term(centre);
-      const from = edge(term, centre, low, top - LEFT_OUT);
-      const to = edge(term, centre, high, top - LEFT_OUT);
-      const breaks = /* @__PURE__ */ new Set([from, centre, to + 1]);
-      for (const kink of near) {
-        const width2 = Math.sqrt(Math.max(kink, 1) * variancePerRow) / Math.max(perRow, 1e-300);
-        const spread = kink === crossing ? [0] : [-3 * width2, 3 * width2];
-        for (const away of spread) {
-          const at = Math.floor(kink + away) + 1;
-          if (at > from && at <= to) breaks.add(at);
-        }
-      }
-      const sorted = [...breaks].sort((a, b) => a - b);
+      const step = Math.max(1, Math.round(4 / (this.rate * this.reach)));
+      const from = edge(term, centre, low, top - LEFT_OUT, step);
+      const to = edge(term, centre, high, top - LEFT_OUT, step);
+      const sorted = this.breaks(from, centre, to, near);
       let blocks = sorted.slice(1).map((end, i) => block(term, sorted[i], end - sorted[i], top));
       for (let round = 0; round < 60; round += 1) {
         const sum = blocks.reduce((all, one) => all + one.sum, 0);
-        if (blocks.every((one) => one.error <= TOLERANCE2 * sum)) break;
+        if (blocks.every((one) => one.error <= TOLERANCE * sum)) break;
         blocks = blocks.flatMap((one) => {
-          if (one.error <= TOLERANCE2 * sum) return [one];
+          if (one.error <= TOLERANCE * sum) return [one];
           const half = Math.floor(one.n / 2);
           return [block(term, one.start, half, top), block(term, one.start + half, one.n - half, top)];
         });
       }
       return top + Math.log(blocks.reduce((all, one) => all + one.sum, 0));
+    }
+    /** Where sums over N are cut: finely about the kinks of the noise, as wide as totals smooth them. */
+    breaks(from, centre, to, near) {
+      const { perRow, variancePerRow } = this.total;
+      const found = /* @__PURE__ */ new Set([from, to + 1]);
+      const cut = (n) => {
+        const at = Math.floor(n) + 1;
+        if (at > from && at <= to) found.add(at);
+      };
+      cut(near[0]);
+      for (const kink of near.slice(1)) {
+        const width2 = Math.sqrt(Math.max(kink, 1) * variancePerRow) / Math.max(perRow, 1e-300);
+        for (const away of [-6, -2, 2, 6]) cut(kink + away * width2);
+      }
+      const longest = 20 / (this.rate * this.reach);
+      for (const direction of [-1, 1]) {
+        let n = centre;
+        cut(n);
+        for (let stride = longest / 2; n > from && n < to; stride *= 1.6) {
+          n += direction * Math.min(stride, 4 * (direction > 0 ? n : n / 5));
+          cut(n);
+          if (direction < 0 && n < 4 * NODES) break;
+        }
+      }
+      const sorted = [...found].sort((a, b) => a - b);
+      return sorted.filter((at, i) => i === 0 || i === sorted.length - 1 || at - sorted[i - 1] > NODES / 2);
     }
     /** Log of the sum over A of its density times that of the noise; N >= 1. */
     sumOverTotals(n) {
@@ -1344,12 +1297,31 @@
     }
     sumOfPiece({ from, to, slope, mode: mode2, top: own }, top) {
       const isSum = this.total.support === "integers";
-      if (isSum && to - from < 2 * NODES2) {
-        let sum = 0;
-        for (let x = from; x <= to; x += 1) sum += Math.exp(this.weight(x) - top);
-        return sum;
+      if (isSum) {
+        const steep = Math.abs(this.total.slope(mode2, slope));
+        const bend = this.total.curvature(mode2, slope);
+        const steps = 2 * LEFT_OUT / (steep + Math.sqrt(steep * steep + 2 * bend * LEFT_OUT) || Number.MIN_VALUE);
+        if (Math.min(2 * steps, to - from) < MOST_STEPS) return this.walk(mode2, from, to, slope, Math.exp(own - top));
       }
       return this.march(mode2, to, 1, slope, own, top) + (mode2 > from ? this.march(isSum ? mode2 - 1 : mode2, from, -1, slope, own, top) : 0);
+    }
+    /** Sum whole numbers from a mode to both ends, each term from the one before, until little is left. */
+    walk(mode2, from, to, slope, own) {
+      const { total } = this;
+      const least = own * Math.exp(-LEFT_OUT);
+      const tilt = Math.exp(slope);
+      let sum = own;
+      let term = own;
+      for (let x = mode2; x < to && term > least; x += 1) {
+        term *= total.ratio(x) * tilt;
+        sum += term;
+      }
+      term = own;
+      for (let x = mode2 - 1; x >= from && term > least; x -= 1) {
+        term /= total.ratio(x) * tilt;
+        sum += term;
+      }
+      return sum;
     }
     /** Sum from a position towards an end, panel by panel, until little is left. */
     march(start2, end, direction, slope, own, top) {
@@ -1364,21 +1336,22 @@
         const steep = Math.max(-direction * total.slope(position, slope), 0);
         const bend = total.curvature(position, slope);
         let length = 2 * fall / (steep + Math.sqrt(steep * steep + 2 * bend * fall) || Number.MIN_VALUE);
-        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES2);
+        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES);
         length = Math.min(length, left);
         for (let shorter = 0; shorter < 30; shorter += 1) {
-          if (isSum && length <= 2 * NODES2) break;
+          if (isSum && length <= 2 * NODES) break;
           const last = this.weight(position + direction * (isSum ? length - 1 : length));
           if (here - last < 1.5 * fall) break;
           length *= 0.7;
-          if (isSum) length = Math.max(Math.floor(length), 2 * NODES2);
+          if (isSum) length = Math.max(Math.floor(length), 2 * NODES);
         }
-        if (isSum && length <= 2 * NODES2) {
+        if (isSum && length <= 2 * NODES) {
           for (let i = 0; i < length; i += 1) sum += Math.exp(this.weight(position + direction * i) - top);
         } else {
-          const { nodes, weights } = gram(NODES2, isSum ? length : Infinity);
+          const count2 = panel ? FURTHER_NODES : NODES;
+          const { nodes, weights } = gram(count2, isSum ? length : Infinity);
           let part = 0;
-          for (let i = 0; i < NODES2; i += 1) {
+          for (let i = 0; i < count2; i += 1) {
             const away = (length * (nodes[i] + 1) - Number(isSum)) / 2;
             part += weights[i] * Math.exp(this.weight(position + direction * away) - top);
           }
@@ -1427,10 +1400,10 @@
     }
     return centre;
   }
-  function edge(term, centre, end, level) {
+  function edge(term, centre, end, level, step) {
     const direction = Math.sign(end - centre);
     if (direction === 0) return centre;
-    let [inner, stride] = [centre, 1];
+    let [inner, stride] = [centre, step];
     let outer = centre;
     while (outer !== end) {
       const next = direction > 0 ? Math.min(centre + stride, end) : Math.max(centre - stride, end);
@@ -1450,13 +1423,13 @@
   }
   function block(term, start2, n, top) {
     let sum = 0;
-    if (n <= NODES2 + 4) {
+    if (n <= NODES + 4) {
       for (let i = 0; i < n; i += 1) sum += Math.exp(term(start2 + i) - top);
       return { start: start2, n, sum, error: 0 };
     }
-    const { nodes, weights, tails } = sumRule(NODES2, n);
+    const { nodes, weights, tails } = sumRule(NODES, n);
     let [last, before] = [0, 0];
-    for (let i = 0; i < NODES2; i += 1) {
+    for (let i = 0; i < NODES; i += 1) {
       const value = Math.exp(term(start2 + nodes[i]) - top);
       sum += weights[i] * value;
       last += tails[0][i] * value;
@@ -1466,9 +1439,9 @@
   }
 
   // src/line.js
-  var NODES3 = 16;
-  var LEFT_OUT2 = 32;
-  var TOLERANCE3 = 1e-11;
+  var NODES2 = 16;
+  var LEFT_OUT2 = 28;
+  var TOLERANCE2 = 1e-8;
   var MOST_PANELS = 3e3;
   var LINES = {
     probability: {
@@ -1494,12 +1467,11 @@
     }
   };
   var LineDistribution = class _LineDistribution {
-    constructor(line2, panels, logMass, mean, sd) {
+    constructor(line2, panels, total, logMass) {
       this.line = line2;
       this.panels = panels;
+      this.total = total;
       this.logMass = logMass;
-      this.mean = mean;
-      this.sd = sd;
     }
     /**
      * @param {object} line One of `LINES`.
@@ -1507,7 +1479,7 @@
      * @param {{at: number, width: number}[]} starts Near each of its modes, and about how wide that is.
      */
     static of(line2, log, starts) {
-      const peaks = starts.map((start2) => peak(log, start2)).sort((a, b) => a.at - b.at);
+      const peaks = apart(starts.map((start2) => peak(log, start2)));
       const top = Math.max(...peaks.map((one) => one.top));
       if (!Number.isFinite(top)) {
         throw new ReleaseError("resolution", "prior and released values are too far apart to be resolved");
@@ -1519,12 +1491,29 @@
       const to = Math.max(density, ...moments.filter(Number.isFinite));
       const breaks = /* @__PURE__ */ new Set([from, to]);
       for (const { at, left, right } of peaks) {
-        for (const t of [at - 3 * left, at, at + 3 * right]) if (t > from && t < to) breaks.add(t);
+        for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
       }
       const panels = resolve(log, [...breaks].sort((a, b) => a - b), top);
       const mass = panels.reduce((sum, one) => sum + one.mass, 0);
-      const { mean, sd } = momentsOf(line2, panels, mass, moments);
-      return new _LineDistribution(line2, panels, top + Math.log(mass), mean, sd);
+      const found = new _LineDistribution(line2, panels, mass, top + Math.log(mass));
+      [found.mean, found.sd] = [Infinity, Infinity];
+      if (moments[0] < Infinity) found.mean = found.average((value) => value);
+      if (moments[1] < Infinity) found.sd = Math.sqrt(found.average((value) => (value - found.mean) ** 2));
+      return found;
+    }
+    /** The average of a function of the parameter. */
+    average(of) {
+      let sum = 0;
+      const { nodes, weights } = gauss(NODES2);
+      for (const { start: start2, length, values } of this.panels) {
+        for (let i = 0; i < NODES2; i += 1) {
+          if (values[i] > 0) {
+            const value = this.line.value(start2 + length * (nodes[i] + 1) / 2);
+            sum += length * weights[i] * values[i] / this.total * of(value);
+          }
+        }
+      }
+      return sum;
     }
     /** The probability below a value. */
     below(value) {
@@ -1539,9 +1528,6 @@
         }
       }
       return Math.min(Math.max(sum / this.total, 0), 1);
-    }
-    get total() {
-      return this.panels.reduce((sum, one) => sum + one.mass, 0);
     }
     /** The value below which a share lies. */
     quantile(share2) {
@@ -1617,6 +1603,10 @@
     };
     return { at: centre, top, left: side(-1), right: side(1) };
   }
+  function apart(peaks) {
+    const sorted = peaks.sort((a, b) => a.at - b.at);
+    return sorted.filter((one, i) => i === 0 || one.at - sorted[i - 1].at > one.left / 2);
+  }
   function reach(log, { at, left, right }, direction, top, power) {
     let distance = 3 * (direction > 0 ? right : left);
     let before = log(at + direction * distance);
@@ -1635,7 +1625,7 @@
     let panels = breaks.slice(1).map((end, i) => panelOf(log, breaks[i], end - breaks[i], top));
     for (let round = 0; round < 60; round += 1) {
       const mass = panels.reduce((sum, one) => sum + one.mass, 0);
-      const isFine = (one) => one.error <= TOLERANCE3 * mass;
+      const isFine = (one) => one.error <= TOLERANCE2 * mass;
       if (panels.every(isFine)) return panels;
       if (panels.length > MOST_PANELS) break;
       panels = panels.flatMap((one) => {
@@ -1647,31 +1637,13 @@
     throw new ReleaseError("resolution", "the posterior could not be resolved to eight digits");
   }
   function panelOf(log, start2, length, top) {
-    const { nodes, weights } = gauss(NODES3);
+    const { nodes, weights } = gauss(NODES2);
     const values = Float64Array.from(nodes, (y) => Math.exp(log(start2 + length * (y + 1) / 2) - top));
     const expansion = legendre(values);
     let mass = 0;
-    for (let i = 0; i < NODES3; i += 1) mass += weights[i] * values[i];
-    const error = length * (Math.abs(expansion[NODES3 - 1]) + Math.abs(expansion[NODES3 - 2]));
+    for (let i = 0; i < NODES2; i += 1) mass += weights[i] * values[i];
+    const error = length * (Math.abs(expansion[NODES2 - 1]) + Math.abs(expansion[NODES2 - 2]));
     return { start: start2, length, values, expansion, mass: length * mass, error };
-  }
-  function momentsOf(line2, panels, mass, ends2) {
-    const average = (of) => {
-      let sum = 0;
-      const { nodes, weights } = gauss(NODES3);
-      for (const { start: start2, length, values } of panels) {
-        for (let i = 0; i < NODES3; i += 1) {
-          if (values[i] > 0) {
-            sum += length * weights[i] * values[i] / mass * of(line2.value(start2 + length * (nodes[i] + 1) / 2));
-          }
-        }
-      }
-      return sum;
-    };
-    if (ends2[0] === Infinity) return { mean: Infinity, sd: Infinity };
-    const mean = average((value) => value);
-    if (ends2[1] === Infinity) return { mean, sd: Infinity };
-    return { mean, sd: Math.sqrt(average((value) => (value - mean) ** 2)) };
   }
 
   // src/priors.js
@@ -1789,6 +1761,19 @@
   function conjugate(kind, numbers) {
     return KINDS[kind].of(...numbers);
   }
+  function parseDirichlet(text, size) {
+    const call = parseCall(text);
+    if (call.name !== "Dirichlet" || call.keywords.length || call.args.length === 0) {
+      throw refused(text, "this family takes Dirichlet with one number, or one for each category");
+    }
+    const numbers = call.args;
+    if (!numbers.every((value) => typeof value === "number" && value >= 1e-6 && value <= 1e9)) {
+      throw refused(text, "every concentration must lie in 1e-6..1e9");
+    }
+    if (numbers.length !== 1 && numbers.length !== size) throw refused(text, `there are ${size} categories`);
+    const concentrations = numbers.length === 1 ? new Array(size).fill(numbers[0]) : numbers;
+    return { text: `Dirichlet(${numbers.map(String).join(", ")})`, concentrations };
+  }
   function parseNPrior(given) {
     const text = String(given).trim();
     const whole = (value) => Number.isSafeInteger(value) && value >= 0 && value <= 1e15;
@@ -1871,13 +1856,16 @@
     const noisy = noisySums(statistic, values, release.n);
     const exact = projected(noisy, known, statistic.design === "minimal" ? release.n : null);
     const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
-    const starts = [...updated, ...prior.components].map((one) => one.start);
-    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN)));
+    const starts = updated.map((one) => one.start);
+    const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
+    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf);
+    const clipping = clippingOf(family, known, distribution, options, shown(statistic.name));
     return new Posterior({
       parameters: [family.parameter],
       prior: prior.text,
       nPrior: nPrior?.text ?? null,
       method: options.method,
+      clipping,
       marginals: [{ line: line2, distribution, prior }]
     });
   }
@@ -1885,6 +1873,16 @@
     const [first] = prior.components;
     const log = prior.components.length === 1 ? updated[0].log : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
     return LineDistribution.of(line2, log, starts);
+  }
+  function clippingOf(family, known, distribution, { method, clipping = "modelled" }, name) {
+    if (clipping !== "modelled" && clipping !== "ignored") {
+      throw new ReleaseError("usage", "clipping is modelled or ignored");
+    }
+    if (family.isBounded) return null;
+    if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
+    const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
+    if (shift <= NEGLIGIBLE * distribution.sd) return "negligible";
+    throw new ReleaseError("clipping", `${name}: clipped records matter here, and this reader does not model them: read a published posterior, compute it in Python, or say clipping: "ignored"`);
   }
   function noiseAware(line2, prior, starts, nPrior, likelihoodOf) {
     const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts);
@@ -1913,11 +1911,12 @@
     return nPrior === void 0 ? reciprocal(release.maxTotalRows) : parseNPrior(nPrior);
   }
   var Posterior = class {
-    constructor({ parameters, prior, nPrior, method, marginals }) {
+    constructor({ parameters, prior, nPrior, method, clipping, marginals }) {
       this.parameters = parameters;
       this.prior = prior;
       this.nPrior = nPrior;
       this.method = method;
+      this.clipping = clipping;
       this.marginals = marginals;
     }
     /** The mean; infinite where there is none. */
@@ -1967,6 +1966,309 @@
       return found;
     }
   };
+
+  // src/counts.js
+  var WINDOW = 27;
+  var LEAST_EDGE = 1e-11;
+  var MOST_STEPS2 = 4e9;
+  function countsPosterior(statistic, values, release, options) {
+    const categories = statistic.parameters.categories;
+    const counts = values.map(Number);
+    const prior = parseDirichlet(options.prior ?? "Dirichlet(1)", categories.length);
+    const nPrior = nPriorOf(statistic, release, options);
+    const alpha = prior.concentrations;
+    const sum = alpha.reduce((all, one) => all + one, 0);
+    const marginalPrior = alpha.map((own) => conjugate("Beta", [own, sum - own]));
+    const line2 = LINES.probability;
+    let makes;
+    if (options.method === PLUG_IN) {
+      const exact = statistic.design === "minimal" ? onSimplex(counts, release.n) : counts.map((one) => Math.max(one, 0));
+      const total = exact.reduce((all, one) => all + one, 0);
+      makes = alpha.map((own, k) => () => {
+        const { log, start: start2 } = conjugate("Beta", [own + exact[k], sum - own + total - exact[k]]);
+        return LineDistribution.of(line2, log, [start2]);
+      });
+    } else {
+      const scale2 = toNumber(parseRational(statistic.scale));
+      const rows = new LatentCounts(counts, scale2, alpha, nPrior, shown(statistic.name));
+      makes = alpha.map((own, k) => () => {
+        const likelihood = new CountLikelihood(rows, k, nPrior);
+        const exact = Math.max(counts[k], 0);
+        const rest = counts.reduce((all, one) => all + Math.max(one, 0), 0) - exact;
+        const { start: start2 } = conjugate("Beta", [own + exact, sum - own + rest]);
+        return LineDistribution.of(line2, (t) => marginalPrior[k].log(t) + likelihood.at(t), [start2]);
+      });
+    }
+    return new Posterior({
+      parameters: categories.map((category) => `probability[${category}]`),
+      prior: prior.text,
+      nPrior: nPrior?.text ?? null,
+      method: options.method,
+      clipping: null,
+      marginals: makes.map((make, k) => ({ line: line2, prior: marginalPrior[k], make }))
+    });
+  }
+  var LatentCounts = class {
+    constructor(counts, scale2, alpha, nPrior, name) {
+      Object.assign(this, { counts, scale: scale2, alpha, nPrior, name });
+      this.sum = alpha.reduce((all, one) => all + one, 0);
+      for (let reach2 = WINDOW * scale2 + 8; ; reach2 *= 2) {
+        this.rows = counts.map((count2, k) => this.row(count2, alpha[k], reach2));
+        this.rest = others(this.rows, (steps) => {
+          if (steps > MOST_STEPS2) throw unresolved(name);
+        });
+        if (this.holdAll()) break;
+      }
+    }
+    /** Gamma(alpha + c) / c! times the noise, at consecutive counts, over its largest value. */
+    row(count2, alpha, reach2) {
+      const start2 = Math.max(0, Math.floor(count2 - reach2));
+      const end = Math.max(Math.ceil(count2 + reach2), Math.ceil(reach2));
+      const logs = new Float64Array(end - start2 + 1);
+      for (let i = 0; i < logs.length; i += 1) {
+        logs[i] = logRising(alpha, start2 + i) - Math.abs(count2 - start2 - i) / this.scale;
+      }
+      return { start: start2, ...scaled(logs) };
+    }
+    /** Whether hardly any of the posterior lies at the ends of a window. */
+    holdAll() {
+      return this.rows.every((row3, k) => {
+        const rest = this.rest[k];
+        const of = (i) => {
+          let all = 0;
+          for (let m = 0; m < rest.values.length; m += 1) {
+            all += rest.values[m] * Math.exp(this.logOfN(row3.start + i + rest.start + m));
+          }
+          return row3.values[i] * all;
+        };
+        const size = row3.values.length;
+        const kink = Math.min(Math.max(Math.round(this.counts[k]) - row3.start, 0), size - 1);
+        const inner = [0, kink, ...Array.from({ length: 15 }, (_, i) => Math.round((i + 1) * (size - 1) / 16))].map(of);
+        const most = Math.max(...inner);
+        const first = row3.start === 0 ? 0 : of(0);
+        return first <= LEAST_EDGE * most && of(size - 1) <= LEAST_EDGE * most;
+      });
+    }
+    /** Log of prior(N) N! / Gamma(sum of concentrations + N), relative to that of the noisy total. */
+    logOfN(n) {
+      if (n < this.nPrior.low || n > this.nPrior.high) return -Infinity;
+      this.reference ??= logRising(this.sum, Math.max(this.counts.reduce((all, one) => all + Math.max(one, 0), 0), 0));
+      return this.nPrior.log(n) - logRising(this.sum, n) + this.reference;
+    }
+  };
+  function logRising(a, c) {
+    if (a === 1 || c === 0) return 0;
+    if (c < 1e6) return logGamma(a + c) - logGamma(c + 1) - logGamma(a);
+    const x = a + c;
+    const y = c + 1;
+    return (x - 0.5) * Math.log1p((a - 1) / y) + (a - 1) * Math.log(y) - (a - 1) + (1 / x - 1 / y) / 12 - logGamma(a);
+  }
+  function scaled(logs) {
+    let top = -Infinity;
+    for (const one of logs) top = Math.max(top, one);
+    return { values: logs.map((one) => Math.exp(one - top)) };
+  }
+  function others(rows, count2) {
+    const one = { start: 0, values: Float64Array.of(1) };
+    let steps = 0;
+    const joined2 = (a, b) => {
+      steps += a.values.length * b.values.length;
+      count2(steps);
+      return convolved(a, b);
+    };
+    const before = [one];
+    for (const row3 of rows.slice(0, -1)) before.push(joined2(before[before.length - 1], row3));
+    const rest = new Array(rows.length);
+    let after = one;
+    for (let k = rows.length - 1; k >= 0; k -= 1) {
+      rest[k] = joined2(before[k], after);
+      if (k) after = joined2(after, rows[k]);
+    }
+    return rest;
+  }
+  function convolved(a, b) {
+    const [long, short] = a.values.length > b.values.length ? [a, b] : [b, a];
+    const values = new Float64Array(long.values.length + short.values.length - 1);
+    for (let i = 0; i < short.values.length; i += 1) {
+      const weight = short.values[i];
+      if (weight > 0) for (let j = 0; j < long.values.length; j += 1) values[i + j] += weight * long.values[j];
+    }
+    let top = 0;
+    for (const value of values) top = Math.max(top, value);
+    for (let i = 0; i < values.length; i += 1) values[i] /= top;
+    return { start: a.start + b.start, values };
+  }
+  var CountLikelihood = class extends Likelihood {
+    constructor(rows, k, nPrior) {
+      const { start: start2, values } = rows.rest[k];
+      const noise = { values: [rows.counts[k], start2 + highest(values)], scale: rows.scale, reach: 1 };
+      super(new BinomialTotal(1), noise, nPrior);
+      this.start = Math.max(0, rows.rows[k].start);
+      this.end = this.start + rows.rows[k].values.length - 1;
+      this.restStart = start2;
+      this.restEnd = start2 + values.length - 1;
+      const rest = rows.sum - rows.alpha[k];
+      this.logs = Float64Array.from(values, (value, i) => Math.log(value) - logRising(rest, start2 + i));
+      this.ratios = Float64Array.from({ length: values.length - 1 }, (_, i) => Math.exp(this.logs[i + 1] - this.logs[i]));
+    }
+    get ofNone() {
+      if (this.nPrior.low > 0 || this.start > 0 || this.restStart > 0) return -Infinity;
+      return this.nPrior.log(0) - this.rate * Math.abs(this.first) + this.logs[0];
+    }
+    sumOverTotals(n) {
+      const { total, restStart, logs, ratios, first } = this;
+      const from = Math.max(this.start, n - this.restEnd);
+      const to = Math.min(this.end, n - restStart);
+      if (from > to) return -1e300;
+      total.at(n);
+      const up = Math.exp(this.rate);
+      const down = 1 / up;
+      const ratio2 = (x) => total.ratio(x) * (x < first ? up : down) / ratios[n - x - 1 - restStart];
+      let [low, high] = [from, to];
+      while (low < high) {
+        const middle = Math.floor((low + high) / 2);
+        if (ratio2(middle) > 1) low = middle + 1;
+        else high = middle;
+      }
+      let sum = 1;
+      let term = 1;
+      for (let x = low; x < to && term > 1e-18; x += 1) {
+        term *= ratio2(x);
+        sum += term;
+      }
+      term = 1;
+      for (let x = low - 1; x >= from && term > 1e-18; x -= 1) {
+        term /= ratio2(x);
+        sum += term;
+      }
+      return total.log(low) - this.rate * Math.abs(first - low) + logs[n - low - restStart] + Math.log(sum);
+    }
+  };
+  function highest(values) {
+    let best = 0;
+    for (let i = 1; i < values.length; i += 1) if (values[i] > values[best]) best = i;
+    return best;
+  }
+  function onSimplex(counts, n) {
+    const sorted = [...counts].sort((a, b) => b - a);
+    let [sum, shift] = [0, 0];
+    sorted.forEach((count2, i) => {
+      sum += count2;
+      if (count2 - (sum - n) / (i + 1) > 0) shift = (sum - n) / (i + 1);
+    });
+    return counts.map((count2) => Math.max(count2 - shift, 0));
+  }
+  function unresolved(name) {
+    return new ReleaseError("resolution", `${name}: noise hides too many counts for this reader; a published posterior can be read`);
+  }
+
+  // src/tabulated.js
+  var MOST_KEPT = 8;
+  var SLICE = 12;
+  var NODES3 = 24;
+  var FIRST = 6;
+  var TOLERANCE3 = 3e-12;
+  var MOST_HALVINGS = 8;
+  var MOST_KNOWN = 5e4;
+  var ANGLES = Array.from({ length: NODES3 }, (_, i) => Math.PI * (i + 0.5) / NODES3);
+  var POINTS2 = ANGLES.map(Math.cos);
+  var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
+  var SliceEnded = class extends Error {
+  };
+  var slice = { end: Infinity };
+  async function inSlices(work, pause) {
+    for (; ; ) {
+      slice.end = performance.now() + SLICE;
+      try {
+        return work();
+      } catch (error) {
+        if (!(error instanceof SliceEnded)) throw error;
+      } finally {
+        slice.end = Infinity;
+      }
+      await pause();
+    }
+  }
+  var KeptLikelihoods = class {
+    constructor() {
+      this.kept = /* @__PURE__ */ new Map();
+    }
+    of(key, width2, make) {
+      const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
+      this.kept.delete(key);
+      this.kept.set(key, found);
+      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      return found;
+    }
+  };
+  var TabulatedLikelihood = class {
+    /**
+     * @param {{at: function(number): number, ofNone: number}} likelihood
+     * @param {number} width About how wide its mode is.
+     */
+    constructor(likelihood, width2) {
+      this.likelihood = likelihood;
+      this.width = 2 ** Math.ceil(Math.log2(16 * width2));
+      this.panels = /* @__PURE__ */ new Map();
+      this.known = /* @__PURE__ */ new Map();
+    }
+    get ofNone() {
+      return this.likelihood.ofNone;
+    }
+    /** The log likelihood at a position on the parameter's line. */
+    at(position) {
+      const index = Math.floor(position / this.width);
+      let panel = this.panels.get(index);
+      if (panel === void 0) {
+        panel = { start: index * this.width, length: this.width, depth: 0, asked: /* @__PURE__ */ new Set(), values: null, halves: null };
+        this.panels.set(index, panel);
+      }
+      while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
+      if (panel.values !== null) return interpolated(panel, position);
+      panel.asked.add(position);
+      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position)) return this.direct(position);
+      this.fill(panel);
+      return this.at(position);
+    }
+    fill(panel) {
+      const { start: start2, length, depth } = panel;
+      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
+      if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE3) {
+        panel.values = values;
+        return;
+      }
+      const half = (from) => ({ start: from, length: length / 2, depth: depth + 1, asked: /* @__PURE__ */ new Set(), values: null, halves: null });
+      panel.halves = [half(start2), half(start2 + length / 2)];
+    }
+    direct(position) {
+      const known = this.known.get(position);
+      if (known !== void 0) return known;
+      if (performance.now() > slice.end) throw new SliceEnded();
+      const value = this.likelihood.at(position);
+      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
+      return value;
+    }
+  };
+  function interpolated({ start: start2, length, values }, position) {
+    const at = 2 * (position - start2) / length - 1;
+    let [above, below] = [0, 0];
+    for (let i = 0; i < NODES3; i += 1) {
+      const away = at - POINTS2[i];
+      if (away === 0) return values[i];
+      above += WEIGHTS[i] / away * values[i];
+      below += WEIGHTS[i] / away;
+    }
+    return above / below;
+  }
+  function lastCoefficients(values) {
+    let largest = 0;
+    for (const order of [NODES3 - 1, NODES3 - 2, NODES3 - 3]) {
+      let sum = 0;
+      for (let i = 0; i < NODES3; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
+      largest = Math.max(largest, Math.abs(2 * sum / NODES3));
+    }
+    return largest;
+  }
 
   // src/release.js
   var Release = class {
@@ -2065,13 +2367,17 @@
       if (selected.length !== 1) {
         throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
       }
-      if (!Object.hasOwn(ONE_SUM, entry.family)) {
-        throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}: this reader has no posterior of it; a published posterior can be read`);
+      const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
+      if (compute === oneSumPosterior && !Object.hasOwn(ONE_SUM, entry.family)) {
+        throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}: this reader has no posterior of it; a published one can be read`);
+      }
+      if (entry.within_unit !== void 0) {
+        throw new ReleaseError("statistic", `${shown(statistic)} has rows of units that are alike: this reader does not model them; a published posterior can be read`);
       }
       const width2 = entry.components.length;
       const values = [...this.values.get(statistic).slice(selected[0] * width2, (selected[0] + 1) * width2)];
       const { n, max_total_rows: maxTotalRows } = this.manifest;
-      return oneSumPosterior(entry, values, { n, maxTotalRows }, {
+      return compute(entry, values, { n, maxTotalRows }, {
         ...options,
         method,
         kept: { of: (key, width3, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width3, make) }
@@ -2405,14 +2711,14 @@
     const centre = laws[0].mean;
     const scale2 = laws[0].sd || 1;
     const nodes = Array.from({ length: 3001 }, (_, index) => centre + scale2 * Math.sinh((index - 1500) / 60));
-    const inside = nodes.filter((node) => node > support[0] && node < support[1]);
-    const densities = priorDensity(inside);
-    const masses = inside.map((node, index) => index === 0 ? 0 : (node - inside[index - 1]) * densities[index]);
+    const possible = nodes.filter((node) => node > support[0] && node < support[1]);
+    const densities = priorDensity(possible);
+    const masses = possible.map((node, index) => index === 0 ? 0 : (node - possible[index - 1]) * densities[index]);
     const total = masses.reduce((sum, mass) => sum + (Number.isFinite(mass) ? mass : 0), 0);
     if (!(total > 0)) return narrow;
     const [low, high] = [0.01, 0.98].map((share2) => {
       let sum = 0;
-      return inside.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share2 * total);
+      return possible.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share2 * total);
     });
     return within([Math.min(low, narrow[0]), Math.max(high, narrow[1])], support);
   }
@@ -2421,8 +2727,12 @@
     const fits2 = wanted[0] >= shown2[0] && wanted[1] <= shown2[1];
     return fits2 && wanted[1] - wanted[0] > (shown2[1] - shown2[0]) / 3 ? shown2 : wanted;
   }
-  function pointsOf([low, high], size = 300) {
+  function pointsOf([low, high], size = 600) {
     return Array.from({ length: size + 1 }, (_, index) => low + (high - low) * index / size);
+  }
+  function inside(points, support) {
+    const least = (points.at(-1) - points[0]) * 1e-6;
+    return points.map((point) => Math.min(Math.max(point, support[0] + least), support[1] - least));
   }
   function within([low, high], support) {
     return [Math.max(low, support[0]), Math.min(high, support[1])];
@@ -2474,13 +2784,12 @@
   function shellWord(text) {
     return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
   }
-  function pythonLines(page, question, shown2) {
+  function pythonLines(page, question, name) {
     const terms = [pythonText(question.statistic)];
     if (question.prior) terms.push(`prior=${pythonText(question.prior)}`);
     if (question.nPrior) terms.push(`n_prior=${pythonText(question.nPrior)}`);
-    if (shown2.ignoresClipping) terms.push('clipping="ignored"');
     const posterior = (keys) => `release.posterior(${[...terms, ...whereTerm(page, keys)].join(", ")})`;
-    const parameter = pythonText(shown2.parameter);
+    const parameter = pythonText(name);
     const lines = ["import suffice", "", `release = suffice.open_release(${pythonText(page.uri)})`];
     if (question.versus === null) {
       lines.push(`posterior = ${posterior(question.cell)}`);
@@ -2497,7 +2806,10 @@
     lines.push(`print(difference.credible_interval(${question.mass}), difference.probability())`);
     return lines.join("\n");
   }
-  function commandLine(page, question, shown2) {
+  function commandLine(page, question) {
+    return commandWords(page, question).join(" ");
+  }
+  function commandWords(page, question) {
     const words = ["suffice", "posterior", page.uri, question.statistic];
     page.groups.forEach(({ column }, index) => {
       words.push("--where", `${column}=${question.cell[index]}`);
@@ -2506,9 +2818,8 @@
     });
     if (question.prior) words.push("--prior", question.prior);
     if (question.nPrior) words.push("--n-prior", question.nPrior);
-    if (shown2.ignoresClipping) words.push("--clipping", "ignored");
     words.push("--mass", String(question.mass));
-    return words.map(shellWord).join(" ");
+    return words.map(shellWord);
   }
   function whereTerm(page, keys) {
     return page.groups.length === 0 ? [] : [`where=${pythonMapping(page, keys, () => true)}`];
@@ -2528,13 +2839,13 @@
     };
     return element("button", { type: "button", click: press }, name);
   }
-  function asJson(page, answer2, terms) {
-    return `${JSON.stringify({ source: sourceOf(page, answer2, terms), ...numbersOf(page, answer2), densities: densitiesOf(answer2) }, null, 2)}
+  function asJson(page, answer2) {
+    return `${JSON.stringify({ source: sourceOf(page, answer2), ...numbersOf(page, answer2), densities: densitiesOf(answer2) }, null, 2)}
 `;
   }
-  function asCsv(page, answer2, terms) {
+  function asCsv(page, answer2) {
     const { rows } = numbersOf(page, answer2);
-    const source = sourceOf(page, answer2, terms);
+    const source = sourceOf(page, answer2);
     const said = {
       release: source.release,
       release_id: source.release_id,
@@ -2552,7 +2863,7 @@
     ]);
     return [heads, ...lines].map((line2) => line2.map(csvField).join(",")).join("\r\n") + "\r\n";
   }
-  function sourceOf(page, { statistic, prior, nPrior, question, sides }, terms) {
+  function sourceOf(page, { statistic, prior, nPrior, question, sides, entry }) {
     return {
       release: page.label,
       release_id: page.releaseId,
@@ -2566,8 +2877,8 @@
       n_prior: nPrior,
       mass: question.mass,
       computed_by: "the explorer of the release's page, by quadrature",
-      python: pythonLines(page, question, terms),
-      command: commandLine(page, question, terms)
+      python: pythonLines(page, question, entry.parameter),
+      command: commandLine(page, question)
     };
   }
   function numbersOf(page, { entry, question, sides, contrast: contrast2 }) {
@@ -2634,14 +2945,15 @@
   }
 
   // explorer/picture.js
+  var [HIGHEST, BEYOND] = [1.8, 3];
   var MARGIN = { top: 14, right: 14, bottom: 46, left: 14 };
   function draw(node, { points, range, axis, title, description, width: width2, curves }) {
     const height = width2 < 480 ? 250 : 330;
     const inner = { width: width2 - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
     const bottom = MARGIN.top + inner.height;
     const x = (value) => MARGIN.left + (value - range[0]) / (range[1] - range[0]) * inner.width;
-    const top = highest(curves);
-    const y = (density) => bottom - Math.min(density / top, 1.2) * inner.height * 0.94;
+    const top = highest2(curves);
+    const y = (density) => bottom - Math.min(density / top, BEYOND) * inner.height * 0.94;
     node.setAttribute("viewBox", `0 0 ${width2} ${height}`);
     replace(
       node,
@@ -2653,10 +2965,11 @@
       curves.filter(({ interval }) => interval !== null).map((curve, row3) => bar(curve, range, x, bottom - 5 - row3 * 9))
     );
   }
-  function highest(curves) {
-    const posterior = curves.filter(({ kind }) => kind !== "prior");
+  function highest2(curves) {
     const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
-    return of(posterior) || of(curves) || 1;
+    const aware = of(curves.filter(({ interval }) => interval !== null));
+    const posterior = of(curves.filter(({ kind }) => kind !== "prior"));
+    return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of(curves) || 1;
   }
   function axisOf(range, x, bottom, name, width2) {
     const { values, write } = ticks(...range, width2 < 480 ? 4 : 7);
@@ -2677,12 +2990,12 @@
   }
   function shade({ kind, densities, interval }, points, x, y, bottom) {
     if (interval === null) return null;
-    const inside = points.flatMap(
+    const inside2 = points.flatMap(
       (point, index) => point >= interval[0] && point <= interval[1] ? [[point, densities[index]]] : []
     );
-    if (inside.length < 2) return null;
-    const ends2 = [inside[0], inside.at(-1)].map(([point]) => x(point).toFixed(2));
-    const top = inside.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
+    if (inside2.length < 2) return null;
+    const ends2 = [inside2[0], inside2.at(-1)].map(([point]) => x(point).toFixed(2));
+    const top = inside2.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
     return svg("path", { class: `shade shade-${kind}`, d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z` });
   }
   function bar({ kind, interval, mean }, range, x, at) {
@@ -2781,7 +3094,7 @@
   function densityTable({ points, curves }, name) {
     const step = Math.floor((points.length - 1) / ROWS);
     const rows = points.flatMap(
-      (point, index) => index % step === 0 ? [row2(brief(point, 5), curves.map(({ densities }) => densities[index]), 4)] : []
+      (point, index) => index % step === 0 ? [row2(brief(point, 4), curves.map(({ densities }) => densities[index]), 4)] : []
     );
     return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
   }
@@ -2838,18 +3151,18 @@
       replace(numbers, lawTable(page, answer2, DIGITS), comparisonTable(page, answer2, DIGITS));
       replace(notes, notesOf(answer2));
       fillBehind();
-      const terms = termsOf(answer2);
+      const { parameter } = answer2.entry;
       replace(
         lines,
-        copied("The same in Python", pythonLines(page, answer2.question, terms)),
-        copied("The same on the command line", commandLine(page, answer2.question, terms)),
-        answer2.question.versus === null ? null : element("p", { class: "hint" }, DRAWN)
+        copied("The same in Python", pythonLines(page, answer2.question, parameter)),
+        copied("The same on the command line", commandLine(page, answer2.question), commandCode(page, answer2.question)),
+        element("p", { class: "hint" }, answer2.question.versus === null ? MERGED : DRAWN)
       );
       replace(
         files,
         "Download what is shown: ",
-        offer("CSV", `${page.name}-${answer2.statistic.name}.csv`, "text/csv", () => asCsv(page, answer2, terms)),
-        offer("JSON", `${page.name}-${answer2.statistic.name}.json`, "application/json", () => asJson(page, answer2, terms))
+        offer("CSV", `${page.name}-${answer2.statistic.name}.csv`, "text/csv", () => asCsv(page, answer2)),
+        offer("JSON", `${page.name}-${answer2.statistic.name}.json`, "application/json", () => asJson(page, answer2))
       );
     }
     function paint() {
@@ -2860,11 +3173,12 @@
       range = settled(subject === about && !question.whole ? range : null, wanted);
       about = subject;
       const points = pointsOf(range);
+      const places = inside(points, entry.support);
       const curves = [
-        { kind: "prior", densities: priorDensity(points), interval: null, mean: null },
+        { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
         ...sides.map(({ kind, law, interval }) => ({
           kind,
-          densities: law.density(points),
+          densities: law.density(places),
           interval: kind === PLUG_IN2 ? null : interval,
           mean: law.mean
         }))
@@ -2900,6 +3214,8 @@
   function subjectOf({ statistic, question, entry }) {
     return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
   }
+  var CLIPPED = "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of account, as Python's does.";
+  var MERGED = "Means and standard deviations are the same there, digit by digit. The ends of Python's intervals hold their probability to about a thousandth.";
   var DRAWN = "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard deviation; their interval and probability are of draws, and agree up to sampling.";
   function nameOf(page, { question }, kind) {
     if (kind === "prior") return "Prior";
@@ -2952,14 +3268,14 @@
     const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
     return [
       element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
-      (posterior.notes ?? []).map((note) => element("p", { class: "hint" }, String(note)))
+      posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null
     ];
   }
-  function termsOf({ entry, posterior }) {
-    return { parameter: entry.parameter, ignoresClipping: posterior.clipping === "ignored" };
+  function commandCode(page, question) {
+    const words = commandWords(page, question).map((word) => [" ", element("span", { class: "word" }, word)]);
+    return element("code", {}, words.flat().slice(1));
   }
-  function copied(title, text) {
-    const code = element("code", {}, text);
+  function copied(title, text, code = element("code", {}, text)) {
     const button = element("button", { type: "button" }, "Copy");
     button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
     button.addEventListener("click", async () => {
@@ -3055,6 +3371,7 @@
       "aria-controls": listId,
       "aria-describedby": note.id,
       input: () => open(field.value),
+      focus: () => field.select(),
       click: () => open(""),
       keydown: press,
       blur: close
@@ -3579,7 +3896,7 @@
         entry.fill(entries.map(({ key, label }) => ({ value: key, text: label })));
         entry.show(question.shown);
         entry.node.hidden = entries.length < 2;
-        [prior.node, count2?.node].forEach((part) => part && (part.hidden = !isAnswered));
+        [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
         if (isAnswered) {
           const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
           prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
@@ -3685,12 +4002,12 @@
         released = releasedTable(await reader.table(statistic.name, asked.cell));
       } catch {
       }
-      const line2 = commandLine(page, asked, { ignoresClipping: false });
       replace(
         unanswered,
-        element("p", { class: "explorer-answer" }, `This page does not work out posteriors of ${statistic.name}: ${message}`),
-        element("p", {}, "Run this instead:"),
-        element("pre", { tabindex: 0 }, element("code", {}, line2)),
+        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+        element("p", { class: "hint" }, `${message}.`),
+        element("p", {}, "Python and the command line work it out:"),
+        element("pre", { tabindex: 0 }, commandCode(page, asked)),
         released
       );
       voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;
