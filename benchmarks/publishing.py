@@ -1,9 +1,9 @@
 """Publish posteriors of very many cells: time and peak memory, every point in a process of its own.
 
-    PYTHONPATH=tests python benchmarks/publishing.py [FAMILY ...] [--cluster threads|local] [--most CELLS]
+    PYTHONPATH=tests python benchmarks/publishing.py [FAMILY ...] [--cluster local] [--least N] [--most N]
 
-Releases are made before, of simulated sums and noise (epsilon 1, 20 to 199 records a cell, N private). A
-point opens its release and publishes summaries: mean, standard deviation and a 95 % interval of each parameter.
+Releases are made before, of simulated sums and noise: epsilon 1, 20 to 199 records a cell, N private. A point
+opens its release and publishes summaries: mean, standard deviation and a 95 % interval of each parameter.
 The peak is the resident memory of the process and all its children together, read ten times a second.
 Bernoulli cells have their default prior; normal cells a conjugate one (14 such make the default prior, which
 takes about ten times as long).
@@ -32,7 +32,7 @@ from support.many_cells import STATISTIC, publish_many_cells
 
 DAYS = 100
 POINTS = {
-    "bernoulli": (10**5, 3 * 10**5, 10**6, 3 * 10**6),
+    "bernoulli": (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7),
     "normal": (10**4, 3 * 10**4, 10**5),
 }
 PRIORS = {"bernoulli": None, "normal": "NormalInverseGamma(20, 0.1, 2, 900)"}
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("families", nargs="*", default=[*POINTS])
     parser.add_argument("--cluster", default="threads")
     parser.add_argument("--most", type=int, default=10**6)
+    parser.add_argument("--least", type=int, default=0)
     parser.add_argument("--point")
     arguments = parser.parse_args()
     if arguments.point:
@@ -56,7 +57,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for family in arguments.families:
         for cells in POINTS[family]:
-            if cells > arguments.most:
+            if not arguments.least <= cells <= arguments.most:
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 shops = cells // DAYS
