@@ -177,9 +177,9 @@ def hidden_markov(
     if not isinstance(found, HiddenMarkovFit):
         _show_comparison(found, opened, seed=seed, as_json=as_json)
         return
-    if out is not None:
-        from suffice.data_files.source import fit_source  # noqa: PLC0415
+    from suffice.data_files.source import fit_source  # noqa: PLC0415 - as above
 
+    if out is not None:
         source = fit_source("draws of a hidden Markov model", opened, found, seed=seed)
         if out.suffix == ".nc":
             output.write_netcdf(found.to_arviz(), out, source, overwrite=overwrite)
@@ -188,7 +188,8 @@ def hidden_markov(
     if pictures:
         _write_pictures(found, pictures, opened[0].name, overwrite=overwrite)
     if as_json:
-        output.print_json({**found.to_dict(mass), "seed": seed})
+        source = fit_source("hidden Markov model", opened, found, seed=seed)
+        output.print_json({"source": source.document(), **found.to_dict(mass), "seed": seed})
         return
     _print_fit(found)
     _print_basis(opened, found)
@@ -258,7 +259,10 @@ def _show_comparison(
     found: StateComparison, opened: Sequence[Release], *, seed: int | None, as_json: bool
 ) -> None:
     if as_json:
-        output.print_json({**found.to_dict(), "seed": seed})
+        from suffice.data_files.source import fit_source  # noqa: PLC0415 - pydantic is slow to import
+
+        source = fit_source("held-out scores of numbers of states", opened, found, seed=seed)
+        output.print_json({"source": source.document(), **found.to_dict(), "seed": seed})
         return
     from suffice.pipeline.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
 

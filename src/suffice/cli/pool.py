@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -99,12 +100,13 @@ def pool(
         rng=rng,
     )
     rows = summarise(posterior, mass, draws, rng)
-    if out is not None:
-        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
 
-        releases = [release for group in related.values() for release in group or ()]
-        source = posterior_source(DRAWS, releases, posterior, draws=draws, seed=seed)
-        output.write_draws(posterior, out, source, draws, rng, overwrite=overwrite)
+    every = [release for group in related.values() for release in group or ()]
+    source = posterior_source(SUMMARIES, every, posterior, mass=mass, draws=draws, seed=seed)
+    if out is not None:
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        output.write_draws(posterior, out, drawn, draws, rng, overwrite=overwrite)
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()
@@ -112,6 +114,7 @@ def pool(
     }
     if as_json:
         document: dict[str, Any] = {
+            "source": source.document(),
             "statistic": statistic,
             "family": posterior.family,
             "rows_of": posterior.rows_of,
