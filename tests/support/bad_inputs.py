@@ -70,9 +70,9 @@ PHRASES = (
     "unexpected extra argument",
     "URI",
     "is given twice",
-    "public key file",
+    "public key",
 )
-"""What names a place that is no option: of the source, the words themselves, a store, releases, keys."""
+"""What names a place that is no option: of the source, the words themselves, stores, releases, keys."""
 VALUES: tuple[object, ...] = (
     *TEXTS,
     True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
-from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
+from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
@@ -17,6 +17,7 @@ from suffice.cli.options import (
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PlotOption,
     PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
@@ -57,6 +58,7 @@ def pool(
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
     out: DrawsOption = None,
+    plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
@@ -69,6 +71,7 @@ def pool(
 ) -> None:
     """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
     output.check_draws(out, overwrite=overwrite)
+    output.check_picture(plot, overwrite=overwrite)
     check_draws(draws, seed)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
@@ -107,6 +110,28 @@ def pool(
     if out is not None:
         drawn = dataclasses.replace(source, what=DRAWS, mass=None)
         output.write_draws(posterior, out, drawn, draws, rng, overwrite=overwrite)
+    if plot is not None:
+        from suffice.plots.comparisons import plot_pool  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+
+        parts = [
+            (
+                release.label,
+                release.posterior(
+                    statistic,
+                    prior=prior,
+                    n_prior=parse_prior_of_n(n_prior),
+                    clipping=clipping,
+                    predictor_prior=predictor_prior,
+                    where=parse_pairs("--where", where),
+                ),
+            )
+            for release in every
+        ]
+        footer = footer_of(source, every)
+        title = f"{statistic}, pooled from {len(every)} releases"
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_pool(posterior, parts, written, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()
@@ -145,4 +170,4 @@ def pool(
     say(f"prior of N: {posterior.n_prior}")
     if posterior.predictor_prior is not None:
         say(f"prior of predictors: {posterior.predictor_prior}")
-    output.print_written(out)
+    output.print_written(out, plot)

@@ -14,6 +14,7 @@ from suffice.pipeline.publication.releases import manifest_sha256
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from suffice.pipeline.calibration.result import Calibration
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.models.state_comparison import StateComparison
     from suffice.pipeline.pooling.prior_comparison import PriorComparison
@@ -195,6 +196,19 @@ def comparison_source(release: Release, found: PriorComparison) -> Source:
         method="noise-aware",
         prior="; ".join(found.priors),
         n_prior=found.n_prior,
+    )
+
+
+def calibration_source(release: Release, statistic: str, found: Calibration, *, seed: int | None) -> Source:
+    """Return the source of a calibration, which simulates one release's statistic."""
+    return Source(
+        what="calibration by simulated releases",
+        releases=(ReleaseSource.of(release),),
+        statistic=statistic,
+        method=method_text(found.method),
+        prior=str(found.prior),
+        n_prior=str(found.n_prior),
+        seed=seed,
     )
 
 

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 2e08c9da4f2f96fa60734f6fd1cd5bb4713af03c96a21a57d8c1f70e96d07730
+// sha256: 80778867c87272765d8a5a055312001bc697c06b2f1ffb2bcc6365f7b1a3bfb7
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2727,7 +2727,7 @@
     const fits2 = wanted[0] >= shown2[0] && wanted[1] <= shown2[1];
     return fits2 && wanted[1] - wanted[0] > (shown2[1] - shown2[0]) / 3 ? shown2 : wanted;
   }
-  function pointsOf([low, high], size = 300) {
+  function pointsOf([low, high], size = 600) {
     return Array.from({ length: size + 1 }, (_, index) => low + (high - low) * index / size);
   }
   function inside(points, support) {
@@ -2807,6 +2807,9 @@
     return lines.join("\n");
   }
   function commandLine(page, question) {
+    return commandWords(page, question).join(" ");
+  }
+  function commandWords(page, question) {
     const words = ["suffice", "posterior", page.uri, question.statistic];
     page.groups.forEach(({ column }, index) => {
       words.push("--where", `${column}=${question.cell[index]}`);
@@ -2816,7 +2819,7 @@
     if (question.prior) words.push("--prior", question.prior);
     if (question.nPrior) words.push("--n-prior", question.nPrior);
     words.push("--mass", String(question.mass));
-    return words.map(shellWord).join(" ");
+    return words.map(shellWord);
   }
   function whereTerm(page, keys) {
     return page.groups.length === 0 ? [] : [`where=${pythonMapping(page, keys, () => true)}`];
@@ -2942,6 +2945,7 @@
   }
 
   // explorer/picture.js
+  var [HIGHEST, BEYOND] = [1.8, 3];
   var MARGIN = { top: 14, right: 14, bottom: 46, left: 14 };
   function draw(node, { points, range, axis, title, description, width: width2, curves }) {
     const height = width2 < 480 ? 250 : 330;
@@ -2949,7 +2953,7 @@
     const bottom = MARGIN.top + inner.height;
     const x = (value) => MARGIN.left + (value - range[0]) / (range[1] - range[0]) * inner.width;
     const top = highest2(curves);
-    const y = (density) => bottom - Math.min(density / top, 1.2) * inner.height * 0.94;
+    const y = (density) => bottom - Math.min(density / top, BEYOND) * inner.height * 0.94;
     node.setAttribute("viewBox", `0 0 ${width2} ${height}`);
     replace(
       node,
@@ -2962,9 +2966,10 @@
     );
   }
   function highest2(curves) {
-    const posterior = curves.filter(({ kind }) => kind !== "prior");
     const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
-    return of(posterior) || of(curves) || 1;
+    const aware = of(curves.filter(({ interval }) => interval !== null));
+    const posterior = of(curves.filter(({ kind }) => kind !== "prior"));
+    return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of(curves) || 1;
   }
   function axisOf(range, x, bottom, name, width2) {
     const { values, write } = ticks(...range, width2 < 480 ? 4 : 7);
@@ -3150,8 +3155,8 @@
       replace(
         lines,
         copied("The same in Python", pythonLines(page, answer2.question, parameter)),
-        copied("The same on the command line", commandLine(page, answer2.question)),
-        answer2.question.versus === null ? null : element("p", { class: "hint" }, DRAWN)
+        copied("The same on the command line", commandLine(page, answer2.question), commandCode(page, answer2.question)),
+        element("p", { class: "hint" }, answer2.question.versus === null ? MERGED : DRAWN)
       );
       replace(
         files,
@@ -3210,6 +3215,7 @@
     return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
   }
   var CLIPPED = "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of account, as Python's does.";
+  var MERGED = "Means and standard deviations are the same there, digit by digit. The ends of Python's intervals hold their probability to about a thousandth.";
   var DRAWN = "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard deviation; their interval and probability are of draws, and agree up to sampling.";
   function nameOf(page, { question }, kind) {
     if (kind === "prior") return "Prior";
@@ -3265,8 +3271,11 @@
       posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null
     ];
   }
-  function copied(title, text) {
-    const code = element("code", {}, text);
+  function commandCode(page, question) {
+    const words = commandWords(page, question).map((word) => [" ", element("span", { class: "word" }, word)]);
+    return element("code", {}, words.flat().slice(1));
+  }
+  function copied(title, text, code = element("code", {}, text)) {
     const button = element("button", { type: "button" }, "Copy");
     button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
     button.addEventListener("click", async () => {
@@ -3887,7 +3896,7 @@
         entry.fill(entries.map(({ key, label }) => ({ value: key, text: label })));
         entry.show(question.shown);
         entry.node.hidden = entries.length < 2;
-        [prior.node, count2?.node].forEach((part) => part && (part.hidden = !isAnswered));
+        [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
         if (isAnswered) {
           const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
           prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
@@ -3993,12 +4002,12 @@
         released = releasedTable(await reader.table(statistic.name, asked.cell));
       } catch {
       }
-      const line2 = commandLine(page, asked);
       replace(
         unanswered,
-        element("p", { class: "explorer-answer" }, `This page does not work out posteriors of ${statistic.name}: ${message}`),
-        element("p", {}, "Run this instead:"),
-        element("pre", { tabindex: 0 }, element("code", {}, line2)),
+        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+        element("p", { class: "hint" }, `${message}.`),
+        element("p", {}, "Python and the command line work it out:"),
+        element("pre", { tabindex: 0 }, commandCode(page, asked)),
         released
       );
       voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;
