@@ -15,14 +15,16 @@ import pytest
 
 import suffice
 from suffice import models, publishing
-from suffice.errors import PriorError, StoreError, UsageError
+from suffice.errors import PinnedError, PriorError, ReleaseWithdrawnError, StoreError, UsageError
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.publication_asking import question_of
 from suffice.publishing import carry_out, publications_of, publish
+from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore
 from support import releases
 from support.hidden_states import publish_crashes
 from support.model_releases import publish_models
+from support.profiles import write_profile
 from support.published import KEYS, make_release, publish_at_once, publish_until
 from support.table_releases import publish_tables
 
@@ -332,3 +334,26 @@ def test_a_copy_needs_a_store_to_publish_in(release: Release, tmp_path: Path) ->
     shutil.copytree(release.uri, tmp_path / "copy")
     with pytest.raises(UsageError, match="--to"):
         publish(str(tmp_path / "copy"), "flag", draws=0)
+
+
+def test_a_profile_pins_where_is_published(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = tmp_path / "allowed"
+    write_profile(tmp_path / "suffice.toml", publications=[str(allowed)])
+    monkeypatch.setenv("SUFFICE_CONFIG", str(tmp_path / "suffice.toml"))
+    with pytest.raises(PinnedError, match="to"):
+        publish(release, "flag", draws=0, to=str(tmp_path / "elsewhere"))
+    made = publish(release, "flag", draws=0)
+    assert made.uri.startswith(str(allowed))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_withdrawn_release_is_refused_or_named_in_every_file(tmp_path: Path) -> None:
+    opened = make_release(tmp_path / "store")
+    withdraw(opened.uri, reason="a wrong unit", created=releases.NOW)
+    with pytest.raises(ReleaseWithdrawnError):
+        publish(opened.uri, "flag", draws=0)
+    made = publish(opened.uri, "flag", draws=0, formats="json", allow_withdrawn=True)
+    (stated,) = json.loads(made.read("flag-summaries.json"))["source"]["releases"]
+    assert "a wrong unit" in stated["withdrawn"]
