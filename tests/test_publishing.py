@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import multiprocessing
@@ -19,6 +20,7 @@ from suffice.errors import PinnedError, PriorError, ReleaseWithdrawnError, Store
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.publication_asking import question_of
 from suffice.publishing import carry_out, publications_of, publish
+from suffice.storage.objects.patience import Patience
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore
 from support import releases
@@ -357,3 +359,45 @@ def test_a_withdrawn_release_is_refused_or_named_in_every_file(tmp_path: Path) -
     made = publish(opened.uri, "flag", draws=0, formats="json", allow_withdrawn=True)
     (stated,) = json.loads(made.read("flag-summaries.json"))["source"]["releases"]
     assert "a wrong unit" in stated["withdrawn"]
+
+
+class FailingMidway:
+    """Objects that cannot be written for ten minutes, from the second file on."""
+
+    def __init__(self, objects: Any, clock: list[float]) -> None:
+        self._objects, self._clock, self._until = objects, clock, float("inf")
+        self._files = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objects, name)
+
+    def put_new(self, key: str, data: bytes) -> None:
+        if "/" in key:
+            self._files += 1
+        if self._files == 2 and self._until == float("inf"):
+            self._until = self._clock[0] + 600.0
+        if self._files >= 2 and self._clock[0] < self._until:
+            raise StoreError("the server is busy", may_pass=True)
+        self._objects.put_new(key, data)
+
+
+def test_a_store_that_fails_for_ten_minutes_shows_all_or_nothing(release: Release, tmp_path: Path) -> None:
+    question, clock = question_of(release, "flag", draws=5), [0.0]
+    publications = PublicationStore.open(tmp_path)
+
+    def sleep(seconds: float) -> bool:
+        clock[0] += seconds
+        assert publications.find(question.request.publication_id) is None
+        return True
+
+    failing = dataclasses.replace(
+        publications,
+        objects=FailingMidway(publications.objects, clock),  # type: ignore[arg-type]
+        patience=Patience(seconds=3600.0, sleep=sleep, clock=lambda: clock[0]),
+    )
+    found = carry_out(question, failing)
+    assert found.is_new
+    assert 600 <= clock[0] < 700
+    standing = publications.find(question.request.publication_id)
+    assert standing is not None
+    assert all(standing.read(file.name) for file in standing.files)
