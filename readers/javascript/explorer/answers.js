@@ -119,12 +119,12 @@ const CLIPPED =
   "account, as Python's does.";
 
 const MERGED =
-  "Means and standard deviations are the same there, digit by digit. The ends of Python's intervals hold their " +
-  "probability to about a thousandth.";
+  "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their " +
+  "intervals hold the stated probability to about a thousandth.";
 
 const DRAWN =
-  "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard " +
-  "deviation; their interval and probability are of draws, and agree up to sampling.";
+  "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command " +
+  "line. Their interval and probability are of draws, and agree up to sampling.";
 
 /** What a curve is called. */
 export function nameOf(page, { question }, kind) {
