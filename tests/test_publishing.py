@@ -392,7 +392,7 @@ def test_a_store_that_fails_for_ten_minutes_shows_all_or_nothing(release: Releas
 
     failing = dataclasses.replace(
         publications,
-        objects=FailingMidway(publications.objects, clock),  # type: ignore[arg-type]
+        objects=FailingMidway(publications.objects, clock),
         patience=Patience(seconds=3600.0, sleep=sleep, clock=lambda: clock[0]),
     )
     found = carry_out(question, failing)
