@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from suffice.errors import MissingExtraError, UsageError
-from suffice.pipeline.posterior.notes import method_text
+from suffice.pipeline.posterior.method_text import method_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,8 @@ from suffice.pipeline.batches.parts import cells_per_part, parts_of
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.distributions.piecewise import worst_diagnostics
-from suffice.pipeline.posterior.notes import described, method_text
+from suffice.pipeline.posterior.method_text import method_text
+from suffice.pipeline.posterior.notes import described
 from suffice.pipeline.publication.question import cells_asked, given_n_prior
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from support.running import Runner
 from support.scheduled import HOW_TO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from support.prefect_server import PrefectServer
@@ -36,6 +37,7 @@ FLOWS = {
     "posterior": "publication",
 }
 """The deployments, and the parameter of the flow of each."""
+ENDED = {"COMPLETED", "FAILED", "CRASHED"}
 NOT_OF_THE_FLOW = {"priors", "series", "model", "public_keys", "publication_keys", "notice", "progress"}
 """What `suffice.publish` takes and the flow does not: keys are pinned, tables of priors a command's."""
 
@@ -168,7 +170,7 @@ def test_the_run_that_the_how_to_starts_by_hand_is_published(
     def published() -> dict[str, Any] | None:
         asked = {"flow_runs": {"name": {"any_": ["flights-by-origin@2013-01"]}}}
         found = prefect_server.post("/flow_runs/filter", asked)
-        return found[0] if found and found[0]["state"]["type"] in {"COMPLETED", "FAILED", "CRASHED"} else None
+        return found[0] if found and found[0]["state"]["type"] in ENDED else None
 
     run = waited_for(published, "the run")
     assert run["state"]["name"] == "Published", run["state"]
@@ -181,23 +183,28 @@ def test_the_run_that_the_how_to_starts_by_hand_is_published(
 def test_a_new_release_has_its_posterior_published(
     scheduled: Scheduled, prefect_server: PrefectServer
 ) -> None:
-    """By the trigger that is shipped, and by hand as the how-to says; both with the worker's rights."""
+    """By the trigger that is shipped; and another from the form, with a prior as text."""
+    deployment = scheduled.deployments["posterior"]["id"]
 
-    def published() -> dict[str, dict[str, Any]] | None:
-        asked = {"flow_runs": {"deployment_id": {"any_": [scheduled.deployments["posterior"]["id"]]}}}
-        found = prefect_server.post("/flow_runs/filter", asked)
-        priors = {one["parameters"]["publication"]["prior"]: one for one in found}
-        done = [one["state"]["type"] in {"COMPLETED", "FAILED", "CRASHED"} for one in found]
-        return priors if len(priors) == 2 and all(done) else None
+    def ended(prior: str) -> Callable[[], dict[str, Any] | None]:
+        def find() -> dict[str, Any] | None:
+            found = prefect_server.post(
+                "/flow_runs/filter", {"flow_runs": {"deployment_id": {"any_": [deployment]}}}
+            )
+            asked = [one for one in found if one["parameters"]["publication"]["prior"] == prior]
+            return next((one for one in asked if one["state"]["type"] in ENDED), None)
 
-    runs = waited_for(published, "the publications")
-    found = {
-        one.request["statistics"][0]["priors"][0]["prior"]: one
-        for one in PublicationStore.open(scheduled.place.store).all()
-    }
-    assert set(found) == set(runs) == {"Beta(1, 30)", "Beta(1, 9)"}
+        return find
+
+    runs = {"Beta(1, 30)": waited_for(ended("Beta(1, 30)"), "the triggered publication")}
+    question = {"release": "flights-by-origin@2013-01", "statistics": ["cancelled"], "prior": "Beta(2, 5)"}
+    form = {"parameters": {"publication": question}}
+    prefect_server.post(f"/deployments/{deployment}/create_flow_run", form)
+    runs["Beta(2, 5)"] = waited_for(ended("Beta(2, 5)"), "the publication that was asked for")
     for prior, run in runs.items():
-        assert run["state"]["name"] == "Published", run["state"]
+        assert run["state"]["name"] == "Published", (prior, run["state"])
+    published = PublicationStore.open(scheduled.place.store).all()
+    found = {one.request["statistics"][0]["priors"][0]["prior"]: one for one in published}
+    for prior, run in runs.items():
         assert found[prior].uri in run["state"]["message"]
-    (asked,) = {one.request["releases"][0]["label"] for one in found.values()}
-    assert asked == "flights-by-origin@2013-01"
+        assert found[prior].request["releases"][0]["label"] == "flights-by-origin@2013-01"

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.posterior.notes import method_text
+from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.publication.releases import manifest_sha256
 
 if TYPE_CHECKING:
