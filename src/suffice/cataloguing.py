@@ -131,9 +131,9 @@ def catalogue(
     site = Site(
         title=_checked_title(title), version=suffice.__version__, base_url=_checked_base_url(base_url)
     )
-    folder = SiteFolder.open(out)
     opened = open_store(os.fspath(store))
     charges = None if ledger_export is None else read_charges(Path(ledger_export))
+    folder = SiteFolder.open(out)
     work = _Work(
         site=site,
         folder=folder,
