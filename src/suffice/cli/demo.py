@@ -18,13 +18,15 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from suffice.cli import output, terminal
-from suffice.cli.plotting import plot_posterior
+from suffice.data_files.source import SUMMARIES, posterior_source
 from suffice.errors import MissingExtraError, UsageError
 from suffice.flows.embedded import run_embedded
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, parse_epsilon
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.plots.posteriors import plot_posterior
+from suffice.plots.style import footer_of
 from suffice.profile.settings import settings
 from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger, open_ledger
@@ -168,6 +170,7 @@ def _posteriors(release: Release, directory: Path, say: Say) -> list[dict[str, A
         by_origin,
         directory / "cancelled.png",
         title="Flights cancelled in February",
+        footer=footer_of(posterior_source(SUMMARIES, [release], by_origin, mass=0.95), [release]),
         draws=DRAWS,
         rng=np.random.default_rng(),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pages.figures import NOISE_AWARE, PLUG_IN, PRIOR, Curve, Row, densities, forest, ranked
-from suffice.pipeline.posterior.curves import curve_points, in_words
+from suffice.pipeline.posterior.curves import curve_points, entry_labels, in_words
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
@@ -103,15 +103,6 @@ def parameter_figure(
         ),
         is_smooth=True,
     )
-
-
-def entry_labels(posterior: Posterior, parameter: str) -> list[str]:
-    """Return the keys of every cell, and the category or component of every entry, as one label each."""
-    cells = [
-        ", ".join(str(keys[cell]) for keys in posterior.groups.values()) for cell in range(posterior.n_groups)
-    ]
-    _, names = posterior.labels(parameter)
-    return [", ".join(filter(None, (cell, name))) for cell in cells for name in names] if names else cells
 
 
 def _curves(
