@@ -33,6 +33,12 @@ def ask(directory: Path, questions: list[dict[str, Any]], keys: list[str] | None
     return found
 
 
+def ask_all(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the reader says of several releases: each a ``directory`` with ``questions``."""
+    found: list[dict[str, Any]] = _run(asked)
+    return found
+
+
 def judge(manifests: list[bytes]) -> list[dict[str, Any]]:
     """Return for every manifest the code of the error that refuses it; None where it is read."""
     found: list[dict[str, Any]] = []
@@ -46,8 +52,13 @@ def judge(manifests: list[bytes]) -> list[dict[str, Any]]:
 
 
 def _run(asked: list[dict[str, Any]]) -> Any:
-    done = subprocess.run(  # noqa: S603 - our own script
-        [node(), str(_READER)], input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=600
+    done = subprocess.run(
+        [node(), str(_READER)],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
