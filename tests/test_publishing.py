@@ -17,7 +17,8 @@ import suffice
 from suffice import models, publishing
 from suffice.errors import PriorError, StoreError, UsageError
 from suffice.pipeline.posterior.posterior import summarise
-from suffice.publishing import carry_out, publications_of, publish, question_of
+from suffice.publication_asking import question_of
+from suffice.publishing import carry_out, publications_of, publish
 from suffice.storage.publications.publication_store import PublicationStore
 from support import releases
 from support.hidden_states import publish_crashes
@@ -107,6 +108,17 @@ def test_what_is_published_is_the_posterior_and_says_so_everywhere(release: Rele
         assert source["publication_id"] == made.publication_id
     assert made.manifest["epsilon"] == {release.release_id: "1"}
     assert made.manifest["cost"] == "0"
+
+
+def test_draws_written_in_python_say_what_they_are_of(release: Release, tmp_path: Path) -> None:
+    import xarray
+
+    release.posterior("flag", method="plug-in").to_netcdf(tmp_path / "draws.nc", draws=3)
+    with xarray.open_dataset(tmp_path / "draws.nc", group="posterior", engine="h5netcdf") as opened:
+        assert opened.attrs["release"] == f"{release.label} {release.release_id}"
+        assert opened.attrs["method"] == "plug-in: not calibrated"
+        assert opened.attrs["prior"] == "Beta(1, 1)"
+        assert opened.attrs["inference_library_version"] == suffice.__version__
 
 
 def test_hostile_keys_are_inert_in_every_file(release: Release, tmp_path: Path) -> None:

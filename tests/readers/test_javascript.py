@@ -122,6 +122,8 @@ def simulated(family: str, *, n: int, epsilon: str, public_n: bool, seed: int) -
     share = rng.uniform(0.01, 0.08, plan.n_cells)
     if statistic.partition_total is None:
         steps = 2.0 ** (statistic.parameters.lattice_bits or 0)
+        if family in {"binomial", "poisson", "geometric", "negative_binomial"}:
+            steps = float(statistic.parameters.upper or 1)
         totals = np.round(share * n * steps)[:, None]
     else:
         first = np.round(share * n * statistic.partition_total)

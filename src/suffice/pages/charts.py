@@ -6,14 +6,13 @@ same size. Texts in charts are escaped here; charts hold no script and refer to 
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from suffice.pages.numbers import Scale, scale
-from suffice.pages.rendering import visible
+from suffice.pages.rendering import escape, markup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,9 +95,9 @@ def series(
             x = across(place)
             parts.append(_line("interval", x, up(one.low), x, up(one.high)))
             parts.append(_line("interval-half", x, up(one.lower_half), x, up(one.upper_half)))
-            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(one.middle):.1f}" r="3"/>')
+            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(one.middle):.1f}" r="2.4"/>')
     parts += [
-        f'<text x="{across(place):.2f}%" y="{height - 3}" text-anchor="middle">{_text(labels[place])}</text>'
+        f'<text x="{across(place):.2f}%" y="{height - 3}" text-anchor="middle">{escape(labels[place])}</text>'
         for place in _labelled(labels)
     ]
     return _chart(parts, height, title, description)
@@ -130,7 +129,7 @@ def row(interval: Interval, x: Scale) -> Markup:
             _line("interval-half", lower, 12, upper, 12),
             f'<circle class="point" cx="{middle:.2f}%" cy="12" r="4"/>',
         ]
-    return _markup(f'<svg class="chart" height="24" aria-hidden="true">{"".join(parts)}</svg>')
+    return markup(f'<svg class="chart" height="24" aria-hidden="true">{"".join(parts)}</svg>')
 
 
 def row_axis(x: Scale) -> Markup:
@@ -141,7 +140,7 @@ def row_axis(x: Scale) -> Markup:
         f'<text x="{100 * x.share(tick):.2f}%" y="12" text-anchor="{anchor}">{label}</text>'
         for tick, label, anchor in zip(x.ticks, shown, anchors, strict=True)
     ]
-    return _markup(f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>')
+    return markup(f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>')
 
 
 def ranked(intervals: Sequence[Interval], *, title: str, description: str, height: int = 260) -> Markup:
@@ -216,9 +215,9 @@ def steps(
     for place, (x, limit) in enumerate(granted):
         end = granted[place + 1][0] if place + 1 < len(granted) else _RIGHT
         parts.append(_line("granted", x, up(limit), end, up(limit)))
-    parts.append(f'<text x="{_LEFT}%" y="{height - 3}">{_text(labels[0])}</text>')
+    parts.append(f'<text x="{_LEFT}%" y="{height - 3}">{escape(labels[0])}</text>')
     if labels[1] not in {"", labels[0]}:
-        parts.append(f'<text x="{_RIGHT}%" y="{height - 3}" text-anchor="end">{_text(labels[1])}</text>')
+        parts.append(f'<text x="{_RIGHT}%" y="{height - 3}" text-anchor="end">{escape(labels[1])}</text>')
     return _chart(parts, height, title, description)
 
 
@@ -243,18 +242,9 @@ def _line(kind: str, x1: float, y1: float, x2: float, y2: float, *, width: int |
     return f'<line class="{kind}" x1="{x1:.2f}%" y1="{y1:.1f}" x2="{x2:.2f}%" y2="{y2:.1f}"{thickness}/>'
 
 
-def _text(text: str) -> str:
-    return html.escape(visible(text))
-
-
 def _chart(parts: Sequence[str], height: int, title: str, description: str) -> Markup:
-    return _markup(
-        f'<svg class="chart" role="img" height="{height}" aria-label="{_text(title)}. {_text(description)}">'
-        f"<title>{_text(title)}</title><desc>{_text(description)}</desc>{''.join(parts)}</svg>"
+    told = f"{escape(title)}. {escape(description)}"
+    return markup(
+        f'<svg class="chart" role="img" height="{height}" aria-label="{told}">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(parts)}</svg>"
     )
-
-
-def _markup(text: str) -> Markup:
-    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
-
-    return Markup(text)  # noqa: S704 - made of numbers, classes and escaped texts
