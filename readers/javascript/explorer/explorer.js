@@ -55,14 +55,20 @@ export function start(section, text) {
     const statistic = declared(asked);
     try {
       if (!usual.has(statistic.name)) await learn(statistic, asked.cell);
-      await answer(reader, statistic, asked, () => mine !== turn, (found) => {
-        if (mine !== turn) return;
-        controls.complain(null);
-        unanswered.hidden = true;
-        answered.hide(false);
-        answered.show(found);
-        showForm(true);
-      });
+      await answer(
+        reader,
+        statistic,
+        asked,
+        () => mine !== turn,
+        (found) => {
+          if (mine !== turn) return;
+          controls.complain(null);
+          unanswered.hidden = true;
+          answered.hide(false);
+          answered.show(found);
+          showForm(true);
+        },
+      );
       if (mine === turn) quiet = setTimeout(() => (voice.textContent = answered.spoken()), QUIET);
     } catch (error) {
       if (error instanceof Overtaken || mine !== turn) return;
@@ -110,7 +116,12 @@ export function start(section, text) {
     const shown = known.some(({ key }) => key === question.shown) ? question.shown : (known[0]?.key ?? "");
     controls.show(
       { ...question, shown },
-      { entries: known, usual: usual.get(statistic.name) ?? "", statistic, isAnswered: isAnswered && usual.has(statistic.name) },
+      {
+        entries: known,
+        usual: usual.get(statistic.name) ?? "",
+        statistic,
+        isAnswered: isAnswered && usual.has(statistic.name),
+      },
     );
   }
 
@@ -139,4 +150,3 @@ function remember(question) {
     // An address that cannot be changed loses nothing but a link to this question.
   }
 }
-
