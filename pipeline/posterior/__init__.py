@@ -24,7 +24,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "share_between",
         "tidy_rows",
     ),
-    "curves": ("curve_points", "in_words"),
+    "curves": ("curve_points", "entry_labels", "in_words"),
     "draws": ("DRAWS", "MASS", "checked_draws", "generator"),
     "in_blocks": ("block_cells",),
     "infer": (
@@ -44,6 +44,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "described",
         "design_effect_text",
         "diagnostics_text",
+        "method_text",
         "model_lines",
         "plug_in_lines",
         "unsettled_warning",

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.dense_sums import bernoulli, dense_moments, exponential, poisson
-from support.entries import counting_nulls, entry_of, privacy_of
-from support.javascript import ask, judge
-from support.manifest_mutants import encode, is_unvouched, mutants, sealed
-from support.releases import compose, make_plan, publish, smallest_files, some_values
 
 import suffice
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import load_signer
+from support.dense_sums import bernoulli, dense_moments, exponential, poisson
+from support.entries import counting_nulls, entry_of, privacy_of
+from support.javascript import ask, judge
+from support.manifest_mutants import encode, is_unvouched, mutants, sealed
+from support.releases import compose, make_plan, publish, smallest_files, some_values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,11 @@ def every_family() -> Plan:
         for name, family in FAMILIES.items()
         if not family.needs_unit
     }
-    groups = {"g": ["a", "é<\U0001f600"], "month": {"range": [11, 13]}, "week": {"from": "2020-W52", "to": "2021-W02", "every": "week"}}
+    groups = {
+        "g": ["a", "é<\U0001f600"],
+        "month": {"range": [11, 13]},
+        "week": {"from": "2020-W52", "to": "2021-W02", "every": "week"},
+    }
     return make_plan(groups=groups, statistics=entries)
 
 
@@ -96,14 +100,19 @@ def simulated(family: str, *, n: int, epsilon: str, public_n: bool, seed: int) -
     share = rng.uniform(0.01, 0.08, plan.n_cells)
     if statistic.partition_total is None:
         steps = 2.0 ** (statistic.parameters.lattice_bits or 0)
-        reach = 1.0 if family == "bernoulli" else float(statistic.parameters.upper or 0) if steps == 1 else steps
+        reach = (
+            1.0 if family == "bernoulli" else float(statistic.parameters.upper or 0) if steps == 1 else steps
+        )
         totals = np.round(share * n * reach)[:, None]
     else:
         first = np.round(share * n * statistic.partition_total)
         totals = np.stack([first, n * statistic.partition_total - first], axis=1)
     noise = np.round(rng.laplace(size=totals.shape) * statistic.scale)
     values = np.empty(totals.shape, dtype=object)
-    values[:] = [[int(total) + int(more) for total, more in zip(*pair, strict=True)] for pair in zip(totals, noise, strict=True)]
+    values[:] = [
+        [int(total) + int(more) for total, more in zip(*pair, strict=True)]
+        for pair in zip(totals, noise, strict=True)
+    ]
     return plan, values[:, ::-1] if family == "bernoulli" and not public_n else values
 
 
@@ -116,7 +125,11 @@ def test_posteriors_are_pythons(tmp_path: Path, family: str, public_n: bool) -> 
     kind = FAMILIES[family].prior.__name__
     cases: list[dict[str, Any]] = [{}, {"prior": PRIORS[kind]}]
     if not public_n:
-        cases += [{"prior": f"Mixture(0.3, {PRIORS[kind]}, 0.7, {PRIORS[kind].replace('4', '5')})"}, {"n_prior": "Uniform(5, 3000)"}, {"n_prior": "380"}]
+        cases += [
+            {"prior": f"Mixture(0.3, {PRIORS[kind]}, 0.7, {PRIORS[kind].replace('4', '5')})"},
+            {"n_prior": "Uniform(5, 3000)"},
+            {"n_prior": "380"},
+        ]
     cases.append({"prior": PRIORS[kind], "method": "plug-in"})
     wheres: list[dict[str, str]] = [{}] if public_n else [{"g": str(cell)} for cell in range(CELLS)]
     questions = [
@@ -161,7 +174,11 @@ def test_posteriors_of_categories_are_pythons(tmp_path: Path, concentration: str
     posterior = suffice.open_release(str(directory)).posterior("s", prior=concentration)
     (answer,) = ask(directory, [{"statistic": "s", "options": {"prior": concentration}}])["answers"]
     mean, sd = posterior.mean("probability")[0], posterior.sd("probability")[0]
-    assert [one["parameter"] for one in answer["found"]] == ["probability[a]", "probability[b]", "probability[other]"]
+    assert [one["parameter"] for one in answer["found"]] == [
+        "probability[a]",
+        "probability[b]",
+        "probability[other]",
+    ]
     assert np.allclose([one["mean"] for one in answer["found"]], mean, atol=1e-7 * sd.min(), rtol=0)
     assert np.allclose([one["sd"] for one in answer["found"]], sd, rtol=1e-6)
 
@@ -174,7 +191,9 @@ def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tup
         "poisson": entry_of("poisson", {"upper": 7}),
         "exponential": entry_of("exponential", {"upper": 60, "lattice_bits": 8}),
     }
-    plan = make_plan(groups=None, privacy={"epsilon": "0.9", "neighboring": "add_or_remove_one"}, statistics=statistics)
+    plan = make_plan(
+        groups=None, privacy={"epsilon": "0.9", "neighboring": "add_or_remove_one"}, statistics=statistics
+    )
     first, second = released
     values = {
         "bernoulli": np.array([[second, first]], dtype=object),
@@ -192,13 +211,23 @@ def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tup
         for name, (_, prior, _, _) in cases.items()
     ]
     answers = ask(directory, questions)["answers"]
-    for answer, plan_of, (name, (marginal, _, none, step)) in zip(answers, plan.statistics, cases.items(), strict=True):
+    for answer, plan_of, (name, (marginal, _, none, step)) in zip(
+        answers, plan.statistics, cases.items(), strict=True
+    ):
         assert plan_of.name == name
         (found,) = answer["found"]
-        noisy = [float(value) for value in (values[name][0] if name != "bernoulli" else values[name][0][::-1])]
+        noisy = [
+            float(value) for value in (values[name][0] if name != "bernoulli" else values[name][0][::-1])
+        ]
         for scale in (plan_of.scale, plan_of.scale * 1.02):
             mean, sd = dense_moments(
-                marginal, noisy, scale=scale, reach=float(plan_of.partition_total or 1), step=step, most_n=400, of_none=none
+                marginal,
+                noisy,
+                scale=scale,
+                reach=float(plan_of.partition_total or 1),
+                step=step,
+                most_n=400,
+                of_none=none,
             )
             off = max(abs(found["mean"] - mean) / sd, abs(found["sd"] / sd - 1))
             assert (off < AS_DENSE_SUMS) == (scale == plan_of.scale), (name, off)
@@ -209,7 +238,9 @@ def test_densities_are_normalised_and_have_the_quantiles(tmp_path: Path) -> None
     directory = publish(tmp_path, plan, {"s": values})
     grid = np.linspace(1e-6, 40, 20001)
     options = {"where": {"g": "0"}, "prior": "Gamma(2, 1)", "clipping": "ignored"}
-    (answer,) = ask(directory, [{"statistic": "s", "options": options, "at": grid.tolist(), "shares": [0.1, 0.5]}])["answers"]
+    (answer,) = ask(
+        directory, [{"statistic": "s", "options": options, "at": grid.tolist(), "shares": [0.1, 0.5]}]
+    )["answers"]
     (found,) = answer["found"]
     density = np.array(found["densities"])
     assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-5)
@@ -221,9 +252,15 @@ def test_densities_are_normalised_and_have_the_quantiles(tmp_path: Path) -> None
 
 
 def test_clipped_counts_that_matter_are_refused_by_name(tmp_path: Path) -> None:
-    plan = make_plan(groups=None, privacy={"epsilon": "2", "neighboring": "add_or_remove_one"}, statistics={"s": entry_of("poisson", {"upper": 5})})
+    plan = make_plan(
+        groups=None,
+        privacy={"epsilon": "2", "neighboring": "add_or_remove_one"},
+        statistics={"s": entry_of("poisson", {"upper": 5})},
+    )
     directory = publish(tmp_path, plan, {"s": np.array([[400, 100]], dtype=object)})
-    refused, ignored = ask(directory, [{"statistic": "s", "options": {}}, {"statistic": "s", "options": {"clipping": "ignored"}}])["answers"]
+    refused, ignored = ask(
+        directory, [{"statistic": "s", "options": {}}, {"statistic": "s", "options": {"clipping": "ignored"}}]
+    )["answers"]
     assert refused["code"] == "clipping"
     assert "clipping" in refused["message"]
     assert "found" in ignored
@@ -257,7 +294,11 @@ def test_bad_questions_are_refused(tmp_path: Path, options: dict[str, Any], code
 
 def documents() -> dict[str, dict[str, Any]]:
     """Return manifests of plans whose every field the reader computes again."""
-    groups = {"g": ["a", "b"], "r": {"range": [1, 3]}, "m": {"from": "2012-12", "to": "2013-01", "every": "month"}}
+    groups = {
+        "g": ["a", "b"],
+        "r": {"range": [1, 3]},
+        "m": {"from": "2012-12", "to": "2013-01", "every": "month"},
+    }
     entries = {name: entry_of(name, dict(FAMILIES[name].example.entry)) for name in COMPUTED_AGAIN}
     unit = {"column": "who", "max_rows": 3}
     plans = {
@@ -266,7 +307,11 @@ def documents() -> dict[str, dict[str, Any]]:
         "minimal": make_plan(
             groups=None,
             privacy={"epsilon": "0.7", "neighboring": "replace_one"},
-            statistics={name: counting_nulls(entry, str(entry.get("minimum", "0"))) for name, entry in entries.items() if name != "lognormal"},
+            statistics={
+                name: counting_nulls(entry, str(entry.get("minimum", "0")))
+                for name, entry in entries.items()
+                if name != "lognormal"
+            },
         ),
     }
     return {name: json.loads(compose(plan, smallest_files(plan))) for name, plan in plans.items()}

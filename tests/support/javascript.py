@@ -46,8 +46,13 @@ def judge(manifests: list[bytes]) -> list[dict[str, Any]]:
 
 
 def _run(asked: list[dict[str, Any]]) -> Any:
-    done = subprocess.run(  # noqa: S603 - our own script
-        [node(), str(_READER)], input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=600
+    done = subprocess.run(
+        [node(), str(_READER)],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

@@ -39,6 +39,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
+    from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
 
 
@@ -128,14 +129,9 @@ def posterior(
         source = posterior_source(DRAWS, [opened], drawn_from, draws=draws, seed=seed)
         output.write_draws(drawn_from, out, source, draws, rng, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.plotting import plot_posterior  # noqa: PLC0415
-
         other = analysis.other_method(opened, statistic, keys, beside, terms)
-        title = f"{opened.name}: {statistic}"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_posterior(
-                drawn_from, written, title=title, draws=draws, rng=rng, kind=plot_kind, beside=other
-            )
+            _plot(opened, drawn_from, written, draws=draws, rng=rng, mass=mass, kind=plot_kind, beside=other)
     if card is not None:
         from suffice.pages.card import card as make_card  # noqa: PLC0415
 
@@ -181,11 +177,24 @@ def _check_files(
     """Refuse a file that cannot be written, before any work is done."""
     output.check_draws(out, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+        from suffice.plots.posteriors import check_kind  # noqa: PLC0415 - numpy is slow to import
+        from suffice.plots.style import check_plot  # noqa: PLC0415
 
-        check_plot(plot, plot_kind)
+        check_plot(plot)
+        check_kind(plot_kind)
         check_file("--plot", plot, overwrite=overwrite)
     output.check_card(card, overwrite=overwrite)
+
+
+def _plot(opened: Release, drawn_from: Posterior, path: Path, *, mass: float, **options: Any) -> None:
+    """Draw a posterior, and its sources below it."""
+    from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
+    from suffice.plots.posteriors import plot_posterior  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import footer_of  # noqa: PLC0415
+
+    title = f"{opened.name}: {drawn_from.statistic}"
+    footer = footer_of(posterior_source(SUMMARIES, [opened], drawn_from, mass=mass), [opened])
+    plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, **options)
 
 
 def _print_terms(drawn_from: Posterior) -> None:

@@ -8,11 +8,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.posterior.notes import method_text
 from suffice.pipeline.publication.releases import manifest_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from suffice.pipeline.calibration.result import Calibration
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.models.state_comparison import StateComparison
     from suffice.pipeline.pooling.release import Release
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 ESTIMATES = "unbiased estimates, and the standard deviation of their noise"
 SUMMARIES = "posterior summaries"
 DRAWS = "posterior draws"
-NOT_CALIBRATED = "plug-in: not calibrated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,11 +186,19 @@ def fit_source(
     )
 
 
+def calibration_source(release: Release, statistic: str, found: Calibration, *, seed: int | None) -> Source:
+    """Return the source of a calibration, which simulates one release's statistic."""
+    return Source(
+        what="calibration by simulated releases",
+        releases=(ReleaseSource.of(release),),
+        statistic=statistic,
+        method=method_text(found.method),
+        prior=str(found.prior),
+        n_prior=str(found.n_prior),
+        seed=seed,
+    )
+
+
 def table_source(release: Release, statistic: str) -> Source:
     """Return the source of a statistic's table."""
     return Source(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=statistic)
-
-
-def method_text(method: str) -> str:
-    """Return a method as files name it: with a word on whether it is calibrated where it is not."""
-    return NOT_CALIBRATED if method == "plug-in" else method
