@@ -11,9 +11,10 @@ import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
 /** A checked release; made by `readRelease`. */
 export class Release {
-  constructor(manifest, files, signatureStatus, wanted) {
+  constructor(manifest, files, signatureStatus, wanted, withdrawal) {
     this.manifest = manifest;
     this.signatureStatus = signatureStatus;
+    this.withdrawal = withdrawal;
     this.groups = groupsOf(manifest);
     this.nCells = manifest.cells;
     this.values = new Map();
