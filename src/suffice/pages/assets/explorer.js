@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: c8d31f326e687f6329baa1deb9bb427d5ea1a33fa334a297af3a67e73ebd683e
+// sha256: 31e6f184d2517589f15a5f2be856a61437d18b7bccd529fcc6961db282d49c8b
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -97,7 +97,7 @@
   // src/errors.js
   var ReleaseError = class extends Error {
     /**
-     * @param {string} code One of `manifest`, `file`, `signature`, `statistic`, `cell`, `prior`, `method`,
+     * @param {string} code One of `manifest`, `file`, `signature`, `withdrawn`, `statistic`, `cell`, `prior`, `method`,
      *   `clipping`, `resolution`, `usage`.
      * @param {string} message Which rule, at which place, and what to do; at most 500 characters.
      */
@@ -1491,7 +1491,8 @@
       const lower = parseRational(statistic.parameters.lower ?? "0");
       const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
       const lowest = shift / (lower.d * atZero.d * step.n);
-      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: 1, step: toNumber(step) };
+      const reach3 = Math.round((known.upper - known.lower) / toNumber(step));
+      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: reach3, step: toNumber(step) };
     }
     const reach2 = Number(statistic.partition_total);
     return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
@@ -2353,7 +2354,7 @@
     const line2 = LINES[prior.line];
     const nPrior = nPriorOf(statistic, release, options);
     const noisy = noisySums(statistic, values, release.n);
-    const exact = projected(noisy, known, statistic.design === "minimal" ? release.n : null);
+    const exact = projected(statistic, noisy, known, release.n);
     const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
     const starts = updated.map((one) => one.start);
     const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
@@ -2391,11 +2392,15 @@
     if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
     return of(likelihoodOf({ ...nPrior, low: 1 }));
   }
-  function projected({ values: [first, second], reach: reach2, step }, { lower, upper }, publicN) {
-    const n = publicN ?? Math.max((first + second) / reach2, 0);
+  function projected({ family, design }, { values: [first, second], reach: reach2, step }, { lower }, publicN) {
+    if (family === "bernoulli" && design !== "minimal") {
+      const [total, rest] = [Math.max(first, 0), Math.max(second, 0)];
+      return { n: total + rest, total };
+    }
+    const n = design === "minimal" ? publicN : Math.max((first + second) / reach2, 0);
     const most = Math.max(reach2 * n, 0);
     const amount = Math.min(Math.max(first, 0), most);
-    return { n, total: lower * n + step * amount, upper };
+    return { n, total: lower * n + step * amount };
   }
   function nPriorOf(statistic, release, { nPrior, method }) {
     const name = shown(statistic.name);
@@ -2779,9 +2784,10 @@
 
   // src/release.js
   var Release = class {
-    constructor(manifest, files, signatureStatus, wanted) {
+    constructor(manifest, files, signatureStatus, wanted, withdrawal) {
       this.manifest = manifest;
       this.signatureStatus = signatureStatus;
+      this.withdrawal = withdrawal;
       this.groups = groupsOf(manifest);
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
@@ -3028,7 +3034,7 @@
     if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
     if (!["partition_of_unity", "bounded", "minimal"].includes(design)) throw differs(`${place}.design`);
     if (!["int64", "decimal128(38, 0)"].includes(stated.value_type)) throw differs(`${place}.value_type`);
-    if (total === null !== (design !== "partition_of_unity")) throw differs(`${place}.partition_total`);
+    if (total !== null && design !== "partition_of_unity") throw differs(`${place}.partition_total`);
     if (design === "minimal" && !terms.mayBeMinimal) throw differs(`${place}.design`);
     if (total !== null) {
       const size = parseRational(total);
@@ -3146,7 +3152,8 @@
   }
 
   // src/reading.js
-  async function readRelease(manifestBytes, files, { publicKeys, statistics } = {}) {
+  var LARGEST_WITHDRAWAL = 8 * 2 ** 10;
+  async function readRelease(manifestBytes, files, { publicKeys, statistics, withdrawn } = {}) {
     if (!(manifestBytes instanceof Uint8Array) || manifestBytes.length > LARGEST_MANIFEST) {
       throw new ReleaseError("manifest", `the manifest is corrupt: it has more than ${LARGEST_MANIFEST} bytes, or is none`);
     }
@@ -3155,9 +3162,20 @@
     checkManifest(manifest);
     const status = await checkSignature(manifest, publicKeys);
     const given = files instanceof Map ? files : new Map(Object.entries(files));
+    const withdrawal = readWithdrawal(given.get("withdrawn.json"), manifest, manifestBytes);
+    if (withdrawal !== null && withdrawn !== true) {
+      throw new ReleaseError("withdrawn", `the release was withdrawn: ${shown(withdrawal.reason)}; withdrawn: true reads it all the same`);
+    }
     const wanted = new Set(statistics ?? manifest.statistics.map(({ name }) => name));
     checkFiles(manifest, given, wanted);
-    return new Release(manifest, given, status, wanted);
+    return new Release(manifest, given, status, wanted, withdrawal);
+  }
+  function readWithdrawal(bytes, manifest, manifestBytes) {
+    if (bytes === void 0) return null;
+    const found = bytes instanceof Uint8Array && bytes.length <= LARGEST_WITHDRAWAL ? decode(bytes) : null;
+    const fits2 = found?.format_version === 1 && found.release_id === manifest.release_id && found.manifest_sha256 === sha256(manifestBytes) && typeof found.reason === "string";
+    if (!fits2) throw new ReleaseError("withdrawn", "withdrawn.json stands beside the manifest, and is no withdrawal of this release");
+    return { reason: found.reason, created: found.created };
   }
 
   // explorer/state.js
