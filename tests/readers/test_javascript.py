@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,17 +20,16 @@ from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import load_signer
 from support.dense_sums import bernoulli, dense_moments, exponential, poisson
 from support.entries import counting_nulls, entry_of, privacy_of
-from support.javascript import ask, ask_all, judge
+from support.javascript import ask, ask_all, judge, node
 from support.manifest_mutants import encode, is_unvouched, mutants, sealed
 from support.releases import compose, make_plan, publish, smallest_files, some_values
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.plan import Plan
 
+READER = Path(__file__).parents[2] / "readers" / "javascript"
 ONE_SUM = (
     "bernoulli",
     "binomial",
@@ -72,6 +73,23 @@ def every_family() -> Plan:
     return make_plan(groups=groups, statistics=entries)
 
 
+@pytest.mark.parametrize("tests", ["parts", "vectors"])
+def test_its_own_tests_pass(tests: str) -> None:
+    """Every vector of the format, valid and hostile, and the parts that the reader rests on."""
+    done = subprocess.run(
+        [node(), "--test", f"test/{tests}.test.js"],
+        cwd=READER,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, "\n".join(
+        line for line in done.stdout.splitlines() if "not ok" in line or "error:" in line
+    )
+    assert "# fail 0" in done.stdout
+
+
 def test_tables_are_pythons(tmp_path: Path) -> None:
     plan = every_family()
     directory = publish(tmp_path, plan, some_values(plan, reach=2**62))
@@ -104,6 +122,8 @@ def simulated(family: str, *, n: int, epsilon: str, public_n: bool, seed: int) -
     share = rng.uniform(0.01, 0.08, plan.n_cells)
     if statistic.partition_total is None:
         steps = 2.0 ** (statistic.parameters.lattice_bits or 0)
+        if family in {"binomial", "poisson", "geometric", "negative_binomial"}:
+            steps = float(statistic.parameters.upper or 1)
         totals = np.round(share * n * steps)[:, None]
     else:
         first = np.round(share * n * statistic.partition_total)
@@ -162,6 +182,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     }
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("public_n", [False, True], ids=["private", "public"])
 @pytest.mark.parametrize("family", ONE_SUM)
 def test_posteriors_are_pythons(compared: Compared, family: str, public_n: bool) -> None:
@@ -174,6 +195,7 @@ def test_posteriors_are_pythons(compared: Compared, family: str, public_n: bool)
         assert abs(found["quantiles"][0] - mean) < sd
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("concentration", ["Dirichlet(1)", "Dirichlet(0.5, 2, 3)"])
 @pytest.mark.parametrize("public_n", [False, True], ids=["private", "public"])
 def test_posteriors_of_categories_are_pythons(tmp_path: Path, concentration: str, public_n: bool) -> None:
@@ -196,6 +218,7 @@ def test_posteriors_of_categories_are_pythons(tmp_path: Path, concentration: str
     assert np.allclose([one["sd"] for one in answer["found"]], sd, rtol=1e-6)
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("released", [(30, 60), (-9, 45), (100, 20)])
 def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tuple[int, int]) -> None:
     """Other code, of no cleverness, says the same to eight digits; of other noise it does not."""
@@ -246,6 +269,7 @@ def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tup
             assert (off < AS_DENSE_SUMS) == (scale == plan_of.scale), (name, off)
 
 
+@pytest.mark.audit
 def test_densities_are_normalised_and_have_the_quantiles(tmp_path: Path) -> None:
     plan, values = simulated("poisson", n=50, epsilon="0.4", public_n=False, seed=4)
     directory = publish(tmp_path, plan, {"s": values})
@@ -338,6 +362,7 @@ def documents() -> dict[str, dict[str, Any]]:
     return {name: json.loads(compose(plan, smallest_files(plan))) for name, plan in plans.items()}
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("which", ["families", "units", "minimal"])
 def test_no_manifest_contradicts_its_plan(which: str) -> None:
     document = documents()[which]
@@ -371,6 +396,7 @@ def test_another_scale_of_the_noise_is_refused() -> None:
     assert judge([sealed(document)])[0]["code"] is None
 
 
+@pytest.mark.audit
 def test_damaged_data_files_are_refused_where_python_refuses_them(tmp_path: Path) -> None:
     """Whatever bit changes, with every hash made right again."""
     plan = make_plan()

@@ -124,11 +124,13 @@ export class Release {
     const width = entry.components.length;
     const values = [...this.values.get(statistic).slice(selected[0] * width, (selected[0] + 1) * width)];
     const { n, max_total_rows: maxTotalRows } = this.manifest;
-    return compute(entry, values, { n, maxTotalRows }, {
+    const found = compute(entry, values, { n, maxTotalRows }, {
       ...options,
       method,
       kept: { of: (key, width, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width, make) },
     });
+    this.kept.finish();
+    return found;
   }
 
   /**
