@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 31e6f184d2517589f15a5f2be856a61437d18b7bccd529fcc6961db282d49c8b
+// sha256: 8b2d0ed8813b335b9085f6205eccf3c7f7e627875e4439ba115c24b9a590a321
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2696,13 +2696,20 @@
   var KeptLikelihoods = class {
     constructor() {
       this.kept = /* @__PURE__ */ new Map();
+      this.asked = /* @__PURE__ */ new Set();
     }
     of(key, width2, make) {
       const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
       this.kept.delete(key);
       this.kept.set(key, found);
       if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      this.asked.add(found);
       return found;
+    }
+    /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
+    finish() {
+      for (const likelihood of this.asked) likelihood.isAskedAgain = true;
+      this.asked.clear();
     }
   };
   var TabulatedLikelihood = class {
@@ -2715,12 +2722,14 @@
       this.width = 2 ** Math.ceil(Math.log2(16 * width2));
       this.panels = /* @__PURE__ */ new Map();
       this.known = /* @__PURE__ */ new Map();
+      this.isAskedAgain = false;
     }
     get ofNone() {
       return this.likelihood.ofNone;
     }
     /** The log likelihood at a position on the parameter's line. */
     at(position) {
+      if (!this.isAskedAgain) return this.direct(position);
       const index = Math.floor(position / this.width);
       let panel = this.panels.get(index);
       if (panel === void 0) {
@@ -2890,11 +2899,13 @@
       const width2 = entry.components.length;
       const values = [...this.values.get(statistic).slice(selected[0] * width2, (selected[0] + 1) * width2)];
       const { n, max_total_rows: maxTotalRows } = this.manifest;
-      return compute(entry, values, { n, maxTotalRows }, {
+      const found = compute(entry, values, { n, maxTotalRows }, {
         ...options,
         method,
         kept: { of: (key, width3, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width3, make) }
       });
+      this.kept.finish();
+      return found;
     }
     /**
      * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
