@@ -84,7 +84,7 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
 }
 
 /** Let the browser do what is waiting; a timer would wait four milliseconds more. */
-function nextTask() {
+export function nextTask() {
   return new Promise((resume) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {

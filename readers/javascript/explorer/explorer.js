@@ -5,6 +5,7 @@ import { answers, commandCode } from "./answers.js";
 import { element, replace } from "./dom.js";
 import { form } from "./form.js";
 import { readPage } from "./page-data.js";
+import { prepare } from "./preparing.js";
 import { reading } from "./reading.js";
 import { firstQuestion, fromHash, toHash } from "./state.js";
 import { releasedTable } from "./released.js";
@@ -70,6 +71,9 @@ export function start(section, text) {
         },
       );
       if (mine === turn) quiet = setTimeout(() => (voice.textContent = answered.spoken()), QUIET);
+      prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        // Nobody asked for it: what is wrong with it is said when somebody does.
+      });
     } catch (error) {
       if (error instanceof Overtaken || mine !== turn) return;
       await refused(error, statistic, asked);

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 8b2d0ed8813b335b9085f6205eccf3c7f7e627875e4439ba115c24b9a590a321
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 7b78820a8da6ee206123aa5a61638a19cda6417b526ea5c230bc6a6dddddb388
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4723,6 +4723,29 @@
     });
   }
 
+  // explorer/preparing.js
+  var STRONGER = 1.3;
+  async function prepare(reader, statistic, question, usual, isOvertaken) {
+    const prior = nearby(readPrior(question.prior || usual), statistic);
+    if (prior === null || statistic.family === "categorical") return;
+    const pause = async () => {
+      await nextTask();
+      if (isOvertaken()) throw new Overtaken();
+    };
+    for (const cell of [question.cell, question.versus]) {
+      if (cell !== null) {
+        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2 };
+        await reader.posterior(statistic.name, cell, asked, pause);
+      }
+    }
+  }
+  function nearby(prior, statistic) {
+    if (prior === null) return null;
+    const slider2 = slidersOf(prior, statistic, prior, 0).at(-1);
+    const value = slider2?.value(prior.numbers) ?? null;
+    return value === null ? null : writePrior({ name: prior.name, numbers: slider2.change(prior.numbers, value * STRONGER) });
+  }
+
   // explorer/explorer.js
   var QUIET = 900;
   function start(section, text) {
@@ -4774,6 +4797,8 @@
           }
         );
         if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
+        prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        });
       } catch (error) {
         if (error instanceof Overtaken || mine !== turn) return;
         await refused4(error, statistic, asked);
