@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 058a8fbcf7b18b42e7ab86199328591f662ba6271d1d0cd5a332051de0eb36f6
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 7b78820a8da6ee206123aa5a61638a19cda6417b526ea5c230bc6a6dddddb388
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -46,14 +46,19 @@
   function tabulatedAt(law, low, high, size) {
     const width2 = high - low;
     const step = 1 / size;
-    const nodes = Array.from({ length: size + 1 }, (_, index) => low + width2 * Math.sin(Math.PI * index / size / 2) ** 2);
+    const nodes = Array.from(
+      { length: size + 1 },
+      (_, index) => low + width2 * Math.sin(Math.PI * index / size / 2) ** 2
+    );
     const densities = law.density(nodes);
     const slopes = nodes.map((_, index) => densities[index] * width2 * (Math.PI / 2) * Math.sin(Math.PI * index / size));
     slopes[0] = Math.max(0, 3 * slopes[1] - 3 * slopes[2] + slopes[3]);
     slopes[size] = Math.max(0, 3 * slopes[size - 1] - 3 * slopes[size - 2] + slopes[size - 3]);
     const cumulated = [0];
     for (let index = 0; index < size; index += 1) {
-      const [before, from, to, after] = [-1, 0, 1, 2].map((offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]);
+      const [before, from, to, after] = [-1, 0, 1, 2].map(
+        (offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]
+      );
       cumulated.push(cumulated[index] + step / 24 * (13 * (from + to) - before - after));
     }
     const mass = cumulated[size];
@@ -2734,7 +2739,8 @@
       while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
       if (panel.values !== null) return interpolated(panel, position);
       panel.asked.add(position);
-      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position)) return this.direct(position);
+      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
+        return this.direct(position);
       this.fill(panel);
       return this.at(position);
     }
@@ -2745,7 +2751,14 @@
         panel.values = values;
         return;
       }
-      const half = (from) => ({ start: from, length: length / 2, depth: depth + 1, asked: /* @__PURE__ */ new Set(), values: null, halves: null });
+      const half = (from) => ({
+        start: from,
+        length: length / 2,
+        depth: depth + 1,
+        asked: /* @__PURE__ */ new Set(),
+        values: null,
+        halves: null
+      });
       panel.halves = [half(start2), half(start2 + length / 2)];
     }
     direct(position) {
@@ -3324,7 +3337,15 @@
     const known = { question, statistic, entries, entry, contrast: void 0 };
     const ignoring = side(PLUG_IN2, plugIn2);
     const { priorDensity } = ignoring.law;
-    first = { ...known, sides: [ignoring], priorDensity, prior: plugIn2.prior, nPrior: null, posterior: plugIn2, released: [] };
+    first = {
+      ...known,
+      sides: [ignoring],
+      priorDensity,
+      prior: plugIn2.prior,
+      nPrior: null,
+      posterior: plugIn2,
+      released: []
+    };
     const aware = await posterior(cell, NOISE_AWARE2);
     first = null;
     await pause();
@@ -3652,7 +3673,10 @@
     if (inside2.length < 2) return null;
     const ends2 = [inside2[0], inside2.at(-1)].map(([point]) => x(point).toFixed(2));
     const top = inside2.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
-    return svg("path", { class: `shade shade-${kind}`, d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z` });
+    return svg("path", {
+      class: `shade shade-${kind}`,
+      d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z`
+    });
   }
   function bar({ kind, interval, mean }, range, x, at) {
     const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
@@ -3697,13 +3721,23 @@
         "table",
         {},
         element("caption", {}, caption),
-        element("thead", {}, element("tr", {}, heads.map((name) => name ? element("th", { scope: "col" }, name) : element("td")))),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            heads.map((name) => name ? element("th", { scope: "col" }, name) : element("td"))
+          )
+        ),
         element("tbody", {}, shown2.map(row))
       )
     );
   }
   function row({ quantity: quantity2, category, component: component2, labels: labels2, estimate: estimate2, noiseSd }) {
-    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter((part) => part !== null && part !== "");
+    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter(
+      (part) => part !== null && part !== ""
+    );
     return element(
       "tr",
       {},
@@ -3718,20 +3752,38 @@
   function lawTable(page, answer2, digits) {
     const { sides } = answer2;
     const [low, high] = shares(answer2.question.mass);
-    const columns = sides.map(({ kind, law, interval }) => ({ kind, name: shortName(page, answer2, kind), values: [law.mean, law.sd, ...interval] }));
-    return columnTable(`Posteriors of the ${axisName(answer2)}`, columns, ["mean", "standard deviation", low, high], digits);
+    const columns = sides.map(({ kind, law, interval }) => ({
+      kind,
+      name: shortName(page, answer2, kind),
+      values: [law.mean, law.sd, ...interval]
+    }));
+    return columnTable(
+      `Posteriors of the ${axisName(answer2)}`,
+      columns,
+      ["mean", "standard deviation", low, high],
+      digits
+    );
   }
   function comparisonTable(page, answer2, digits) {
     const { question, contrast: contrast2 } = answer2;
     if (question.versus === null || !contrast2) return null;
     const { difference, ratio: ratio2, greater } = contrast2;
     const columns = [
-      { kind: "difference", name: "first minus second", values: [difference.mean, difference.sd, ...ends(difference), greater] },
+      {
+        kind: "difference",
+        name: "first minus second",
+        values: [difference.mean, difference.sd, ...ends(difference), greater]
+      },
       ratio2 === null ? null : { kind: "ratio", name: "first over second", values: [null, null, ...ends(ratio2), greater] }
     ];
     const [low, high] = shares(question.mass);
     const rows = ["mean", "standard deviation", "median", low, high, "probability that the first is greater"];
-    return columnTable("Comparison", columns.filter((column) => column !== null), rows, digits);
+    return columnTable(
+      "Comparison",
+      columns.filter((column) => column !== null),
+      rows,
+      digits
+    );
   }
   function ends({ median, lower, upper }) {
     return [median, lower, upper];
@@ -3750,7 +3802,13 @@
   function densityTable({ points, curves }, name) {
     const step = Math.floor((points.length - 1) / ROWS);
     const rows = points.flatMap(
-      (point, index) => index % step === 0 ? [row2(brief(point, 4), curves.map(({ densities }) => densities[index]), 4)] : []
+      (point, index) => index % step === 0 ? [
+        row2(
+          brief(point, 4),
+          curves.map(({ densities }) => densities[index]),
+          4
+        )
+      ] : []
     );
     return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
   }
@@ -3765,7 +3823,15 @@
         "table",
         {},
         element("caption", {}, caption),
-        element("thead", {}, element("tr", {}, heads.map((head) => head === "" ? element("td") : element("th", { scope: "col" }, head)))),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            heads.map((head) => head === "" ? element("td") : element("th", { scope: "col" }, head))
+          )
+        ),
         element("tbody", {}, rows)
       )
     );
@@ -3781,6 +3847,7 @@
 
   // explorer/answers.js
   var DIGITS = 6;
+  var FLAT = 0.015;
   function answers(page) {
     const headline = element("p", { class: "explorer-answer" });
     const picture = svg("svg", { class: "explorer-picture", role: "img" });
@@ -3850,7 +3917,18 @@
         // The prior below, what is asked for on top.
         curves: [...curves].sort((left, right) => layer(left) - layer(right))
       });
-      replace(keys, curves.map(({ kind }) => element("li", {}, sample(kind), nameOf(page, shown2, kind))));
+      replace(
+        keys,
+        curves.map(
+          ({ kind }) => element(
+            "li",
+            {},
+            sample(kind),
+            nameOf(page, shown2, kind),
+            kind === "prior" && isFlat(curves) ? ", too flat to be seen here" : null
+          )
+        )
+      );
     }
     function fillBehind() {
       const [summary] = behind.children;
@@ -3917,6 +3995,10 @@
     const text = sentence2(page, answer2).map((part) => typeof part === "string" ? part : part.textContent);
     return text.join("");
   }
+  function isFlat([prior, ...others2]) {
+    const highest3 = (densities) => Math.max(0, ...[...densities].filter(Number.isFinite));
+    return highest3(prior.densities) < FLAT * Math.max(...others2.map(({ densities }) => highest3(densities)));
+  }
   function layer({ kind }) {
     return ["prior", PLUG_IN2, "versus", NOISE_AWARE2].indexOf(kind);
   }
@@ -3938,7 +4020,12 @@
       button.textContent = await copy(text, code) ? "Copied" : "Press Ctrl+C";
       setTimeout(() => button.textContent = "Copy", 2e3);
     });
-    return element("div", { class: "line" }, element("div", { class: "head" }, element("h3", {}, title), button), element("pre", { tabindex: 0 }, code));
+    return element(
+      "div",
+      { class: "line" },
+      element("div", { class: "head" }, element("h3", {}, title), button),
+      element("pre", { tabindex: 0 }, code)
+    );
   }
   async function copy(text, node) {
     try {
@@ -4147,7 +4234,10 @@
   }
   function choice(name, options, choose, hint = null) {
     const control = element("select", { change: () => choose(control.value) });
-    const fill = (some) => replace(control, some.map(({ value, text }) => element("option", { value }, text)));
+    const fill = (some) => replace(
+      control,
+      some.map(({ value, text }) => element("option", { value }, text))
+    );
     fill(options);
     return {
       node: labelled(name, control, hint),
@@ -4164,12 +4254,21 @@
       return { node: element("div", { class: "field" }, element("label", { for: id }, group3.column), node), show };
     }
     const keys = Array.from({ length: group3.size }, (_, index) => group3.key(index));
-    const field = choice(group3.column, keys.map((text, index) => ({ value: String(index), text })), (at) => choose(keys[Number(at)]));
+    const field = choice(
+      group3.column,
+      keys.map((text, index) => ({ value: String(index), text })),
+      (at) => choose(keys[Number(at)])
+    );
     return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };
   }
   function textField(name, change, hint) {
     const complaint = element("p", { class: "complaint", id: freshId("complaint"), hidden: true });
-    const control = element("input", { type: "text", spellcheck: "false", autocomplete: "off", input: () => change(control.value) });
+    const control = element("input", {
+      type: "text",
+      spellcheck: "false",
+      autocomplete: "off",
+      input: () => change(control.value)
+    });
     const node = labelled(name, control, hint);
     control.setAttribute("aria-describedby", `${control.getAttribute("aria-describedby")} ${complaint.id}`);
     node.append(complaint);
@@ -4269,7 +4368,15 @@
       known.show(asked.known);
     }
     return {
-      node: element("fieldset", {}, element("legend", {}, "Number of records"), kind.node, low.node, high.node, known.node),
+      node: element(
+        "fieldset",
+        {},
+        element("legend", {}, "Number of records"),
+        kind.node,
+        low.node,
+        high.node,
+        known.node
+      ),
       show(text) {
         if (text !== written2(asked)) asked = { ...asked, ...read(text) };
         reveal();
@@ -4349,7 +4456,9 @@
           change: (numbers, mean) => {
             const total = sum(numbers);
             const rest = total - all(numbers)[entry];
-            return all(numbers).map((each, index) => index === entry ? mean * total : (1 - mean) * total * each / rest);
+            return all(numbers).map(
+              (each, index) => index === entry ? mean * total : (1 - mean) * total * each / rest
+            );
           }
         },
         strength(
@@ -4369,10 +4478,18 @@
       };
       return statistic.family === "poisson" ? [
         { ...mean, change: ([, b], value) => [value * b, b] },
-        strength(([a, b], value) => [a / b * value, value], ([, b]) => b, records(statistic.family))
+        strength(
+          ([a, b], value) => [a / b * value, value],
+          ([, b]) => b,
+          records(statistic.family)
+        )
       ] : [
         { ...mean, change: ([a], value) => [a, a / value] },
-        strength(([a, b], value) => [value, value * b / a], ([a]) => a, records(statistic.family))
+        strength(
+          ([a, b], value) => [value, value * b / a],
+          ([a]) => a,
+          records(statistic.family)
+        )
       ];
     },
     InverseGamma: ({ usual }) => {
@@ -4480,7 +4597,10 @@
     }
     function build(prior, statistic, usual, entry) {
       const fields = prior === null ? [] : slidersOf(prior, statistic, sameKind(usual, prior), entry).map(fieldOf);
-      replace(sliders, fields.map(({ field }) => field.node));
+      replace(
+        sliders,
+        fields.map(({ field }) => field.node)
+      );
       return fields;
     }
     function fieldOf(of) {
@@ -4515,7 +4635,10 @@
     );
     const first = cellFields(page, (cell) => ask({ cell }));
     const second = cellFields(page, (versus2) => ask({ versus: versus2 }));
-    const compare2 = tick("Compare with another cell", (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null }));
+    const compare2 = tick(
+      "Compare with another cell",
+      (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null })
+    );
     const entry = choice("Shown", [], (shown2) => ask({ shown: shown2 }));
     const prior = priorControl((text) => ask({ prior: text }));
     const count2 = page.nIsPublic ? null : countControl(page.mostRows, (nPrior) => ask({ nPrior }));
@@ -4527,7 +4650,13 @@
     const whole = tick("Show the whole prior", (isOn) => ask({ whole: isOn }));
     let asked = null;
     const versus = element("fieldset", { hidden: true }, element("legend", {}, "Compared with"), second.node);
-    const cells = element("fieldset", {}, element("legend", {}, "Cell"), first.node, hasOthers(page) ? compare2.node : null);
+    const cells = element(
+      "fieldset",
+      {},
+      element("legend", {}, "Cell"),
+      first.node,
+      hasOthers(page) ? compare2.node : null
+    );
     const node = element(
       "form",
       { class: "explorer-form", "aria-label": "What is asked", submit: (event) => event.preventDefault() },
@@ -4554,7 +4683,10 @@
         entry.node.hidden = entries.length < 2;
         [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
         if (isAnswered) {
-          const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
+          const index = Math.max(
+            0,
+            entries.findIndex(({ key }) => key === question.shown)
+          );
           prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
         }
         count2?.show(question.nPrior);
@@ -4570,7 +4702,10 @@
       (group3, index) => keyField(group3, (key) => change(keys.map((old, at) => at === index ? key : old)))
     );
     return {
-      node: replace(element("div", { class: "cell" }), fields.map(({ node }) => node)),
+      node: replace(
+        element("div", { class: "cell" }),
+        fields.map(({ node }) => node)
+      ),
       show(shown2) {
         keys = shown2;
         fields.forEach((field, index) => field.show(shown2[index]));
@@ -4586,6 +4721,29 @@
       if (index !== at) return key;
       return page.groups[at].key(0) === key ? page.groups[at].key(1) : page.groups[at].key(0);
     });
+  }
+
+  // explorer/preparing.js
+  var STRONGER = 1.3;
+  async function prepare(reader, statistic, question, usual, isOvertaken) {
+    const prior = nearby(readPrior(question.prior || usual), statistic);
+    if (prior === null || statistic.family === "categorical") return;
+    const pause = async () => {
+      await nextTask();
+      if (isOvertaken()) throw new Overtaken();
+    };
+    for (const cell of [question.cell, question.versus]) {
+      if (cell !== null) {
+        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2 };
+        await reader.posterior(statistic.name, cell, asked, pause);
+      }
+    }
+  }
+  function nearby(prior, statistic) {
+    if (prior === null) return null;
+    const slider2 = slidersOf(prior, statistic, prior, 0).at(-1);
+    const value = slider2?.value(prior.numbers) ?? null;
+    return value === null ? null : writePrior({ name: prior.name, numbers: slider2.change(prior.numbers, value * STRONGER) });
   }
 
   // explorer/explorer.js
@@ -4624,15 +4782,23 @@
       const statistic = declared(asked);
       try {
         if (!usual.has(statistic.name)) await learn(statistic, asked.cell);
-        await answer(reader, statistic, asked, () => mine !== turn, (found) => {
-          if (mine !== turn) return;
-          controls.complain(null);
-          unanswered.hidden = true;
-          answered.hide(false);
-          answered.show(found);
-          showForm(true);
-        });
+        await answer(
+          reader,
+          statistic,
+          asked,
+          () => mine !== turn,
+          (found) => {
+            if (mine !== turn) return;
+            controls.complain(null);
+            unanswered.hidden = true;
+            answered.hide(false);
+            answered.show(found);
+            showForm(true);
+          }
+        );
         if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
+        prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        });
       } catch (error) {
         if (error instanceof Overtaken || mine !== turn) return;
         await refused4(error, statistic, asked);
@@ -4674,7 +4840,12 @@
       const shown2 = known.some(({ key }) => key === question.shown) ? question.shown : known[0]?.key ?? "";
       controls.show(
         { ...question, shown: shown2 },
-        { entries: known, usual: usual.get(statistic.name) ?? "", statistic, isAnswered: isAnswered && usual.has(statistic.name) }
+        {
+          entries: known,
+          usual: usual.get(statistic.name) ?? "",
+          statistic,
+          isAnswered: isAnswered && usual.has(statistic.name)
+        }
       );
     }
     function declared({ statistic }) {
