@@ -7,7 +7,7 @@ May import: pooling and below. Never a trusted room.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "chain": ("Chain", "chain"),
-    "chain_tables": ("feature_names",),
+    "chain_tables": ("Keys", "feature_names"),
     "classification": ("Classification", "Score"),
     "classifier": ("Classifier", "classifier"),
     "drawn_quantity": ("DrawnQuantity",),
@@ -18,6 +18,5 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "regression": ("Prediction", "Regression", "regression"),
     "restart_diagnostics": ("LARGEST_R_HAT",),
     "state_comparison": ("StateComparison",),
-    "state_figures": ("FIGURES", "state_figures"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -24,7 +24,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "share_between",
         "tidy_rows",
     ),
-    "curves": ("curve_points", "in_words"),
+    "curves": ("curve_points", "entry_labels", "in_words"),
     "draws": ("DRAWS", "MASS", "checked_draws", "generator"),
     "in_blocks": ("block_cells",),
     "infer": (
@@ -37,6 +37,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "require_way_of_units",
     ),
     "matching": ("conjugate_like", "draw"),
+    "method_text": ("method_text",),
     "notes": (
         "clipping_model",
         "clipping_warnings",

@@ -8,21 +8,23 @@ was made of what; nothing else in the folder is ever touched.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import os
-import secrets
 from collections import defaultdict
 from dataclasses import dataclass, field
-from fractions import Fraction
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import SufficeError, UsageError
-from suffice.pages.budget import Budget, Charged, guarantee
+from suffice.errors import ReleaseCorruptError, SignatureError, SufficeError, UsageError
+from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.feeds import atom_feed, json_feed
+from suffice.pages.keyed_table import keyed_files
+from suffice.pages.publication_page import is_inert, publication_page, summary_rows
 from suffice.pages.release_facts import release_facts
 from suffice.pages.release_page import Banner, Link, Site, release_page
 from suffice.pages.rendering import design_fingerprint
+from suffice.pages.site_folder import SiteFolder
 from suffice.pages.site_pages import (
     Entry,
     dataset_page,
@@ -34,19 +36,29 @@ from suffice.pages.site_pages import (
     start_page,
 )
 from suffice.pages.statistic_view import statistic_view
+from suffice.storage.publications.publication_store import PublicationStore
+from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import open_release, open_store
+from suffice.storage.releases.withdrawal import WITHDRAWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from suffice.pipeline.pooling.release import Release
+    from suffice.storage.publications.publication import Publication
     from suffice.storage.releases.release_store import ListedRelease, ReleaseStore
     from suffice.storage.signatures.keys import KeyReference
 
-STATE = "catalogue.json"
-_STATE_VERSION = 1
 _FACTS = "facts.json"
-_LARGEST_FILE = 2**31
+LARGEST_COPIED = 64 * 2**20
+"""Bytes of a publication's file that is put beside its page; larger ones stay in the store."""
+_BESIDE = {
+    WITHDRAWN: "that this release was withdrawn, and why",
+    "datapackage.json": "a Frictionless data package",
+    "croissant.json": "Croissant metadata",
+}
+_LARGEST_FILE = 2**28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +94,7 @@ def catalogue(
     title: str | None = None,
     base_url: str | None = None,
     public_keys: Sequence[KeyReference] | None = None,
+    publication_keys: Sequence[KeyReference] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Catalogue:
     """Make, or bring up to date, a static site on all releases of a store.
@@ -100,6 +113,8 @@ def catalogue(
         Where the site will stand, for feeds and citations.
     public_keys : sequence of str or path, optional
         Show only releases that one of these keys signed; see :func:`suffice.open_release`.
+    publication_keys : sequence of str or path, optional
+        Show only publications that one of these keys signed.
     progress : callable, optional
         Gets the number of releases that are done, and of all.
 
@@ -112,20 +127,27 @@ def catalogue(
     StoreError
         Where the store cannot be read.
     """
-    import suffice  # noqa: PLC0415 - the version alone
-
     site = Site(
-        title=_checked_title(title), version=suffice.__version__, base_url=_checked_base_url(base_url)
+        title=_checked_title(title),
+        version=importlib.metadata.version("suffice"),
+        base_url=_checked_base_url(base_url),
     )
-    folder = _Folder.open(out)
     opened = open_store(os.fspath(store))
-    charges = None if ledger_export is None else _charges(Path(ledger_export))
-    work = _Work(site=site, folder=folder, store=opened, public_keys=public_keys)
-    entries = work.releases(progress)
-    publications = work.publications(entries)
-    budgets = _budgets(entries, charges)
+    charges = None if ledger_export is None else read_charges(Path(ledger_export))
+    folder = SiteFolder.open(out)
+    work = _Work(
+        site=site,
+        folder=folder,
+        store=opened,
+        public_keys=public_keys,
+        publication_keys=publication_keys,
+    )
+    published = work.published()
+    entries = work.releases(published, progress)
+    publications = work.publications(published, entries)
+    budgets = budgets_of(entries, charges)
     pages = {
-        "index.html": start_page(site, entries, budgets, publications, work.problems),
+        "index.html": start_page(site, entries, budgets, publications, work.not_shown),
         "search.html": search_page(site, entries, publications),
         "reading.html": reading_page(site, entries[-1] if entries else None),
         "feed.xml": atom_feed(site, entries),
@@ -144,124 +166,10 @@ def catalogue(
         index=str(folder.path / "index.html"),
         releases=len(entries),
         publications=len(publications),
-        rendered=work.rendered,
-        kept=work.kept,
+        rendered=len(work.rendered),
+        kept=len(work.kept),
         removed=removed,
         problems=tuple(work.problems),
-    )
-
-
-@dataclass(slots=True, kw_only=True)
-class _Folder:
-    """The site's folder: what an earlier run wrote there, and what this one writes or keeps."""
-
-    path: Path
-    earlier: dict[str, str]
-    keys: dict[str, str]
-    files: dict[str, str] = field(default_factory=dict)
-    new_keys: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def open(cls, out: str | os.PathLike[str]) -> _Folder:
-        from suffice.storage.releases.store_identity import KEY  # noqa: PLC0415 - one caller
-
-        text = os.fspath(out)
-        if "://" in text:
-            message = f"--out {text}: a catalogue is written to a folder of this machine: copy it from there"
-            raise UsageError(message)
-        try:
-            path = Path(os.path.realpath(text))
-            if any((place / KEY).exists() for place in (path, *path.parents)):
-                message = f"--out {text}: this lies inside a release store: name another place"
-                raise UsageError(message)
-            path.mkdir(parents=True, exist_ok=True)
-            state = path / STATE
-            if not state.exists():
-                if any(path.iterdir()):
-                    message = f"--out {text}: the folder is neither empty nor a catalogue: name another"
-                    raise UsageError(message)
-                return cls(path=path, earlier={}, keys={})
-            content = json.loads(state.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            if isinstance(error, UsageError):
-                raise
-            message = f"--out {text}: no catalogue can be written there"
-            raise UsageError(message) from None
-        if not _is_state(content):
-            message = f"--out {text}: {STATE} there is no catalogue's: name another folder"
-            raise UsageError(message)
-        return cls(path=path, earlier=content["files"], keys=content["keys"])
-
-    def is_kept(self, of: str, key: str, paths: Iterable[str]) -> bool:
-        """Keep the files of a page where they were made of the same, and tell so."""
-        below = [path for path in self.earlier if path.startswith(f"{of}/")]
-        if self.keys.get(of) != key or not below or not set(paths) <= set(below):
-            return False
-        try:
-            if not all((self.path / path).is_file() for path in below):
-                return False
-        except OSError:
-            return False
-        self.files.update({path: self.earlier[path] for path in below})
-        self.new_keys[of] = key
-        return True
-
-    def made(self, of: str, key: str) -> None:
-        """Note what the files below a folder were made of."""
-        self.new_keys[of] = key
-
-    def read(self, path: str) -> bytes:
-        return (self.path / path).read_bytes()
-
-    def write(self, path: str, data: bytes) -> None:
-        """Write a file whole, unless it stands there as it is."""
-        target = self.path / path
-        digest = hashlib.sha256(data).hexdigest()
-        try:
-            if not (self.earlier.get(path) == digest and target.is_file()):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                hidden = target.with_name(f".{secrets.token_hex(8)}")
-                hidden.write_bytes(data)
-                hidden.replace(target)
-        except OSError:
-            message = f"--out {self.path}: {path} cannot be written"
-            raise UsageError(message) from None
-        self.files[path] = digest
-
-    def finish(self) -> int:
-        """Remove what an earlier run wrote and this one did not, note what there is; count pages removed."""
-        gone = [path for path in self.earlier if path not in self.files]
-        try:
-            for path in gone:
-                (self.path / path).unlink(missing_ok=True)
-                for parent in PurePosixPath(path).parents:
-                    place = self.path / parent
-                    if place == self.path or not place.is_dir() or any(place.iterdir()):
-                        break
-                    place.rmdir()
-        except OSError:
-            message = f"--out {self.path}: pages of an earlier run cannot be removed"
-            raise UsageError(message) from None
-        state = {"suffice_catalogue": _STATE_VERSION, "files": self.files, "keys": self.new_keys}
-        self.write(STATE, (json.dumps(state, sort_keys=True, indent=0) + "\n").encode())
-        return sum(of not in self.new_keys for of in self.keys)
-
-
-def _is_state(content: Any) -> bool:
-    """Tell whether a document is a catalogue's state, all of whose paths stay below the folder."""
-
-    def is_path(path: Any) -> bool:
-        parts = PurePosixPath(path).parts
-        return bool(parts) and parts[0] != "/" and ".." not in parts and "\0" not in path
-
-    return (
-        isinstance(content, dict)
-        and content.get("suffice_catalogue") == _STATE_VERSION
-        and all(
-            isinstance(content.get(name), dict)
-            and all(isinstance(value, str) and is_path(key) for key, value in content[name].items())
-            for name in ("files", "keys")
-        )
     )
 
 
@@ -270,88 +178,104 @@ class _Work:
     """One run over a store."""
 
     site: Site
-    folder: _Folder
+    folder: SiteFolder
     store: ReleaseStore
     public_keys: Sequence[KeyReference] | None
+    publication_keys: Sequence[KeyReference] | None
     problems: list[str] = field(default_factory=list)
-    rendered: int = 0
-    kept: int = 0
+    not_shown: list[str] = field(default_factory=list)
+    rendered: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
 
-    def releases(self, progress: Callable[[int, int], None] | None) -> list[Entry]:
+    def releases(
+        self, published: Sequence[Publication], progress: Callable[[int, int], None] | None
+    ) -> list[Entry]:
         """Make or keep the page of every release; return them by name and window."""
         listed = list(self.store.releases())
-        newest: dict[tuple[str, str], ListedRelease] = {}
-        for one in listed:
-            newest[one.name, one.window] = one  # sorted by amendment
-        of_series: defaultdict[str, list[ListedRelease]] = defaultdict(list)
-        for one in listed:
-            if newest[one.name, one.window] is one:
-                of_series[one.name].append(one)
-        entries = []
-        for done, one in enumerate(listed, start=1):
-            try:
-                entries.append(self._release(one, newest[one.name, one.window], of_series[one.name]))
-            except SufficeError as error:
-                self.problems.append(f"{one.name}@{one.edition}, {one.release_id}: {error}")
-            if progress is not None:
-                progress(done, len(listed))
-        return entries
+        resting: defaultdict[str, list[Link]] = defaultdict(list)
+        for publication in published:
+            for release in publication.stated.head.releases:
+                resting[release.manifest_sha256].append(_publication_link(publication))
+        while True:
+            entries, broken = [], set()
+            newest = {(one.name, one.window): one for one in listed}  # of amendments the last one stays
+            series: defaultdict[str, list[ListedRelease]] = defaultdict(list)
+            for one in newest.values():
+                series[one.name].append(one)
+            for done, one in enumerate(listed, start=1):
+                last = newest[one.name, one.window]
+                around = _neighbours(last, series[one.name])
+                try:
+                    entries.append(self._release(one, last, around, resting))
+                except SufficeError as error:
+                    broken.add(one)
+                    self._leave_out(f"{one.name}@{one.edition}, {one.release_id}", error)
+                if progress is not None:
+                    progress(done, len(listed))
+            if not broken:
+                return entries
+            # No page leads to one that is not there: those which would are made again.
+            listed = [one for one in listed if one not in broken]
 
-    def _release(self, one: ListedRelease, newest: ListedRelease, series: Sequence[ListedRelease]) -> Entry:
+    def _release(
+        self,
+        one: ListedRelease,
+        newest: ListedRelease,
+        around: Sequence[tuple[str, ListedRelease]],
+        resting: Mapping[str, Sequence[Link]],
+    ) -> Entry:
         place = f"releases/{one.name}/{one.edition}/{one.release_id}"
-        manifest = self.store.read_manifest(one.name, one.edition, one.release_id) or b""
+        stored = f"{one.name}/{one.edition}/{one.release_id}"
+        beside = {
+            name: data
+            for name in (MANIFEST, WITHDRAWN, *DESCRIPTIONS)
+            if (data := self.store.objects.get(f"{stored}/{name}", at_most=_LARGEST_FILE)) is not None
+        }
+        published = resting.get(hashlib.sha256(beside.get(MANIFEST, b"")).hexdigest(), ())
         amended = newest if newest is not one else None
-        around = _neighbours(one, series)
         key = _key(
-            hashlib.sha256(manifest).hexdigest(),
+            {name: hashlib.sha256(data).hexdigest() for name, data in beside.items()},
             design_fingerprint(),
             self.site,
             amended,
             around,
+            published,
             sorted(map(str, self.public_keys or [])),
             os.environ.get("SUFFICE_PUBLIC_KEYS"),
         )
-        if self.folder.is_kept(place, key, [f"{place}/index.html", f"{place}/{_FACTS}"]):
-            facts = json.loads(self.folder.read(f"{place}/{_FACTS}"))
-            self.kept += 1
-        else:
-            facts = self._make_release(one, place, manifest, amended, around)
+        facts = self.folder.kept(place, key, f"{place}/{_FACTS}")
+        if facts is None:
+            facts = self._make_release(one, place, beside, amended, around, published)
             self.folder.made(place, key)
-            self.rendered += 1
-        return Entry(
-            facts=facts,
-            path=f"{place}/index.html",
-            mark="amended" if amended else "",
-            words=" ".join(facts["words"]),
-        )
+            self.rendered.add(place)
+        else:
+            self.kept.add(place)
+        self.kept -= self.rendered
+        mark = "withdrawn" if facts["withdrawn"] else "amended" if amended else ""
+        return Entry(facts=facts, path=f"{place}/index.html", mark=mark, words=" ".join(facts["words"]))
 
     def _make_release(
         self,
         one: ListedRelease,
         place: str,
-        manifest: bytes,
+        beside: dict[str, bytes],
         amended: ListedRelease | None,
         around: Sequence[tuple[str, ListedRelease]],
+        published: Sequence[Link],
     ) -> dict[str, Any]:
-        release = open_release(one.uri, public_keys=self.public_keys)
+        release = open_release(one.uri, public_keys=self.public_keys, allow_withdrawn=True)
+        manifest = beside[MANIFEST]
         files = {MANIFEST: manifest}
         for file in release.manifest["files"]:
             key = f"{one.name}/{one.edition}/{one.release_id}/{file['path']}"
-            files[file["path"]] = self.store.objects.get(key, at_most=_LARGEST_FILE) or b""
+            files[file["path"]] = _checked_file(self.store, key, file)
         seed = int(hashlib.sha256(manifest).hexdigest()[:12], 16)
         views = [statistic_view(release, name, seed=seed) for name in release.statistics]
         facts = release_facts(release, manifest, views)
-        banners = []
-        if amended is not None:
-            banners.append(
-                Banner(
-                    kind="amended",
-                    head="Amended.",
-                    text="The window was released again, with later rows; this one is kept as it was.",
-                    path=_path_of(amended),
-                    link=f"See {amended.name}@{amended.edition}",
-                )
-            )
+        extra = [
+            *(file for name in release.statistics for file in keyed_files(release, name)),
+            *((name, _BESIDE[name], data) for name, data in beside.items() if name != MANIFEST),
+        ]
         page = release_page(
             release,
             facts,
@@ -361,29 +285,148 @@ class _Work:
             uri=one.uri if "://" in one.uri else f"./{place}",
             path=f"{place}/index.html",
             files=files,
-            banners=banners,
+            extra_files=extra,
+            banners=list(_banners(release, amended)),
             neighbours=[
                 (kind, Link(path=_path_of(other), label=f"{other.name}@{other.edition}"))
                 for kind, other in around
             ],
+            publications=published,
             series=Link(path=series_path(one.name), label=one.name),
             signature_note="checked" if self.public_keys else "not checked by this catalogue",
         )
-        for name, data in files.items():
+        for name, data in [*files.items(), *((name, data) for name, _, data in extra)]:
             self.folder.write(f"{place}/{name}", data)
         self.folder.write(f"{place}/{_FACTS}", (json.dumps(facts, ensure_ascii=False) + "\n").encode())
         self.folder.write(f"{place}/index.html", page.encode())
         return facts
 
-    def publications(self, entries: Sequence[Entry]) -> list[Link]:
-        """Make the pages of publications."""
-        return []
+    def _leave_out(self, what: str, error: SufficeError) -> None:
+        """Note what is not shown; pages do not repeat an error's text, which names places of this machine."""
+        self.problems.append(f"{what}: {error}")
+        why = "no demanded key signed it" if isinstance(error, SignatureError) else "it does not verify"
+        self.not_shown.append(f"{what}: {why}.")
+
+    def published(self) -> list[Publication]:
+        """Return the publications of the store; what cannot be read is a problem."""
+        store = PublicationStore.open(self.store.uri, publication_keys=self.publication_keys)
+        found: list[Publication] = []
+        for publication_id in store.ids():
+            try:
+                publication = store.find(publication_id)
+            except SufficeError as error:
+                self._leave_out(f"publication {publication_id}", error)
+            else:
+                found += filter(None, [publication])
+        return sorted(found, key=lambda one: (one.stated.created, one.publication_id), reverse=True)
+
+    def publications(self, published: Sequence[Publication], entries: Sequence[Entry]) -> list[Link]:
+        """Make or keep the page of every publication; return what leads to them, the newest first."""
+        pages = {
+            entry.facts["manifest_sha256"]: Link(path=entry.path, label=entry.facts["label"])
+            for entry in entries
+        }
+        links = []
+        for publication in published:
+            rests_on = [
+                (release.label, pages.get(release.manifest_sha256))
+                for release in publication.stated.head.releases
+            ]
+            place = f"publications/{publication.publication_id}"
+            key = _key(
+                hashlib.sha256(publication.data).hexdigest(),
+                design_fingerprint(),
+                self.site,
+                rests_on,
+                sorted(map(str, self.publication_keys or [])),
+            )
+            try:
+                if self.folder.kept(place, key, f"{place}/{MANIFEST}") is None:
+                    self._make_publication(publication, place, rests_on)
+                    self.folder.made(place, key)
+                    self.rendered.add(place)
+                else:
+                    self.kept.add(place)
+            except SufficeError as error:
+                self._leave_out(f"publication {publication.publication_id}", error)
+            else:
+                links.append(_publication_link(publication))
+        return links
+
+    def _make_publication(
+        self, publication: Publication, place: str, rests_on: Sequence[tuple[str, Link | None]]
+    ) -> None:
+        files = {
+            file.path: publication.read(file.name)
+            for file in publication.stated.files
+            if file.size <= LARGEST_COPIED
+        }
+        cards = [
+            file.path
+            for file in publication.stated.files
+            if file.role == "card" and file.path in files and is_inert(files[file.path])
+        ]
+        copied = {path: data for path, data in files.items() if not path.endswith(".html") or path in cards}
+        page = publication_page(
+            publication.manifest,
+            site=self.site,
+            root="../../",
+            summaries=summary_rows(publication.stated.files, files),
+            cards=cards,
+            copied=copied.keys(),
+            where=publication.uri if "://" in publication.uri else "the store",
+            releases=rests_on,
+            signature_note="checked" if self.publication_keys else "not checked by this catalogue",
+        )
+        for path, data in copied.items():
+            self.folder.write(f"{place}/{path}", data)
+        self.folder.write(f"{place}/{MANIFEST}", publication.data)
+        self.folder.write(f"{place}/index.html", page.encode())
+
+
+def _banners(release: Release, amended: ListedRelease | None) -> Iterator[Banner]:
+    """Give what has to be said before anything else."""
+    if release.withdrawn is not None:
+        yield Banner(
+            kind="withdrawn",
+            head="Withdrawn.",
+            text=f"Those who published this release say that it is faulty: {release.withdrawn}.",
+        )
+    if amended is not None:
+        yield Banner(
+            kind="amended",
+            head="Amended.",
+            text="The window was released again, with later rows; this one is kept as it was.",
+            path=_path_of(amended),
+            link=f"See {amended.name}@{amended.edition}",
+        )
+
+
+def _checked_file(store: ReleaseStore, key: str, file: Mapping[str, Any]) -> bytes:
+    """Return a data file that is copied, as its manifest states it."""
+    data = store.objects.get(key, at_most=file["size"] + 1)
+    if data is None or hashlib.sha256(data).hexdigest() != file["sha256"]:
+        message = f"the file {key} is not what its manifest states"
+        raise ReleaseCorruptError(message)
+    return data
+
+
+def _publication_link(publication: Publication) -> Link:
+    stated = publication.stated
+    labels = ", ".join(release.label for release in stated.head.releases[:3])
+    more = len(stated.head.releases) - 3
+    return Link(
+        path=f"publications/{publication.publication_id}/index.html",
+        label=stated.title,
+        text=f"{stated.head.kind.replace('_', ' ')}, from {labels}"
+        + (f" and {more} more" if more > 0 else "")
+        + f"; {stated.created[:10]}",
+    )
 
 
 def _neighbours(one: ListedRelease, series: Sequence[ListedRelease]) -> list[tuple[str, ListedRelease]]:
-    """Return the releases of the windows before and after."""
-    windows = [other.window for other in series]
-    place = windows.index(one.window)
+    """Return the releases of the windows before and after; all are the newest of their windows."""
+    place = series.index(one)
     around = []
     if place > 0:
         around.append(("Before", series[place - 1]))
@@ -427,93 +470,3 @@ def _checked_base_url(url: str | None) -> str | None:
         )
         raise UsageError(message)
     return url.rstrip("/")
-
-
-def _budgets(entries: Sequence[Entry], charges: Mapping[str, Budget] | None) -> dict[str, Budget]:
-    """Return what each dataset spent: by an export where there is one, else by its published releases."""
-    found: dict[str, Budget] = {}
-    for name in sorted({entry.facts["dataset"] for entry in entries} | set(charges or {})):
-        if charges is not None and name in charges:
-            found[name] = charges[name]
-            continue
-        of = sorted(
-            (entry for entry in entries if entry.facts["dataset"] == name),
-            key=lambda entry: (entry.facts["created"], entry.facts["label"]),
-        )
-        first = of[0].facts
-        found[name] = Budget(
-            guarantee=guarantee(
-                first["neighboring"],
-                first["unit"],
-                [entry.facts["max_rows"] for entry in of if entry.facts["max_rows"] is not None],
-            ),
-            charges=tuple(
-                Charged(
-                    hour=entry.facts["created"],
-                    what=entry.facts["label"],
-                    epsilon=Fraction(entry.facts["epsilon"]),
-                    state="published",
-                )
-                for entry in of
-            ),
-        )
-    return found
-
-
-def _charges(path: Path) -> dict[str, Budget]:
-    """Read a ledger's export and verify it; return what was charged to each dataset."""
-    from suffice.errors import LedgerCorruptError  # noqa: PLC0415 - one caller
-    from suffice.storage.ledger.export import read_export  # noqa: PLC0415
-
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        message = f"--ledger-export {path}: the file cannot be read"
-        raise UsageError(message) from None
-    export = read_export(text)
-    problems = export.verify()
-    if problems:
-        message = f"--ledger-export {path}: {problems[0]}"
-        raise LedgerCorruptError(message)
-    return _charged_by(export.lines)
-
-
-def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
-    """Return the budget of each dataset by the public lines of a ledger: what was drawn counts for good."""
-    from suffice.pipeline.spec.editions import edition  # noqa: PLC0415 - one caller
-
-    terms: dict[str, dict[str, Any]] = {}
-    reserved: dict[str, dict[str, Any]] = {}
-    drawn: defaultdict[str, list[tuple[str, str, Fraction | None]]] = defaultdict(list)
-    ended: dict[str, str] = {}
-    for line in lines:
-        content = line.payload
-        if line.kind == "grant":
-            terms[content["dataset"]] = content
-        elif line.kind == "reserved":
-            reserved[content["charge_id"]] = content
-        elif line.kind == "drawing":
-            dataset = reserved[content["charge_id"]]["dataset"]
-            granted = Fraction(terms[dataset]["micro_granted"], 10**6)
-            drawn[dataset].append((line.hour, content["charge_id"], granted))
-        elif line.kind in {"published", "abandoned"}:
-            ended[content["charge_id"]] = line.kind
-    return {
-        dataset: Budget(
-            guarantee=guarantee(term["neighboring"], term["unit"], []),
-            charges=tuple(
-                Charged(
-                    hour=hour,
-                    what=f"{reserved[charge]['name']}@"
-                    f"{edition(reserved[charge]['window'], reserved[charge]['amendment'])}",
-                    epsilon=Fraction(reserved[charge]["micro_epsilon"], 10**6),
-                    state=ended.get(charge, "not published yet"),
-                    granted=granted,
-                )
-                for hour, charge, granted in drawn[dataset]
-            ),
-            per_window=term["per_window"],
-            complete=True,
-        )
-        for dataset, term in terms.items()
-    }

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.tables import columns_of, parquet_bytes, table_of
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.store_identity import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
 
     from suffice.data_files.source import Source
     from suffice.pipeline.models.state_comparison import StateComparison
@@ -80,31 +77,15 @@ def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: s
         shutil.rmtree(hidden, ignore_errors=True)
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure, marked as ours; its texts are shown as they are, neither as formulas nor as commands.
-
-    Raises
-    ------
-    OSError
-        Where the file cannot be written.
-    """
-    from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
-
-    for text in figure.findobj(Text):
-        text.set_parse_math(False)
-        text.set_text(escaped(text.get_text(), keep_newlines=True))
-    mark = {"Software" if path.suffix == ".png" else "Creator": "written by suffice"}
-    figure.savefig(path, dpi=150, metadata=mark)
-
-
 def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str, source: Source) -> None:
-    from suffice.pipeline.models.state_figures import state_figures  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.states import state_figures  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import footer_of, save_figure  # noqa: PLC0415
 
     document = fit.to_dict()
     _write_rows(document.pop("cells"), folder / "cells.parquet", source)
     _write_rows(document["rows"], folder / "parameters.parquet", source)
     _write_json(document, folder / SUMMARY, source)
-    for name, figure in state_figures(fit, title).items():
+    for name, figure in state_figures(fit, title, footer_of(source)).items():
         save_figure(figure, folder / f"{name}.png")
 
 

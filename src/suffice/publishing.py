@@ -14,15 +14,16 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import UsageError, shortened
+from suffice.errors import UsageError
 from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.publication.answering import answers
-from suffice.pipeline.publication.question import Question, ask, intervals_of
+from suffice.profile.pins import publication_store
+from suffice.profile.settings import pinned_profile, setting
+from suffice.publication_asking import question_of, title_of
 from suffice.publication_files import answer_files
-from suffice.publication_parts import FORMATS as PART_FORMATS
-from suffice.publication_parts import cells_of_parts, publish_parts
+from suffice.publication_parts import publish_parts
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
 from suffice.storage.publications.publication_store import PublicationStore
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.publication.request import Kind
+    from suffice.pipeline.publication.question import Question
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
@@ -88,6 +89,7 @@ def publish(
     to: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] | None = None,
     public_keys: Sequence[KeyReference] | None = None,
+    allow_withdrawn: bool = False,
     publication_keys: Sequence[KeyReference] | None = None,
     publish_timeout: float = PUBLISH_TIMEOUT,
     notice: Callable[[str], None] | None = None,
@@ -134,7 +136,7 @@ def publish(
         shows one posterior and fits on a page.
     to : str or path, optional
         The store to publish in; that of the release otherwise.
-    store, public_keys
+    store, public_keys, allow_withdrawn
         As in :func:`suffice.open_release`.
     publication_keys : sequence of str or path, optional
         Demand that a publication which is found is signed by one of these keys.
@@ -164,11 +166,13 @@ def publish(
     MissingExtraError
         Where a format needs an extra that is not installed.
     """
+    destination(to)
+    placed = setting("cluster", cluster, profile=pinned_profile()).value or THREADS
 
     def opened(reference: Reference) -> Release:
         if isinstance(reference, Release):
             return reference
-        return open_release(reference, store=store, public_keys=public_keys)
+        return open_release(reference, store=store, public_keys=public_keys, allow_withdrawn=allow_withdrawn)
 
     question = question_of(
         opened(release),
@@ -200,85 +204,7 @@ def publish(
         publish_timeout=publish_timeout,
         notice=notice,
     )
-    return carry_out(question, publications, cluster=cluster, progress=progress).publication
-
-
-def question_of(
-    release: Release,
-    statistics: str | Sequence[str],
-    *,
-    disjoint: Sequence[Release] = (),
-    same_data: Sequence[Release] = (),
-    compare: Release | None = None,
-    series: Sequence[Release] = (),
-    roll_up: str | Sequence[str] = (),
-    priors: Mapping[str, AnyPrior] | None = None,
-    model: Mapping[str, Any] | None = None,
-    formats: str | Sequence[str] | None = None,
-    **terms: Any,
-) -> Question:
-    """Read and check what is asked, as :func:`publish` takes it, and write it out as a request.
-
-    Raises
-    ------
-    UsageError, PriorError
-    """
-    over = (roll_up,) if isinstance(roll_up, str) else tuple(roll_up)
-    kinds: dict[Kind, object] = {
-        "pool": disjoint or same_data,
-        "comparison": compare,
-        "roll_up": over,
-        "prior_sensitivity": priors,
-        "model": model,
-    }
-    chosen = [kind for kind, asked in kinds.items() if asked]
-    if len(chosen) > 1 or (disjoint and same_data):
-        message = (
-            "a publication is one of these: releases pooled as disjoint or as same_data, a comparison, cells "
-            "rolled up, several priors, a model: ask for one at a time"
-        )
-        raise UsageError(message)
-    if priors is not None and terms.get("prior") is not None:
-        message = "prior or priors: one posterior has one prior, a sensitivity table several; leave one out"
-        raise UsageError(message)
-    if series and model is None:
-        message = (
-            "series: further windows are time in a hidden Markov model alone; to pool them, use disjoint"
-        )
-        raise UsageError(message)
-    further = (*disjoint, *same_data, *series, *(() if compare is None else (compare,)))
-    names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
-    kind: Kind = chosen[0] if chosen else "posterior"
-    releases = (release, *further)
-    where = terms.get("where")
-    in_parts = cells_of_parts(release, names, where, terms["draws"]) if kind == "posterior" else None
-    shows_one = kind in {"posterior", "pool", "roll_up"}
-    if in_parts is not None:
-        formats = ("parquet",) if formats is None else formats
-        _check_formats_of_parts(formats, in_parts)
-    elif formats is None:
-        fits = shows_one and _fits_a_card(release, names, terms.get("where"), over)
-        formats = ("card", "parquet") if fits else ("parquet",)
-    elif "card" in formats and shows_one and not _fits_a_card(release, names, terms.get("where"), over):
-        from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - as below
-
-        message = (
-            f"formats: a card shows at most {MOST_ROWS} intervals, and there are more: keep some cells with "
-            "where, or leave the card out"
-        )
-        raise UsageError(message)
-    return ask(
-        releases,
-        names,
-        kind=kind,
-        priors=priors,
-        relation=("disjoint" if disjoint else "same_data") if kind == "pool" else None,
-        over=over,
-        model=model,
-        formats=(formats,) if isinstance(formats, str) else formats,
-        cells_per_part=in_parts,
-        **terms,
-    )
+    return carry_out(question, publications, cluster=placed, progress=progress).publication
 
 
 def carry_out(
@@ -351,16 +277,6 @@ def _whole(
     return entries, diagnostics
 
 
-def _check_formats_of_parts(formats: str | Sequence[str], most: int) -> None:
-    others = sorted({formats} - {*PART_FORMATS} if isinstance(formats, str) else {*formats} - {*PART_FORMATS})
-    if others:
-        message = (
-            f"formats: so many cells are published in parts of at most {most} cells, as Parquet alone: leave "
-            f"{others[0]} out, or keep fewer cells with where"
-        )
-        raise UsageError(message)
-
-
 def publications_of(
     question: Question,
     to: str | os.PathLike[str] | None,
@@ -382,24 +298,24 @@ def publications_of(
     patience = Patience(seconds=publish_timeout)
     if notice is not None:
         patience = dataclasses.replace(patience, notice=notice)
-    place = store_of(question.releases[0]) if to is None else os.fspath(to)
+    place = destination(to)
+    if place is None:
+        place = publication_store(None, store=store_of(question.releases[0]), profile=pinned_profile())
     return PublicationStore.open(place, publication_keys=publication_keys, patience=patience)
 
 
-def title_of(question: Question) -> str:
-    """Return one line that says what a publication is of."""
-    request = question.request
-    names = ", ".join(asked.statistic for asked in request.statistics)
-    labels = [release.label for release in question.releases]
-    of = {
-        "posterior": labels[0],
-        "comparison": f"from {labels[0]} to {labels[-1]}",
-        "pool": f"{len(labels)} releases pooled, {labels[0]} to {labels[-1]}",
-        "roll_up": f"{labels[0]}, rolled up over {', '.join(request.over)}",
-        "prior_sensitivity": f"{labels[0]}, under several priors",
-        "model": f"{labels[0]}, {(request.model.name if request.model else '').replace('_', ' ')}",
-    }[request.kind]
-    return shortened(f"{names}: {of}", 300)
+def destination(to: str | os.PathLike[str] | None) -> str | None:
+    """Return the store to publish in, as far as it is known before a release is opened; None: the release's.
+
+    Raises
+    ------
+    PinnedError
+        Where the deployment profile does not allow it.
+    """
+    profile = pinned_profile()
+    if to is None and (profile is None or profile.publications is None):
+        return None
+    return publication_store(None if to is None else os.fspath(to), store="", profile=profile)
 
 
 def store_of(release: Release) -> str:
@@ -415,11 +331,3 @@ def store_of(release: Release) -> str:
         message = f"{release.label} stands in no store: say where to publish with --to STORE, or to="
         raise UsageError(message)
     return owner.uri
-
-
-def _fits_a_card(
-    release: Release, names: Sequence[str], where: Mapping[str, object] | None, over: Sequence[str]
-) -> bool:
-    from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - only where a card may be made
-
-    return all(intervals_of(release, name, where, over) <= MOST_ROWS for name in names)

@@ -108,11 +108,11 @@ def test_a_second_withdrawal_states_the_same_reason(workspace: Workspace, run: R
     assert "for another reason" in other["message"]
 
 
-@pytest.mark.parametrize("reason", ["", "  ", "a\nb", "x" * 1001, "\u202egnp.x", "\x1b[31m", "\0"])
-def test_a_reason_is_one_line(workspace: Workspace, run: Run, reason: str) -> None:
+def test_a_reason_is_one_line(workspace: Workspace, run: Run) -> None:
     _write_spec(workspace)
     released = run("release", "release.json")
-    assert "reason" in run("withdraw", "flights", "--reason", reason, status=2)["error"]["message"]
+    for reason in ("", "  ", "a\nb", "x" * 1001, "\u202egnp.x", "\x1b[31m", "\0"):
+        assert "reason" in run("withdraw", "flights", "--reason", reason, status=2)["error"]["message"]
     assert not Path(released["uri"], "withdrawn.json").exists()
 
 
@@ -177,7 +177,7 @@ def test_a_withdrawal_is_signed_like_the_release(
 
 
 def test_every_command_that_reads_releases_reads_withdrawn_ones_on_demand() -> None:
-    others = {("verify",), ("store", "verify"), ("describe",), ("keys", "show")}
+    others = {("verify",), ("store", "verify"), ("describe",), ("keys", "show"), ("catalogue",)}
     without = [
         names
         for names, command in walk(app.command())

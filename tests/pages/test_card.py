@@ -106,12 +106,12 @@ def test_the_page_states_what_the_posterior_rests_on(release: Release, page: str
         "does not say",
     ):
         assert text in page
-    assert 'class="warning"' not in page
+    assert 'class="banner warning"' not in page
 
 
 def test_a_plug_in_card_warns_and_clipping_is_named(release: Release) -> None:
     plug_in = page_of(release, release.posterior("delay", method="plug-in"))
-    assert 'class="warning"' in plug_in
+    assert 'class="banner warning"' in plug_in
     assert "not calibrated" in plug_in
     assert "-60 to 180; values beyond were clipped" in plug_in
     assert plug_in.count("<svg") == 2
@@ -219,7 +219,7 @@ def test_a_card_is_accessible_and_fits_a_phone(
     found = Axe().run(tab)
     assert [(each["id"], each["impact"]) for each in found.response["violations"]] == []
     paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+    assert (paper == "rgb(250, 249, 246)") == (scheme == "light")
     context.close()
 
 

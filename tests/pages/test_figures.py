@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import suffice.pages
-from suffice.pages import figures, timelines
+from suffice.pages import figures
 from suffice.pages.drawing import Scale, columns_of, fitted, numbers, rounded_out
 from suffice.pages.figures import NOISE_AWARE, PLUG_IN, PRIOR, Curve, Row
-from suffice.pages.timelines import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,11 +41,6 @@ def row(label: str, centre: float = 0.3, width: float = 0.1) -> Row:
     )
 
 
-def line(label: str, middle: list[float]) -> Line:
-    centre = np.array(middle)
-    return Line(label=label, lower=centre - 1.0, middle=centre, upper=centre + 1.0)
-
-
 def parsed(svg: str) -> ET.Element:
     """The elements of a figure; fails where it is not well-formed."""
     return ET.fromstring(svg)  # noqa: S314 - our own text
@@ -60,15 +54,6 @@ FIGURES: dict[str, Callable[[str], str]] = {
     ),
     "ranked": lambda text: figures.ranked(
         np.arange(2000.0), np.arange(2000.0) + 1.0, np.arange(2000.0) + 2.0, title=text, axis=text, mass=0.5
-    ),
-    "series": lambda text: timelines.series(
-        [text, "2013-02", "2013-03"],
-        [line(text, [1.0, math.nan, 3.0]), line("b", [2.0, 3.0, 4.0])],
-        title=text,
-        axis=text,
-    ),
-    "budget": lambda text: timelines.budget(
-        [0.0, 31.0], [text, "2013-02"], [1.0, 1.5], title=text, limit=4.0
     ),
 }
 
@@ -123,14 +108,6 @@ def test_rows_without_numbers_have_a_label_and_no_interval() -> None:
     nothing = figures.forest([empty], title="t", axis="x", mass=0.95)
     assert "<circle" not in nothing
     parsed(nothing)
-
-
-def test_a_missing_window_breaks_the_line() -> None:
-    found = timelines.series(
-        list("abcde"), [line("x", [1.0, 2.0, math.nan, 3.0, 4.0])], title="t", axis="x", mass=0.95
-    )
-    assert len(re.findall('class="line series-1"', found)) == 2
-    assert found.count("<circle") == 4
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-9, 1e12))

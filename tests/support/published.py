@@ -56,7 +56,8 @@ def publish_until(uri: str, to: str, n_files: int) -> None:
 
 def publish_at_once(uri: str, to: str, barrier: Barrier, results: Any) -> None:
     """Publish when all are ready, and report which manifest stands there."""
-    from suffice.publishing import carry_out, publications_of, question_of
+    from suffice.publication_asking import question_of
+    from suffice.publishing import carry_out, publications_of
 
     question = question_of(suffice.open_release(uri), "flag", draws=20)
     barrier.wait(timeout=60)

@@ -1,10 +1,10 @@
 // What is shown: one sentence, a picture, the numbers behind it, the lines that give the same, and files.
 
-import { aroundPosteriors, aroundPrior, pointsOf, settled } from "./axis.js";
+import { aroundPosteriors, aroundPrior, inside, pointsOf, settled } from "./axis.js";
 import { NOISE_AWARE, PLUG_IN } from "./answering.js";
 import { element, replace, svg } from "./dom.js";
 import { asCsv, asJson, offer } from "./downloads.js";
-import { commandLine, pythonLines } from "./lines.js";
+import { commandLine, commandWords, pythonLines } from "./lines.js";
 import { brief } from "./numbers.js";
 import { draw, sample } from "./picture.js";
 import { releasedTable } from "./released.js";
@@ -47,8 +47,8 @@ export function answers(page) {
     replace(
       lines,
       copied("The same in Python", pythonLines(page, answer.question, parameter)),
-      copied("The same on the command line", commandLine(page, answer.question)),
-      answer.question.versus === null ? null : element("p", { class: "hint" }, DRAWN),
+      copied("The same on the command line", commandLine(page, answer.question), commandCode(page, answer.question)),
+      element("p", { class: "hint" }, answer.question.versus === null ? MERGED : DRAWN),
     );
     replace(
       files,
@@ -68,11 +68,12 @@ export function answers(page) {
     range = settled(subject === about && !question.whole ? range : null, wanted);
     about = subject;
     const points = pointsOf(range);
+    const places = inside(points, entry.support);
     const curves = [
-      { kind: "prior", densities: priorDensity(points), interval: null, mean: null },
+      { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
       ...sides.map(({ kind, law, interval }) => ({
         kind,
-        densities: law.density(points),
+        densities: law.density(places),
         interval: kind === PLUG_IN ? null : interval,
         mean: law.mean,
       })),
@@ -117,9 +118,13 @@ const CLIPPED =
   "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of " +
   "account, as Python's does.";
 
+const MERGED =
+  "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their " +
+  "intervals hold the stated probability to about a thousandth.";
+
 const DRAWN =
-  "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard " +
-  "deviation; their interval and probability are of draws, and agree up to sampling.";
+  "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command " +
+  "line. Their interval and probability are of draws, and agree up to sampling.";
 
 /** What a curve is called. */
 export function nameOf(page, { question }, kind) {
@@ -187,8 +192,13 @@ function notesOf({ prior, nPrior, posterior }) {
   ];
 }
 
-function copied(title, text) {
-  const code = element("code", {}, text);
+/** A command line that a narrow screen breaks between its words. */
+export function commandCode(page, question) {
+  const words = commandWords(page, question).map((word) => [" ", element("span", { class: "word" }, word)]);
+  return element("code", {}, words.flat().slice(1));
+}
+
+function copied(title, text, code = element("code", {}, text)) {
   const button = element("button", { type: "button" }, "Copy");
   button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
   button.addEventListener("click", async () => {

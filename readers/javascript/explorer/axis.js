@@ -14,14 +14,14 @@ export function aroundPrior(priorDensity, laws, support) {
   const centre = laws[0].mean;
   const scale = laws[0].sd || 1;
   const nodes = Array.from({ length: 3001 }, (_, index) => centre + scale * Math.sinh((index - 1500) / 60));
-  const inside = nodes.filter((node) => node > support[0] && node < support[1]);
-  const densities = priorDensity(inside);
-  const masses = inside.map((node, index) => (index === 0 ? 0 : (node - inside[index - 1]) * densities[index]));
+  const possible = nodes.filter((node) => node > support[0] && node < support[1]);
+  const densities = priorDensity(possible);
+  const masses = possible.map((node, index) => (index === 0 ? 0 : (node - possible[index - 1]) * densities[index]));
   const total = masses.reduce((sum, mass) => sum + (Number.isFinite(mass) ? mass : 0), 0);
   if (!(total > 0)) return narrow;
   const [low, high] = [0.01, 0.98].map((share) => {
     let sum = 0;
-    return inside.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share * total);
+    return possible.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share * total);
   });
   return within([Math.min(low, narrow[0]), Math.max(high, narrow[1])], support);
 }
@@ -34,8 +34,14 @@ export function settled(shown, wanted) {
 }
 
 /** Points at which curves are drawn. */
-export function pointsOf([low, high], size = 300) {
+export function pointsOf([low, high], size = 600) {
   return Array.from({ length: size + 1 }, (_, index) => low + ((high - low) * index) / size);
+}
+
+/** The same points, moved off the ends of a support, where no density need be. */
+export function inside(points, support) {
+  const least = (points.at(-1) - points[0]) * 1e-6;
+  return points.map((point) => Math.min(Math.max(point, support[0] + least), support[1] - least));
 }
 
 function within([low, high], support) {

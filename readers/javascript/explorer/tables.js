@@ -48,7 +48,7 @@ function columnTable(caption, columns, rows, digits) {
 export function densityTable({ points, curves }, name) {
   const step = Math.floor((points.length - 1) / ROWS);
   const rows = points.flatMap((point, index) =>
-    index % step === 0 ? [row(brief(point, 5), curves.map(({ densities }) => densities[index]), 4)] : [],
+    index % step === 0 ? [row(brief(point, 4), curves.map(({ densities }) => densities[index]), 4)] : [],
   );
   return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
 }

@@ -1,7 +1,7 @@
 /** What a release, a prior or a question breaks. */
 export declare class ReleaseError extends Error {
   readonly code:
-    | "manifest" | "file" | "signature" | "statistic" | "cell" | "prior" | "method" | "clipping"
+    | "manifest" | "file" | "signature" | "withdrawn" | "statistic" | "cell" | "prior" | "method" | "clipping"
     | "resolution" | "usage";
 }
 
@@ -11,6 +11,8 @@ export type Keys = Record<string, string | number>;
 export interface ReadOptions {
   /** Public keys, PEM or 32 bytes in base64, one of which must have signed. */
   publicKeys?: string[];
+  /** Whether a release is read that was withdrawn. */
+  withdrawn?: boolean;
   /** The statistics whose files are read and checked; by default all. */
   statistics?: string[];
 }
@@ -26,6 +28,10 @@ export interface Statistic {
   scale: string;
   /** Which rows or units parameters are of; null where every row counts. */
   rowsOf: string | null;
+  /** Whether all that is stated of it was computed again from the plan; else only its price and its noise. */
+  isComputedAgain: boolean;
+  /** Whether this reader has a posterior of it. */
+  hasPosterior: boolean;
 }
 
 export interface TableRow {
@@ -45,6 +51,8 @@ export interface PosteriorOptions {
   nPrior?: string | number;
   where?: Keys;
   method?: "noise-aware" | "plug-in";
+  /** `modelled`, the default, refuses where clipped counts matter: this reader does not model them. */
+  clipping?: "modelled" | "ignored";
 }
 
 /** What is known of the parameters of one cell. A parameter may be left out where there is one. */
@@ -54,6 +62,8 @@ export interface Posterior {
   readonly prior: string;
   readonly nPrior: string | null;
   readonly method: string;
+  /** How records beyond the bounds were treated; null where there are none. */
+  readonly clipping: "negligible" | "ignored" | null;
   mean(parameter?: string): number;
   sd(parameter?: string): number;
   quantile(p: number, parameter?: string): number;
@@ -68,6 +78,8 @@ export interface Release {
   readonly releaseId: string;
   readonly manifest: any;
   readonly signatureStatus: "checked" | "not_checked" | "unsigned";
+  /** Why it was withdrawn; null where it was not. */
+  readonly withdrawal: { reason: string; created: string } | null;
   readonly statistics: Statistic[];
   readonly groups: { column: string; kind: string; keys: (string | number)[] }[];
   readonly nCells: number;

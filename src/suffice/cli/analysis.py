@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from suffice.cli import messages, output
+from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
@@ -14,6 +15,7 @@ from suffice.cli.options import (
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PlotOption,
     PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
@@ -168,6 +170,7 @@ def compare(
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
+    plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
@@ -175,10 +178,12 @@ def compare(
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch that the two hold disjoint data.")
     ] = False,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say how a statistic changed from release A to release B, and what noise alone would do."""
     check_draws(draws, seed)
+    output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.pooling.comparison import compare as compare_releases  # noqa: PLC0415
 
     one, other = (
@@ -200,9 +205,23 @@ def compare(
     )
     rows = found.rows(mass)
     both = {"first": found.before, "second": found.after}
+    if plot is not None:
+        from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
+        from suffice.plots.comparisons import plot_comparison  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+
+        footer = footer_of(posterior_source(SUMMARIES, [one, other], found.before), [one, other])
+        title = f"{statistic}: from {found.first} to {found.second}"
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_comparison(found, written, title=title, footer=footer, mass=mass)
     if as_json:
+        from suffice.data_files.source import posterior_source  # noqa: PLC0415 - pydantic is slow to import
+
+        what = "posterior summaries of a comparison"
+        source = posterior_source(what, [one, other], found.before, mass=mass, draws=draws, seed=seed)
         diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
         document = {
+            "source": source.document(),
             "statistic": statistic,
             "first": found.first,
             "second": found.second,
@@ -243,3 +262,4 @@ def compare(
     if found.before.predictor_prior is not None:
         say(f"prior of predictors: {found.before.predictor_prior}")
     say(f"intervals: central, {100 * mass:g} % posterior probability each")
+    output.print_written(plot)

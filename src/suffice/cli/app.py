@@ -34,7 +34,7 @@ from suffice.cli import (
     windows,
     withdrawal,
 )
-from suffice.cli.files import OverwriteOption, check_file
+from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -46,6 +46,7 @@ from suffice.cli.options import (
     JsonOption,
     LedgerOption,
     OutOption,
+    PlotOption,
     PublicKeyOption,
     PublishTimeoutOption,
     ReleaseArgument,
@@ -260,6 +261,7 @@ def table(
     statistic: StatisticArgument,
     where: WhereOption = None,
     out: OutOption = None,
+    plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
@@ -269,18 +271,29 @@ def table(
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     output.check_out(out, overwrite=overwrite)
+    output.check_picture(plot, overwrite=overwrite)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     chosen = opened.statistic(statistic).where(parse_pairs("--where", where))
     rows = chosen.table()
+    from suffice.data_files.source import table_source  # noqa: PLC0415 - each command imports what it needs
+
+    source = table_source(opened, statistic)
     if out is not None:
-        from suffice.data_files.source import table_source  # noqa: PLC0415
         from suffice.data_files.tables import columns_of  # noqa: PLC0415
 
-        source = table_source(opened, statistic)
         output.write_table(columns_of(rows), out, source, overwrite=overwrite)
+    if plot is not None:
+        from suffice.data_files.source import table_source  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+        from suffice.plots.tables import plot_table  # noqa: PLC0415
+
+        footer = footer_of(table_source(opened, statistic), [opened])
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_table(chosen, written, title=f"{opened.name}: {statistic}", footer=footer)
     if as_json:
         output.print_json(
             {
+                "source": source.document(),
                 "statistic": statistic,
                 "family": chosen.plan.family,
                 "rows_of": chosen.plan.rows_of,
@@ -288,12 +301,12 @@ def table(
                 "rows": rows,
             }
         )
-    elif out is None:
+        return
+    if out is None:
         output.print_rows(rows)
         output.print_saturation(chosen)
         output.print_rows_of(chosen.plan.rows_of, "quantities")
-    else:
-        output.print_written(out)
+    output.print_written(out, plot)
 
 
 app.command()(catalogue.catalogue)

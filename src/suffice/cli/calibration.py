@@ -155,7 +155,7 @@ def calibrate(
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
     _check_simulation(simulations, seed)
     if plot is not None:
-        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - each command imports what it needs
+        from suffice.plots.style import check_plot  # noqa: PLC0415 - each command imports what it needs
 
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
@@ -177,10 +177,14 @@ def calibrate(
         progress=output.Progress("simulating", "data sets"),
     )
     if plot is not None:
-        from suffice.cli.plotting import plot_calibration  # noqa: PLC0415
+        from suffice.data_files.source import calibration_source  # noqa: PLC0415
+        from suffice.plots.calibrations import plot_calibration  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
 
+        title = f"{opened.name}: calibration of {statistic}"
+        footer = footer_of(calibration_source(opened, statistic, found, seed=seed), [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_calibration(found, written, title=f"{opened.name}: {statistic}")
+            plot_calibration(found, written, title=title, footer=footer)
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
     else:

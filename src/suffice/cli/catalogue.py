@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from suffice.cli import output
-from suffice.cli.options import JsonOption, PublicKeyOption  # noqa: TC001 - Typer reads them
+from suffice.cli.options import JsonOption, PublicationKeyOption, PublicKeyOption  # noqa: TC001 - Typer reads them
 from suffice.cli.terminal import say
 from suffice.errors import StorageError
 from suffice.pipeline.declaration.wording import counted
@@ -32,6 +32,7 @@ def catalogue(
         typer.Option("--base-url", metavar="URL", help="Where the site will stand: for feeds and citations."),
     ] = None,
     public_keys: PublicKeyOption = None,
+    publication_keys: PublicationKeyOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,6 +46,7 @@ def catalogue(
         title=title,
         base_url=base_url,
         public_keys=public_keys,
+        publication_keys=publication_keys,
         progress=output.Progress("cataloguing", "releases", only_parts=True),
     )
     if as_json:

@@ -32,6 +32,7 @@ from suffice.pipeline.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.data_files.source import Source
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.models.state_comparison import StateComparison
     from suffice.pipeline.pooling.release import Release
@@ -177,18 +178,19 @@ def hidden_markov(
     if not isinstance(found, HiddenMarkovFit):
         _show_comparison(found, opened, seed=seed, as_json=as_json)
         return
-    if out is not None:
-        from suffice.data_files.source import fit_source  # noqa: PLC0415
+    from suffice.data_files.source import fit_source  # noqa: PLC0415
 
-        source = fit_source("draws of a hidden Markov model", opened, found, seed=seed)
+    source = fit_source("draws of a hidden Markov model", opened, found, seed=seed)
+    if out is not None:
         if out.suffix == ".nc":
             output.write_netcdf(found.to_arviz(), out, source, overwrite=overwrite)
         else:
             output.write_table(found.draw_columns(), out, source, overwrite=overwrite)
     if pictures:
-        _write_pictures(found, pictures, opened[0].name, overwrite=overwrite)
+        _write_pictures(found, pictures, opened[0].name, source, overwrite=overwrite)
     if as_json:
-        output.print_json({**found.to_dict(mass), "seed": seed})
+        source = fit_source("hidden Markov model", opened, found, seed=seed)
+        output.print_json({"source": source.document(), **found.to_dict(mass), "seed": seed})
         return
     _print_fit(found)
     _print_basis(opened, found)
@@ -200,8 +202,8 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dic
     output.check_draws(out, overwrite=overwrite)
     if plot is None:
         return {}
-    from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
-    from suffice.pipeline.models.state_figures import FIGURES  # noqa: PLC0415
+    from suffice.plots.states import FIGURES  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import check_plot  # noqa: PLC0415
 
     paths = {name: plot / f"{name}.png" for name in FIGURES}
     for path in paths.values():
@@ -210,11 +212,13 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dic
     return paths
 
 
-def _write_pictures(fit: HiddenMarkovFit, paths: dict[str, Path], title: str, *, overwrite: bool) -> None:
-    from suffice.cli.plotting import save  # noqa: PLC0415 - matplotlib is slow to import
-    from suffice.pipeline.models.state_figures import state_figures  # noqa: PLC0415
+def _write_pictures(
+    fit: HiddenMarkovFit, paths: dict[str, Path], title: str, source: Source, *, overwrite: bool
+) -> None:
+    from suffice.plots.states import state_figures  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import footer_of, save  # noqa: PLC0415
 
-    for name, figure in state_figures(fit, title).items():
+    for name, figure in state_figures(fit, title, footer_of(source)).items():
         path = paths[name]
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -258,7 +262,10 @@ def _show_comparison(
     found: StateComparison, opened: Sequence[Release], *, seed: int | None, as_json: bool
 ) -> None:
     if as_json:
-        output.print_json({**found.to_dict(), "seed": seed})
+        from suffice.data_files.source import fit_source  # noqa: PLC0415 - pydantic is slow to import
+
+        source = fit_source("held-out scores of numbers of states", opened, found, seed=seed)
+        output.print_json({"source": source.document(), **found.to_dict(), "seed": seed})
         return
     from suffice.pipeline.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
 

@@ -155,6 +155,17 @@ def _check_ending(path: Path | None, endings: tuple[str, ...], *, overwrite: boo
         check_file("--out", _metadata_path(path), overwrite=overwrite)
 
 
+def check_picture(path: Path | None, *, overwrite: bool) -> None:
+    """Refuse a picture's file that is neither PNG nor SVG, or may not be written, before any work is done."""
+    if path is None:
+        return
+    from suffice.plots.style import check_plot  # noqa: PLC0415 - few commands draw
+
+    check_local("--plot", path)
+    check_plot(path)
+    check_file("--plot", path, overwrite=overwrite)
+
+
 def check_card(path: Path | None, *, overwrite: bool) -> None:
     """Refuse a card's file whose name does not end in ``.html``, or that may not be written."""
     if path is None:

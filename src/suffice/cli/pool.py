@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import output
-from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
+from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
@@ -16,6 +17,7 @@ from suffice.cli.options import (
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PlotOption,
     PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
@@ -56,6 +58,7 @@ def pool(
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
     out: DrawsOption = None,
+    plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
@@ -68,6 +71,7 @@ def pool(
 ) -> None:
     """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
     output.check_draws(out, overwrite=overwrite)
+    output.check_picture(plot, overwrite=overwrite)
     check_draws(draws, seed)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
@@ -99,12 +103,35 @@ def pool(
         rng=rng,
     )
     rows = summarise(posterior, mass, draws, rng)
-    if out is not None:
-        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
 
-        releases = [release for group in related.values() for release in group or ()]
-        source = posterior_source(DRAWS, releases, posterior, draws=draws, seed=seed)
-        output.write_draws(posterior, out, source, draws, rng, overwrite=overwrite)
+    every = [release for group in related.values() for release in group or ()]
+    source = posterior_source(SUMMARIES, every, posterior, mass=mass, draws=draws, seed=seed)
+    if out is not None:
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        output.write_draws(posterior, out, drawn, draws, rng, overwrite=overwrite)
+    if plot is not None:
+        from suffice.plots.comparisons import plot_pool  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+
+        parts = [
+            (
+                release.label,
+                release.posterior(
+                    statistic,
+                    prior=prior,
+                    n_prior=parse_prior_of_n(n_prior),
+                    clipping=clipping,
+                    predictor_prior=predictor_prior,
+                    where=parse_pairs("--where", where),
+                ),
+            )
+            for release in every
+        ]
+        footer = footer_of(source, every)
+        title = f"{statistic}, pooled from {len(every)} releases"
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_pool(posterior, parts, written, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()
@@ -112,6 +139,7 @@ def pool(
     }
     if as_json:
         document: dict[str, Any] = {
+            "source": source.document(),
             "statistic": statistic,
             "family": posterior.family,
             "rows_of": posterior.rows_of,
@@ -142,4 +170,4 @@ def pool(
     say(f"prior of N: {posterior.n_prior}")
     if posterior.predictor_prior is not None:
         say(f"prior of predictors: {posterior.predictor_prior}")
-    output.print_written(out)
+    output.print_written(out, plot)

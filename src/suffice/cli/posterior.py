@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +40,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
+    from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
 
 
@@ -122,20 +124,16 @@ def posterior(
         )
     elif statements:
         answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
+
+    source = posterior_source(SUMMARIES, [opened], drawn_from, mass=mass, draws=draws, seed=seed)
     if out is not None:
-        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
-
-        source = posterior_source(DRAWS, [opened], drawn_from, draws=draws, seed=seed)
-        output.write_draws(drawn_from, out, source, draws, rng, overwrite=overwrite)
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.plotting import plot_posterior  # noqa: PLC0415
-
         other = analysis.other_method(opened, statistic, keys, beside, terms)
-        title = f"{opened.name}: {statistic}"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_posterior(
-                drawn_from, written, title=title, draws=draws, rng=rng, kind=plot_kind, beside=other
-            )
+            _plot(opened, drawn_from, written, draws=draws, rng=rng, mass=mass, kind=plot_kind, beside=other)
     if card is not None:
         from suffice.pages.card import card as make_card  # noqa: PLC0415
 
@@ -145,6 +143,7 @@ def posterior(
     if as_json:
         output.print_json(
             {
+                "source": source.document(),
                 "release": opened.label,
                 "statistic": statistic,
                 "family": drawn_from.family,
@@ -181,11 +180,24 @@ def _check_files(
     """Refuse a file that cannot be written, before any work is done."""
     output.check_draws(out, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+        from suffice.plots.posteriors import check_kind  # noqa: PLC0415 - numpy is slow to import
+        from suffice.plots.style import check_plot  # noqa: PLC0415
 
-        check_plot(plot, plot_kind)
+        check_plot(plot)
+        check_kind(plot_kind)
         check_file("--plot", plot, overwrite=overwrite)
     output.check_card(card, overwrite=overwrite)
+
+
+def _plot(opened: Release, drawn_from: Posterior, path: Path, *, mass: float, **options: Any) -> None:
+    """Draw a posterior, and its sources below it."""
+    from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
+    from suffice.plots.posteriors import plot_posterior  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import footer_of  # noqa: PLC0415
+
+    title = f"{opened.name}: {drawn_from.statistic}"
+    footer = footer_of(posterior_source(SUMMARIES, [opened], drawn_from, mass=mass), [opened])
+    plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, **options)
 
 
 def _print_terms(drawn_from: Posterior) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from suffice.cli.options import (
     MethodOption,
     PredictorPriorOption,
     PriorOfNOption,
+    PublicationKeyOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
@@ -30,13 +31,13 @@ from suffice.cli.options import (
 )
 from suffice.cli.priors_file import read_priors
 from suffice.cli.publication_output import (
-    PublicationKeyOption,
     PublishTimeoutOption,
     ToOption,
     check_publication_draws,
     print_published,
 )
 from suffice.errors import UsageError
+from suffice.profile.settings import pinned_profile, setting
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -89,11 +90,7 @@ def publish(
     ] = None,
     mass: MassOption = 0.95,
     draws: Annotated[
-        int,
-        typer.Option(
-            "--draws",
-            help="Posterior draws per cell; 0 publishes summaries alone, as is wise for very many cells.",
-        ),
+        int, typer.Option("--draws", help="Posterior draws per cell; 0 publishes summaries alone.")
     ] = 4000,
     seed: SeedOption = None,
     formats: Annotated[
@@ -111,10 +108,10 @@ def publish(
     publish_timeout: PublishTimeoutOption = 600.0,
     cluster: ClusterOption = "threads",
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for how the releases are related.")
     ] = False,
+    allow_withdrawn: AllowWithdrawnOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Publish posteriors once, where anyone can read them; asking again finds them. Costs no privacy."""
@@ -124,28 +121,30 @@ def publish(
             "--prior and --priors: a posterior has one prior, a sensitivity table several; leave one out"
         )
         raise UsageError(message)
+    from suffice.publishing import carry_out, destination, publications_of  # noqa: PLC0415 - each imports its own
+
+    destination(to)
+    placed = setting("cluster", cluster, profile=pinned_profile()).value or cluster
     chosen = None if formats is None else [name.strip() for name in formats.split(",")]
     named = None if priors is None else read_priors(priors)
     keys = parse_pairs("--where", where)
     count_prior = parse_prior_of_n(n_prior)
 
-    def opened(references: list[str] | None) -> list[Release]:
+    def opened(*references: str) -> list[Release]:
         return [
             open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
-            for reference in references or ()
+            for reference in references
         ]
 
-    first = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.publishing import question_of  # noqa: PLC0415 - each command imports what it needs
+    (first,) = opened(release)
+    from suffice.publication_asking import question_of  # noqa: PLC0415 - each command imports what it needs
 
     question = question_of(
         first,
         statistics,
-        disjoint=opened(disjoint),
-        same_data=opened(same_data),
-        compare=None
-        if compare is None
-        else open_for_reading(compare, store, public_keys, allow_withdrawn=allow_withdrawn),
+        disjoint=opened(*(disjoint or ())),
+        same_data=opened(*(same_data or ())),
+        compare=None if compare is None else opened(compare)[0],
         roll_up=roll_up or (),
         prior=_prior(prior, statistics),
         priors=named,
@@ -161,15 +160,6 @@ def publish(
         seed=seed,
         formats=chosen,
     )
-    found = _carried_out(question, to, publication_keys, publish_timeout, cluster)
-    print_published(found, as_json=as_json)
-
-
-def _carried_out(
-    question: Any, to: str | None, publication_keys: list[str] | None, publish_timeout: float, cluster: str
-) -> Any:
-    from suffice.publishing import carry_out, publications_of  # noqa: PLC0415
-
     publications = publications_of(
         question,
         to,
@@ -177,7 +167,9 @@ def _carried_out(
         publish_timeout=publish_timeout,
         notice=messages.notice,
     )
-    return carry_out(question, publications, cluster=cluster, progress=messages.cell_progress("posterior"))
+    progress = messages.cell_progress("posterior")
+    found = carry_out(question, publications, cluster=placed, progress=progress)
+    print_published(found, as_json=as_json)
 
 
 def _prior(given: list[str] | None, statistics: list[str]) -> dict[str, str] | str | None:

@@ -107,15 +107,17 @@ def transitions(
     )
     rows = found.rows(mass, steps=steps or (), to=to, start=start)
     undefined = float(found.undefined_share.max())
+    source = model_output.source("draws of a chain", [opened], found.posterior, draws=draws, seed=seed)
     if out is not None:
         columns = found.draw_columns(steps=steps or (), to=to, start=start)
-        source = model_output.source("draws of a chain", [opened], found.posterior, draws=draws, seed=seed)
         output.write_table(columns, out, source, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.chain_plot import plot_chain  # noqa: PLC0415
+        from suffice.plots.chains import plot_chain  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
 
+        title, footer = f"{opened.name}: {statistic}", footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_chain(found, written, title=f"{opened.name}: {statistic}", mass=mass)
+            plot_chain(found, written, title=title, footer=footer, mass=mass)
     if as_json:
         basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
         output.print_json({**basis, "states": list(found.states), "rows": rows, "undefined_share": undefined})
@@ -135,7 +137,7 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> Non
     """Refuse a file that cannot be written, before any work is done."""
     output.check_out(out, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+        from suffice.plots.style import check_plot  # noqa: PLC0415 - matplotlib is slow to import
 
         check_plot(plot)
     check_file("--plot", plot, overwrite=overwrite)

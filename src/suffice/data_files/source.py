@@ -8,20 +8,22 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.publication.releases import manifest_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from suffice.pipeline.calibration.result import Calibration
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.models.state_comparison import StateComparison
+    from suffice.pipeline.pooling.prior_comparison import PriorComparison
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
 
 ESTIMATES = "unbiased estimates, and the standard deviation of their noise"
 SUMMARIES = "posterior summaries"
 DRAWS = "posterior draws"
-NOT_CALIBRATED = "plug-in: not calibrated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class ReleaseSource:
     label, release_id, manifest_sha256 : str
         Name and edition; 16 hex digits; of the manifest's bytes.
     withdrawn : str or None
-        Why its owner withdrew it; None where it stands.
+        When, by whom and why it was withdrawn; None where it stands.
     """
 
     label: str
@@ -48,7 +50,7 @@ class ReleaseSource:
             label=release.label,
             release_id=release.release_id,
             manifest_sha256=manifest_sha256(release),
-            withdrawn=None if release.withdrawn is None else release.withdrawn.reason,
+            withdrawn=None if release.withdrawn is None else str(release.withdrawn),
         )
 
 
@@ -185,11 +187,31 @@ def fit_source(
     )
 
 
+def comparison_source(release: Release, found: PriorComparison) -> Source:
+    """Return the source of a comparison of priors."""
+    return Source(
+        what="log evidence of priors",
+        releases=(ReleaseSource.of(release),),
+        statistic=found.statistic,
+        method="noise-aware",
+        prior="; ".join(found.priors),
+        n_prior=found.n_prior,
+    )
+
+
+def calibration_source(release: Release, statistic: str, found: Calibration, *, seed: int | None) -> Source:
+    """Return the source of a calibration, which simulates one release's statistic."""
+    return Source(
+        what="calibration by simulated releases",
+        releases=(ReleaseSource.of(release),),
+        statistic=statistic,
+        method=method_text(found.method),
+        prior=str(found.prior),
+        n_prior=str(found.n_prior),
+        seed=seed,
+    )
+
+
 def table_source(release: Release, statistic: str) -> Source:
     """Return the source of a statistic's table."""
     return Source(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=statistic)
-
-
-def method_text(method: str) -> str:
-    """Return a method as files name it: with a word on whether it is calibrated where it is not."""
-    return NOT_CALIBRATED if method == "plug-in" else method

@@ -71,7 +71,7 @@ def card(
     ]
     return render(
         "card.html",
-        styles=("card.css", "figures.css"),
+        styles=("style.css", "figures.css", "card.css"),
         mark=MARK,
         title=f"{release.name}: {posterior.statistic}",
         release=release,

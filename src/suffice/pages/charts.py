@@ -6,14 +6,13 @@ same size. Texts in charts are escaped here; charts hold no script and refer to 
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from suffice.pages.numbers import Scale, scale
-from suffice.pages.rendering import visible
+from suffice.pages.rendering import escape, markup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 """The probabilities below the five marks of an interval."""
 
-_LEFT, _RIGHT = 13.0, 98.0
+_LEFT, _RIGHT, _LEFT_OF_WIDE = 13.0, 98.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +95,9 @@ def series(
             x = across(place)
             parts.append(_line("interval", x, up(one.low), x, up(one.high)))
             parts.append(_line("interval-half", x, up(one.lower_half), x, up(one.upper_half)))
-            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(one.middle):.1f}" r="3"/>')
+            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(one.middle):.1f}" r="2.4"/>')
     parts += [
-        f'<text x="{across(place):.2f}%" y="{height - 3}" text-anchor="middle">{_text(labels[place])}</text>'
+        f'<text x="{across(place):.2f}%" y="{height - 3}" text-anchor="middle">{escape(labels[place])}</text>'
         for place in _labelled(labels)
     ]
     return _chart(parts, height, title, description)
@@ -130,18 +129,20 @@ def row(interval: Interval, x: Scale) -> Markup:
             _line("interval-half", lower, 12, upper, 12),
             f'<circle class="point" cx="{middle:.2f}%" cy="12" r="4"/>',
         ]
-    return _markup(f'<svg class="chart" height="24" aria-hidden="true">{"".join(parts)}</svg>')
+    return markup(f'<svg class="chart" height="24" aria-hidden="true">{"".join(parts)}</svg>')
 
 
 def row_axis(x: Scale) -> Markup:
     """Return the axis above such rows."""
     shown = x.labels()
+    minor = ' class="minor"'  # left out on narrow screens
     anchors = ["start", *["middle"] * (len(shown) - 2), "end"]
     parts = [
-        f'<text x="{100 * x.share(tick):.2f}%" y="12" text-anchor="{anchor}">{label}</text>'
+        f'<text{"" if anchor != "middle" else minor} x="{100 * x.share(tick):.2f}%" y="12" '
+        f'text-anchor="{anchor}">{label}</text>'
         for tick, label, anchor in zip(x.ticks, shown, anchors, strict=True)
     ]
-    return _markup(f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>')
+    return markup(f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>')
 
 
 def ranked(intervals: Sequence[Interval], *, title: str, description: str, height: int = 260) -> Markup:
@@ -152,7 +153,7 @@ def ranked(intervals: Sequence[Interval], *, title: str, description: str, heigh
     def up(value: float) -> float:
         return 6.0 + (1.0 - y.share(value)) * (bottom - 6.0)
 
-    parts = _levels(y, up, left=6.0)
+    parts = _levels(y, up, _LEFT_OF_WIDE)
     ordered = sorted((one for one in intervals if one.is_finite), key=lambda one: one.middle)
     step = (_RIGHT - 7.0) / max(len(ordered), 1)
     for place, one in enumerate(ordered):
@@ -177,6 +178,7 @@ def steps(
     description: str,
     limits: Sequence[float] = (),
     height: int = 150,
+    is_wide: bool = False,
 ) -> Markup:
     """Return a running total over time, as steps.
 
@@ -190,6 +192,10 @@ def steps(
         Of both ends of the axis.
     limits : sequence of float
         What was granted at each of the times; drawn as a line of its own. Empty where it is not known.
+    height : int
+        In pixels.
+    is_wide : bool
+        Whether the chart has the width of a page.
     """
     y = scale(0.0, max([*totals, *limits, 1e-9]), 3.0)
     bottom = height - 18.0
@@ -197,10 +203,12 @@ def steps(
     def up(value: float) -> float:
         return 6.0 + (1.0 - y.share(value)) * (bottom - 6.0)
 
-    def across(time: float) -> float:
-        return _LEFT + time * (_RIGHT - _LEFT)
+    left = _LEFT_OF_WIDE if is_wide else _LEFT
 
-    parts = _levels(y, up)
+    def across(time: float) -> float:
+        return left + time * (_RIGHT - left)
+
+    parts = _levels(y, up, left)
     corners = [(across(time), total) for time, total in zip(times, totals, strict=True)]
     before = 0.0
     for place, (x, total) in enumerate(corners):
@@ -216,9 +224,9 @@ def steps(
     for place, (x, limit) in enumerate(granted):
         end = granted[place + 1][0] if place + 1 < len(granted) else _RIGHT
         parts.append(_line("granted", x, up(limit), end, up(limit)))
-    parts.append(f'<text x="{_LEFT}%" y="{height - 3}">{_text(labels[0])}</text>')
+    parts.append(f'<text x="{left}%" y="{height - 3}">{escape(labels[0])}</text>')
     if labels[1] not in {"", labels[0]}:
-        parts.append(f'<text x="{_RIGHT}%" y="{height - 3}" text-anchor="end">{_text(labels[1])}</text>')
+        parts.append(f'<text x="{_RIGHT}%" y="{height - 3}" text-anchor="end">{escape(labels[1])}</text>')
     return _chart(parts, height, title, description)
 
 
@@ -243,18 +251,9 @@ def _line(kind: str, x1: float, y1: float, x2: float, y2: float, *, width: int |
     return f'<line class="{kind}" x1="{x1:.2f}%" y1="{y1:.1f}" x2="{x2:.2f}%" y2="{y2:.1f}"{thickness}/>'
 
 
-def _text(text: str) -> str:
-    return html.escape(visible(text))
-
-
 def _chart(parts: Sequence[str], height: int, title: str, description: str) -> Markup:
-    return _markup(
-        f'<svg class="chart" role="img" height="{height}" aria-label="{_text(title)}. {_text(description)}">'
-        f"<title>{_text(title)}</title><desc>{_text(description)}</desc>{''.join(parts)}</svg>"
+    told = f"{escape(title)}. {escape(description)}"
+    return markup(
+        f'<svg class="chart" role="img" height="{height}" aria-label="{told}">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(parts)}</svg>"
     )
-
-
-def _markup(text: str) -> Markup:
-    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
-
-    return Markup(text)  # noqa: S704 - made of numbers, classes and escaped texts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pages.figures import NOISE_AWARE, PLUG_IN, PRIOR, Curve, Row, densities, forest, ranked
-from suffice.pipeline.posterior.curves import curve_points, in_words
+from suffice.pipeline.posterior.curves import curve_points, entry_labels, in_words
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
@@ -30,11 +30,14 @@ class ParameterFigure:
     svg : str
     caption : str
         How it is to be read.
+    is_smooth : bool
+        Whether it shows densities.
     """
 
     heading: str
     svg: str
     caption: str
+    is_smooth: bool = False
 
 
 def parameter_figure(
@@ -98,16 +101,8 @@ def parameter_figure(
             f"Densities, with the {interval} darker; below each its median, middle half and {interval}. "
             "Curves are the posterior's own, not of draws; each is drawn to its own height."
         ),
+        is_smooth=True,
     )
-
-
-def entry_labels(posterior: Posterior, parameter: str) -> list[str]:
-    """Return the keys of every cell, and the category or component of every entry, as one label each."""
-    cells = [
-        ", ".join(str(keys[cell]) for keys in posterior.groups.values()) for cell in range(posterior.n_groups)
-    ]
-    _, names = posterior.labels(parameter)
-    return [", ".join(filter(None, (cell, name))) for cell in cells for name in names] if names else cells
 
 
 def _curves(

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import html
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.release_page import Link, Site, size_text, table_rows
-from suffice.pages.rendering import asset, render
+from suffice.pages.rendering import asset, is_inert_policy, render
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+
+    from suffice.storage.publications.manifest_model import PublishedEntry
 
 _SCRIPTS = ("theme.js", "catalogue.js")
+_STYLES = ("style.css",)
 _PROLOGUE = re.compile(
     r'<!DOCTYPE html>\s*<html lang="en">\s*<head>\s*<meta charset="utf-8">\s*'
     r'<meta http-equiv="Content-Security-Policy" content="([^"<>]{1,2000})">'
 )
-_HASH = re.compile(r"'sha256-[A-Za-z0-9+/]{43}='")
 
 
 def is_inert(page: bytes) -> bool:
@@ -32,18 +34,8 @@ def is_inert(page: bytes) -> bool:
         return False
     if found is None:
         return False
-    policy: dict[str, list[str]] = {}
-    for directive in found[1].replace("&#39;", "'").split(";"):
-        name, *sources = directive.split() or [""]
-        policy.setdefault(name.lower(), sources)
-    ours = {f"'sha256-{_digest(asset(name))}'" for name in ("theme.js", "catalogue.js", "explorer.js")}
-    return (
-        policy.pop("default-src", []) == ["'none'"]
-        and set(policy.pop("script-src", [])) <= {"'none'", *ours}
-        and all(_HASH.fullmatch(source) or source == "'none'" for source in policy.pop("style-src", []))
-        and set(policy.pop("img-src", [])) <= {"data:", "'none'"}
-        and set(policy) <= {"base-uri", "form-action", ""}
-    )
+    ours = [asset(name) for name in ("theme.js", "catalogue.js")]
+    return is_inert_policy(html.unescape(found[1]), ours)
 
 
 def publication_page(
@@ -52,7 +44,9 @@ def publication_page(
     site: Site,
     root: str,
     summaries: Sequence[Mapping[str, Any]],
-    card: str | None,
+    cards: Sequence[str],
+    copied: Collection[str],
+    where: str,
     releases: Sequence[tuple[str, Link | None]],
     signature_note: str,
 ) -> str:
@@ -66,8 +60,12 @@ def publication_page(
         As for a release's page.
     summaries : sequence of mapping
         Rows of its table of summaries; empty where there is none to show.
-    card : str or None
-        The file of its card, beside the page.
+    cards : sequence of str
+        Files of its cards, beside the page.
+    copied : collection of str
+        Files that stand beside the page.
+    where : str
+        Where the others are.
     releases : sequence of (str, Link or None)
         What it rests on: a label, and the page of it where the catalogue has one.
     signature_note : str
@@ -80,6 +78,7 @@ def publication_page(
     return render(
         "publication.html",
         scripts=_SCRIPTS,
+        styles=_STYLES,
         site=site,
         root=root,
         here="",
@@ -92,10 +91,14 @@ def publication_page(
             for of, found in manifest["diagnostics"].items()
         ],
         releases=releases,
-        card=card,
+        cards=cards,
+        where=where,
         rows=table_rows(summaries),
         n_rows=len(summaries),
-        downloads=[{**file, "size_text": size_text(file["size"])} for file in manifest["files"]],
+        downloads=[
+            {**file, "size_text": size_text(file["size"]), "is_copied": file["path"] in copied}
+            for file in manifest["files"]
+        ],
     )
 
 
@@ -107,5 +110,24 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def summary_rows(entries: Sequence[PublishedEntry], files: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """Return the rows of the first JSON document of summaries; none where there is none that can be read."""
+    for entry in entries:
+        if entry.role == "summaries" and entry.format == "json" and entry.path in files:
+            try:
+                rows = json.loads(files[entry.path])["rows"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                return []
+            return rows if _are_rows(rows) else []
+    return []
+
+
+def _are_rows(rows: Any) -> bool:
+    """Tell whether these are rows with the same columns, of texts, numbers and nothing."""
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        return False
+    return all(
+        row.keys() == rows[0].keys()
+        and all(value is None or isinstance(value, str | int | float) for value in row.values())
+        for row in rows
+    )

@@ -56,6 +56,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "input_verified": content["input_verified"],
         "signed_by": signature["key_id"] if signature else None,
         "plan_hash": content["plan_hash"],
+        "withdrawn": release.withdrawn.to_dict() if release.withdrawn else None,
         "versions": dict(content["versions"]),
         "window_of": _window(release),
         "groups": {

@@ -12,7 +12,7 @@ from suffice.pages.citation import bibtex, citation
 from suffice.pages.numbers import number
 from suffice.pages.pictures import picture
 from suffice.pages.release_facts import ordered_groups
-from suffice.pages.rendering import asset, render
+from suffice.pages.rendering import render
 from suffice.pages.statistic_view import POSTERIOR
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.families import FAMILIES
@@ -28,7 +28,7 @@ LARGEST_EMBEDDED = 18 * 2**20
 """Bytes of data files that a page carries; a page stays below 30 MB."""
 
 _SCRIPTS = ("theme.js", "catalogue.js", "explorer.js")
-_STYLES = ("style.css", "explorer.css")
+_STYLES = ("figures.css", "style.css", "explorer.css")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ def release_page(
         What is known of the signature.
     """
     data_size = sum(map(len, files.values()))
-    embedded = asset("explorer.js") != "" and data_size <= LARGEST_EMBEDDED
+    embedded = data_size <= LARGEST_EMBEDDED
     ordered = ordered_groups(release)
     url = f"{site.base_url}/{path}" if site.base_url else None
     return render(
@@ -322,7 +322,8 @@ def _limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterato
         )
     if facts["max_rows"] is not None:
         yield (
-            f"Of each {unit}, at most {facts['max_rows']} rows enter, chosen by hash: those with more weigh less."
+            f"Of each {unit}, at most {facts['max_rows']} rows enter, chosen by hash; those with more "
+            "weigh less."
         )
     if not facts["input_verified"]:
         yield "The input files were not compared with checksums by their owner before the release."

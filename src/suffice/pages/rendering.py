@@ -24,9 +24,8 @@ _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 @cache
 def asset(name: str) -> str:
-    """Return a style sheet or a script of this room; empty where it was not built."""
-    path = _ROOM / "assets" / name
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    """Return the text of a style sheet or a script of this room."""
+    return (_ROOM / "assets" / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -57,6 +56,22 @@ def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     )
 
 
+def is_inert_policy(text: str, scripts: Sequence[str]) -> bool:
+    """Tell whether a policy allows no more than :func:`content_policy` does with these scripts."""
+    found: dict[str, list[str]] = {}
+    for directive in text.split(";"):
+        name, *sources = directive.split() or [""]
+        found.setdefault(name.lower(), sources)
+    ours = {f"'sha256-{_digest(script)}'" for script in scripts}
+    return (
+        found.pop("default-src", []) == ["'none'"]
+        and set(found.pop("script-src", [])) <= {"'none'", *ours}
+        and all(source == "'none'" or source.startswith("'sha256-") for source in found.pop("style-src", []))
+        and set(found.pop("img-src", [])) <= {"data:", "'none'"}
+        and set(found) <= {"base-uri", "form-action", ""}
+    )
+
+
 def json_script(document: object) -> Markup:
     """Return JSON for a ``<script type="application/json">``: no text in it can end the element."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -77,7 +92,7 @@ def render(
     **context
         What the template names; a name that is missing is an error.
     """
-    script_texts, style_texts = (list(filter(None, map(asset, names))) for names in (scripts, styles))
+    script_texts, style_texts = (list(map(asset, names)) for names in (scripts, styles))
     return (
         _environment()
         .get_template(template)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.pages.budget import Budget
 
 _SCRIPTS = ("theme.js", "catalogue.js")
+_STYLES = ("style.css",)
 _LATEST = 20
 
 
@@ -216,7 +217,7 @@ def reading_page(site: Site, example: Entry | None) -> str:
 
 
 def _render(template: str, site: Site, **context: Any) -> str:
-    return render(template, scripts=_SCRIPTS, site=site, **context)
+    return render(template, scripts=_SCRIPTS, styles=_STYLES, site=site, **context)
 
 
 def _series_of(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

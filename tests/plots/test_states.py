@@ -10,7 +10,7 @@ import suffice
 from suffice import models
 from suffice.data_files.source import Source
 from suffice.model_files import SUMMARY, write_model
-from suffice.pipeline.models.state_figures import FIGURES, state_figures
+from suffice.plots.states import FIGURES, state_figures
 from support.hidden_states import publish_crashes
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def fitted(store: str, states: int) -> HiddenMarkovFit:
 @pytest.mark.parametrize("states", [1, 3])
 def test_every_picture_shows_every_state(store: str, states: int) -> None:
     fit = fitted(store, states)
-    figures = state_figures(fit, "crashes@all")
+    figures = state_figures(fit, "crashes@all", "Source: simulated.")
     assert tuple(figures) == FIGURES
     legend = figures["states"].legends[0]
     assert len(legend.get_texts()) == states
@@ -56,7 +56,8 @@ def test_every_picture_shows_every_state(store: str, states: int) -> None:
     said = " ".join(text.get_text() for text in figures["transitions"].axes[0].texts)
     assert f"stays {fit.transitions.mean(axis=0)[0, 0]:.2f}" in said
     for figure in figures.values():
-        assert "not calibrated" in figure.get_suptitle()
+        assert any("not calibrated" in text.get_text() for text in figure.texts)
+        assert figure.texts[-1].get_text() == "Source: simulated."
 
 
 def test_a_model_is_written_whole_and_never_over_another(store: str, tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.errors import MissingExtraError, shortened
+from suffice.errors import shortened
 from suffice.pipeline.declaration.wording import counted
-from suffice.pipeline.models.transition_graph import LEAST_ARROW, draw_transitions
 from suffice.pipeline.posterior.draws import MASS
 from suffice.pipeline.posterior.parameter_posterior import ends_of
+from suffice.plots.style import COLOURS, finish, new_figure, require_matplotlib, styled
+from suffice.plots.transition_graph import LEAST_ARROW, draw_transitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,7 @@ _LONGEST_FLAT = 4
 """Characters of labels of time that stand side by side."""
 
 
-def state_figures(fit: HiddenMarkovFit, title: str) -> dict[str, Figure]:
+def state_figures(fit: HiddenMarkovFit, title: str, footer: str) -> dict[str, Figure]:
     """Return the pictures of a fit by name: ``states``, ``emissions``, ``transitions`` and ``trace``.
 
     Raises
@@ -41,18 +42,15 @@ def state_figures(fit: HiddenMarkovFit, title: str) -> dict[str, Figure]:
     MissingExtraError
         Where matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - the plot extra
-    except ModuleNotFoundError:
-        raise MissingExtraError("plots of models", "plot") from None
+    require_matplotlib("plots of models")
     colours = _colours(fit.n_states)
     draw = {"states": _states, "emissions": _emissions, "transitions": draw_transitions, "trace": _trace}
     figures = {}
     for name in FIGURES:
-        figure = Figure(layout="constrained")
-        draw[name](figure, fit, colours)
-        heading = f"{title}: {counted(fit.n_states, 'state')}"
-        figure.suptitle(f"{heading}\n{_subtitle(fit, name)}", fontsize="medium")
+        with styled():
+            figure = new_figure(7.0, 4.0)
+            draw[name](figure, fit, colours)
+            finish(figure, f"{title}: {counted(fit.n_states, 'state')}", _subtitle(fit, name), footer)
         figures[name] = figure
     return figures
 
@@ -65,13 +63,17 @@ def _subtitle(fit: HiddenMarkovFit, name: str) -> str:
         "trace": "log joint of parameters, states and released counts, sweep by sweep",
     }
     method = "" if fit.settings.method == "noise-aware" else f"{fit.settings.method}, not calibrated: "
-    return method + texts[name]
+    said = method + texts[name]
+    return f"{said[0].upper()}{said[1:]}"
 
 
 def _colours(n_states: int) -> Colours:
     """Return one colour a state, told apart as well as so many can be."""
     from matplotlib import colormaps  # noqa: PLC0415 - the plot extra
+    from matplotlib.colors import to_rgba  # noqa: PLC0415
 
+    if n_states <= len(COLOURS):
+        return [to_rgba(colour) for colour in COLOURS[:n_states]]
     if n_states <= 20:
         named = colormaps["tab10" if n_states <= 10 else "tab20"]
         return [named(state) for state in range(n_states)]
