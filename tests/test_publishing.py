@@ -110,6 +110,17 @@ def test_what_is_published_is_the_posterior_and_says_so_everywhere(release: Rele
     assert made.manifest["cost"] == "0"
 
 
+def test_draws_written_in_python_say_what_they_are_of(release: Release, tmp_path: Path) -> None:
+    import xarray
+
+    release.posterior("flag", method="plug-in").to_netcdf(tmp_path / "draws.nc", draws=3)
+    with xarray.open_dataset(tmp_path / "draws.nc", group="posterior", engine="h5netcdf") as opened:
+        assert opened.attrs["release"] == f"{release.label} {release.release_id}"
+        assert opened.attrs["method"] == "plug-in: not calibrated"
+        assert opened.attrs["prior"] == "Beta(1, 1)"
+        assert opened.attrs["inference_library_version"] == suffice.__version__
+
+
 def test_hostile_keys_are_inert_in_every_file(release: Release, tmp_path: Path) -> None:
     made = publish(release, ["flag", "kind"], draws=2, formats=["csv", "card"], to=str(tmp_path))
     rows = list(csv.DictReader(io.StringIO(made.read("kind-draws.csv").decode(), newline="")))

@@ -72,6 +72,24 @@ class RepeatedCells:
         """Marginal quantiles."""
         return self.distribution.quantiles(parameter, q, draws, rng)[self.of_cell]
 
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities, of the different cells as often as one of them stands for others."""
+        order = np.argsort(self.of_cell, kind="stable")
+        counts = np.bincount(self.of_cell)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first = order[np.cumsum(counts) - counts]
+        found = np.empty(points.shape)
+        for turn in range(int(counts.max())):
+            own = np.flatnonzero(place == turn)
+            asked = points[first].copy()
+            asked[self.of_cell[own]] = points[own]
+            density = self.distribution.density(parameter, asked)
+            if density is None:
+                return None
+            found[own] = density[self.of_cell[own]]
+        return found
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws, independent between all cells."""
         turns = int(self.turn.max()) + 1

@@ -76,6 +76,11 @@ class Release:
         return f"{self.name}@{edition(self.window, self.amendment)}"
 
     @property
+    def named(self) -> str:
+        """Label and id, as files of posteriors name it."""
+        return f"{self.label} {self.release_id}"
+
+    @property
     def files(self) -> list[dict[str, Any]]:
         """The data files: statistic, path beside the manifest, sha256, rows."""
         return [
@@ -207,4 +212,4 @@ class Release:
             progress=progress,
         )
         model = Model.of(rows_alone(chosen), self.entry(statistic))
-        return dataclasses.replace(posterior, model=model)
+        return dataclasses.replace(posterior, model=model, releases=(self.named,))

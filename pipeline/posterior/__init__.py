@@ -44,6 +44,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "described",
         "design_effect_text",
         "diagnostics_text",
+        "method_text",
         "model_lines",
         "plug_in_lines",
         "unsettled_warning",

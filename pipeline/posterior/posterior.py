@@ -88,6 +88,9 @@ class Posterior(ParameterPosterior):
     design_effect : ndarray of shape (n_groups,), float64, or None
         How many times fewer independent rows say as much as those of a cell: posterior means, by which the
         distribution is widened, approximately. None where rows of one unit are taken for independent.
+    releases : tuple of str
+        Label and id of each release that it is of, as ``flights@2013-01 0123456789abcdef``; empty of bare
+        statistics.
     """
 
     family: str
@@ -101,6 +104,7 @@ class Posterior(ParameterPosterior):
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
     design_effect: Floats | None = field(default=None, repr=False)
     predictor_prior: str | None = None
+    releases: tuple[str, ...] = ()
 
     @property
     def clipping(self) -> Clipping | None:

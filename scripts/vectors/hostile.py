@@ -368,7 +368,7 @@ def _parquet(made: MadeRelease, saturated: MadeRelease) -> list[Hostile]:
         Hostile(
             name=f"parquet-{key}",
             reason=reason,
-            check="data file",
+            check="data file" if changed else "files",
             files=_with_file(made, "cancelled", changed),
         )
         for key, (reason, changed) in cases.items()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from suffice.backfilling import backfill
+    from suffice.cataloguing import catalogue
     from suffice.errors import SufficeError
     from suffice.gap_report import status
     from suffice.pipeline.calibration.calibrate import calibrate
@@ -77,6 +78,7 @@ __all__ = [
     "__version__",
     "backfill",
     "calibrate",
+    "catalogue",
     "compare",
     "compare_priors",
     "load_spec",
@@ -96,6 +98,7 @@ _HOMES = {
     "SufficeError": ("suffice.errors", "SufficeError"),
     "Calibration": ("suffice.pipeline.calibration.result", "Calibration"),
     "calibrate": ("suffice.pipeline.calibration.calibrate", "calibrate"),
+    "catalogue": ("suffice.cataloguing", "catalogue"),
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),
     "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),

@@ -8,6 +8,7 @@ was made of what; nothing else in the folder is ever touched.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import os
 from collections import defaultdict
@@ -125,10 +126,10 @@ def catalogue(
     StoreError
         Where the store cannot be read.
     """
-    import suffice  # noqa: PLC0415 - the version alone
-
     site = Site(
-        title=_checked_title(title), version=suffice.__version__, base_url=_checked_base_url(base_url)
+        title=_checked_title(title),
+        version=importlib.metadata.version("suffice"),
+        base_url=_checked_base_url(base_url),
     )
     folder = SiteFolder.open(out)
     opened = open_store(os.fspath(store))

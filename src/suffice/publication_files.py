@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.data_files.netcdf import write_netcdf
-from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source, method_text
+from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import (
     columns_of,
     csv_bytes,
@@ -17,6 +17,7 @@ from suffice.data_files.tables import (
     parquet_bytes,
     table_of,
 )
+from suffice.pipeline.posterior.notes import method_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

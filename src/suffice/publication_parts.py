@@ -12,14 +12,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source, method_text
+from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import parquet_bytes, parquet_metadata, table_of
 from suffice.pipeline.batches.part_answer import PartTerms, answer_part
 from suffice.pipeline.batches.parts import cells_per_part, parts_of
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.distributions.piecewise import worst_diagnostics
-from suffice.pipeline.posterior.notes import described
+from suffice.pipeline.posterior.notes import described, method_text
 from suffice.pipeline.publication.question import cells_asked, given_n_prior
 
 if TYPE_CHECKING:

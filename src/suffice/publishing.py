@@ -19,6 +19,8 @@ from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.publication.answering import answers
+from suffice.profile.pins import publication_store
+from suffice.profile.settings import pinned_profile, setting
 from suffice.publication_asking import question_of, title_of
 from suffice.publication_files import answer_files
 from suffice.publication_parts import publish_parts
@@ -164,6 +166,8 @@ def publish(
     MissingExtraError
         Where a format needs an extra that is not installed.
     """
+    destination(to)
+    placed = setting("cluster", cluster, profile=pinned_profile()).value or THREADS
 
     def opened(reference: Reference) -> Release:
         if isinstance(reference, Release):
@@ -200,7 +204,7 @@ def publish(
         publish_timeout=publish_timeout,
         notice=notice,
     )
-    return carry_out(question, publications, cluster=cluster, progress=progress).publication
+    return carry_out(question, publications, cluster=placed, progress=progress).publication
 
 
 def carry_out(
@@ -294,8 +298,24 @@ def publications_of(
     patience = Patience(seconds=publish_timeout)
     if notice is not None:
         patience = dataclasses.replace(patience, notice=notice)
-    place = store_of(question.releases[0]) if to is None else os.fspath(to)
+    place = destination(to)
+    if place is None:
+        place = publication_store(None, store=store_of(question.releases[0]), profile=pinned_profile())
     return PublicationStore.open(place, publication_keys=publication_keys, patience=patience)
+
+
+def destination(to: str | os.PathLike[str] | None) -> str | None:
+    """Return the store to publish in, as far as it is known before a release is opened; None: the release's.
+
+    Raises
+    ------
+    PinnedError
+        Where the deployment profile does not allow it.
+    """
+    profile = pinned_profile()
+    if to is None and (profile is None or profile.publications is None):
+        return None
+    return publication_store(None if to is None else os.fspath(to), store="", profile=profile)
 
 
 def store_of(release: Release) -> str:

@@ -52,6 +52,8 @@ def test_a_publication_is_made_found_listed_checked_and_fetched(
     assert "exists" in suffice.text("publications", "fetch", made["uri"], "--out", str(folder), status=2)
     checked = suffice.json("publications", "verify", made["uri"])
     assert (checked["ok"], checked["files"]) == (True, 3)
+    named = suffice.json("publications", "verify", made["publication_id"], "--store", store)
+    assert named == checked
 
 
 def test_a_damaged_publication_is_named(store: str, suffice: Runner) -> None:

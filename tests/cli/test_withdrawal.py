@@ -177,7 +177,7 @@ def test_a_withdrawal_is_signed_like_the_release(
 
 
 def test_every_command_that_reads_releases_reads_withdrawn_ones_on_demand() -> None:
-    others = {("verify",), ("store", "verify"), ("describe",), ("keys", "show")}
+    others = {("verify",), ("store", "verify"), ("describe",), ("keys", "show"), ("catalogue",)}
     without = [
         names
         for names, command in walk(app.command())

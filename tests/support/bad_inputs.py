@@ -70,8 +70,9 @@ PHRASES = (
     "unexpected extra argument",
     "URI",
     "is given twice",
+    "public key",
 )
-"""What names a place that is no option: of the source, of the words themselves, of a store, of releases."""
+"""What names a place that is no option: of the source, the words themselves, stores, releases, keys."""
 VALUES: tuple[object, ...] = (
     *TEXTS,
     True,

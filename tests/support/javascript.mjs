@@ -1,11 +1,26 @@
 // Answers questions about releases: one JSON document on standard input, one on standard output.
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { decode } from "../../readers/javascript/src/canonical_json.js";
+import { checkManifest } from "../../readers/javascript/src/manifest.js";
 import { ReleaseError, readRelease } from "../../readers/javascript/src/index.js";
 
 const plain = (number) => (Number.isFinite(number) ? number : String(number));
 
-async function answer({ directory, publicKeys, questions = [] }) {
+function judge(manifest) {
+  try {
+    const content = decode(new Uint8Array(Buffer.from(manifest, "base64")));
+    if (content === null) return { code: "manifest", message: "not canonical" };
+    checkManifest(content);
+    return { code: null };
+  } catch (error) {
+    if (!(error instanceof ReleaseError)) return { code: "crash", message: String(error) };
+    return { code: error.code, message: error.message };
+  }
+}
+
+async function answer({ directory, manifests, publicKeys, questions = [] }) {
+  if (manifests) return manifests.map(judge);
   const files = {};
   let manifest;
   for (const name of readdirSync(directory)) {

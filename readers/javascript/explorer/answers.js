@@ -4,7 +4,7 @@ import { aroundPosteriors, aroundPrior, inside, pointsOf, settled } from "./axis
 import { NOISE_AWARE, PLUG_IN } from "./answering.js";
 import { element, replace, svg } from "./dom.js";
 import { asCsv, asJson, offer } from "./downloads.js";
-import { commandLine, pythonLines } from "./lines.js";
+import { commandLine, commandWords, pythonLines } from "./lines.js";
 import { brief } from "./numbers.js";
 import { draw, sample } from "./picture.js";
 import { releasedTable } from "./released.js";
@@ -47,8 +47,8 @@ export function answers(page) {
     replace(
       lines,
       copied("The same in Python", pythonLines(page, answer.question, parameter)),
-      copied("The same on the command line", commandLine(page, answer.question)),
-      answer.question.versus === null ? null : element("p", { class: "hint" }, DRAWN),
+      copied("The same on the command line", commandLine(page, answer.question), commandCode(page, answer.question)),
+      element("p", { class: "hint" }, answer.question.versus === null ? MERGED : DRAWN),
     );
     replace(
       files,
@@ -118,9 +118,13 @@ const CLIPPED =
   "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of " +
   "account, as Python's does.";
 
+const MERGED =
+  "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their " +
+  "intervals hold the stated probability to about a thousandth.";
+
 const DRAWN =
-  "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard " +
-  "deviation; their interval and probability are of draws, and agree up to sampling.";
+  "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command " +
+  "line. Their interval and probability are of draws, and agree up to sampling.";
 
 /** What a curve is called. */
 export function nameOf(page, { question }, kind) {
@@ -188,8 +192,13 @@ function notesOf({ prior, nPrior, posterior }) {
   ];
 }
 
-function copied(title, text) {
-  const code = element("code", {}, text);
+/** A command line that a narrow screen breaks between its words. */
+export function commandCode(page, question) {
+  const words = commandWords(page, question).map((word) => [" ", element("span", { class: "word" }, word)]);
+  return element("code", {}, words.flat().slice(1));
+}
+
+function copied(title, text, code = element("code", {}, text)) {
   const button = element("button", { type: "button" }, "Copy");
   button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
   button.addEventListener("click", async () => {

@@ -34,7 +34,7 @@ export function settled(shown, wanted) {
 }
 
 /** Points at which curves are drawn. */
-export function pointsOf([low, high], size = 300) {
+export function pointsOf([low, high], size = 600) {
   return Array.from({ length: size + 1 }, (_, index) => low + ((high - low) * index) / size);
 }
 

@@ -1,10 +1,9 @@
 // The explorer: one question, one answer, and the order in which they follow each other.
 
 import { answer, Overtaken } from "./answering.js";
-import { answers } from "./answers.js";
+import { answers, commandCode } from "./answers.js";
 import { element, replace } from "./dom.js";
 import { form } from "./form.js";
-import { commandLine } from "./lines.js";
 import { readPage } from "./page-data.js";
 import { reading } from "./reading.js";
 import { firstQuestion, fromHash, toHash } from "./state.js";
@@ -94,12 +93,12 @@ export function start(section, text) {
     } catch {
       // A file that is not what the manifest says has no table: the message says so.
     }
-    const line = commandLine(page, asked);
     replace(
       unanswered,
-      element("p", { class: "explorer-answer" }, `This page does not work out posteriors of ${statistic.name}: ${message}`),
-      element("p", {}, "Run this instead:"),
-      element("pre", { tabindex: 0 }, element("code", {}, line)),
+      element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+      element("p", { class: "hint" }, `${message}.`),
+      element("p", {}, "Python and the command line work it out:"),
+      element("pre", { tabindex: 0 }, commandCode(page, asked)),
       released,
     );
     voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;

@@ -56,7 +56,7 @@ export function form(page, ask) {
       entry.fill(entries.map(({ key, label }) => ({ value: key, text: label })));
       entry.show(question.shown);
       entry.node.hidden = entries.length < 2;
-      [prior.node, count?.node].forEach((part) => part && (part.hidden = !isAnswered));
+      [prior.node, count?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
       if (isAnswered) {
         const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
         prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });

@@ -53,6 +53,11 @@ export function pythonLines(page, question, name) {
 
 /** Return what gives the same on the command line. */
 export function commandLine(page, question) {
+  return commandWords(page, question).join(" ");
+}
+
+/** The same by words, each quoted. */
+export function commandWords(page, question) {
   const words = ["suffice", "posterior", page.uri, question.statistic];
   page.groups.forEach(({ column }, index) => {
     words.push("--where", `${column}=${question.cell[index]}`);
@@ -62,7 +67,7 @@ export function commandLine(page, question) {
   if (question.prior) words.push("--prior", question.prior);
   if (question.nPrior) words.push("--n-prior", question.nPrior);
   words.push("--mass", String(question.mass));
-  return words.map(shellWord).join(" ");
+  return words.map(shellWord);
 }
 
 function whereTerm(page, keys) {

@@ -4,6 +4,8 @@
 import { svg, replace } from "./dom.js";
 import { ticks } from "./numbers.js";
 
+/** A curve may leave the picture upwards: the noise-aware posterior is never made flat by what is narrower. */
+const [HIGHEST, BEYOND] = [1.8, 3];
 const MARGIN = { top: 14, right: 14, bottom: 46, left: 14 };
 
 /**
@@ -19,7 +21,7 @@ export function draw(node, { points, range, axis, title, description, width, cur
   const bottom = MARGIN.top + inner.height;
   const x = (value) => MARGIN.left + ((value - range[0]) / (range[1] - range[0])) * inner.width;
   const top = highest(curves);
-  const y = (density) => bottom - Math.min(density / top, 1.2) * inner.height * 0.94;
+  const y = (density) => bottom - Math.min(density / top, BEYOND) * inner.height * 0.94;
   node.setAttribute("viewBox", `0 0 ${width} ${height}`);
   replace(
     node,
@@ -33,9 +35,10 @@ export function draw(node, { points, range, axis, title, description, width, cur
 }
 
 function highest(curves) {
-  const posterior = curves.filter(({ kind }) => kind !== "prior");
   const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
-  return of(posterior) || of(curves) || 1;
+  const aware = of(curves.filter(({ interval }) => interval !== null));
+  const posterior = of(curves.filter(({ kind }) => kind !== "prior"));
+  return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of(curves) || 1;
 }
 
 function axisOf(range, x, bottom, name, width) {

@@ -83,3 +83,14 @@ export function format({ n, d }) {
   const digits = String(size).padStart(places + 1, "0");
   return `${n < 0n ? "-" : ""}${digits.slice(0, -places)}.${digits.slice(-places)}`;
 }
+
+/** The next float64 above or below one above 0. */
+export const nextUp = (value) => neighbour(value, 1n);
+export const nextDown = (value) => neighbour(value, -1n);
+
+function neighbour(value, step) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value);
+  view.setBigUint64(0, view.getBigUint64(0) + step);
+  return view.getFloat64(0);
+}

@@ -26,6 +26,10 @@ export interface Statistic {
   scale: string;
   /** Which rows or units parameters are of; null where every row counts. */
   rowsOf: string | null;
+  /** Whether all that is stated of it was computed again from the plan; else only its price and its noise. */
+  isComputedAgain: boolean;
+  /** Whether this reader has a posterior of it. */
+  hasPosterior: boolean;
 }
 
 export interface TableRow {
@@ -45,6 +49,8 @@ export interface PosteriorOptions {
   nPrior?: string | number;
   where?: Keys;
   method?: "noise-aware" | "plug-in";
+  /** `modelled`, the default, refuses where clipped counts matter: this reader does not model them. */
+  clipping?: "modelled" | "ignored";
 }
 
 /** What is known of the parameters of one cell. A parameter may be left out where there is one. */
@@ -54,6 +60,8 @@ export interface Posterior {
   readonly prior: string;
   readonly nPrior: string | null;
   readonly method: string;
+  /** How records beyond the bounds were treated; null where there are none. */
+  readonly clipping: "negligible" | "ignored" | null;
   mean(parameter?: string): number;
   sd(parameter?: string): number;
   quantile(p: number, parameter?: string): number;

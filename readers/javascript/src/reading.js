@@ -2,7 +2,7 @@
 
 import { decode } from "./canonical_json.js";
 import { ReleaseError } from "./errors.js";
-import { checkFiles, checkManifest } from "./manifest.js";
+import { LARGEST_MANIFEST, checkFiles, checkManifest } from "./manifest.js";
 import { Release } from "./release.js";
 import { checkSignature } from "./signature.js";
 
@@ -17,6 +17,9 @@ import { checkSignature } from "./signature.js";
  * @throws {ReleaseError}
  */
 export async function readRelease(manifestBytes, files, { publicKeys, statistics } = {}) {
+  if (!(manifestBytes instanceof Uint8Array) || manifestBytes.length > LARGEST_MANIFEST) {
+    throw new ReleaseError("manifest", `the manifest is corrupt: it has more than ${LARGEST_MANIFEST} bytes, or is none`);
+  }
   const manifest = decode(manifestBytes);
   if (manifest === null) throw new ReleaseError("manifest", "the manifest is corrupt: it is not in canonical form");
   checkManifest(manifest);

@@ -5,6 +5,7 @@ import { parseRational, toNumber } from "./exact.js";
 import { ONE_SUM } from "./families.js";
 import { countsPosterior } from "./counts.js";
 import { readValues } from "./parquet.js";
+import { isComputedAgain } from "./plan.js";
 import { KeptLikelihoods, inSlices } from "./tabulated.js";
 import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
@@ -33,8 +34,16 @@ export class Release {
 
   /** The statistics, in declared order. */
   get statistics() {
-    return this.manifest.statistics.map(({ name, family, columns, components, epsilon, scale, rows_of: rowsOf }) => ({
-      name, family, columns, components, epsilon, scale, rowsOf,
+    return this.manifest.statistics.map((entry) => ({
+      name: entry.name,
+      family: entry.family,
+      columns: entry.columns,
+      components: entry.components,
+      epsilon: entry.epsilon,
+      scale: entry.scale,
+      rowsOf: entry.rows_of,
+      isComputedAgain: isComputedAgain(entry),
+      hasPosterior: hasPosterior(entry),
     }));
   }
 
@@ -106,13 +115,11 @@ export class Release {
     if (selected.length !== 1) {
       throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
     }
+    if (!hasPosterior(entry)) {
+      const why = entry.within_unit === undefined ? "" : " whose rows of a unit are alike";
+      throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
+    }
     const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
-    if (compute === oneSumPosterior && !Object.hasOwn(ONE_SUM, entry.family)) {
-      throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}: this reader has no posterior of it; a published one can be read`);
-    }
-    if (entry.within_unit !== undefined) {
-      throw new ReleaseError("statistic", `${shown(statistic)} has rows of units that are alike: this reader does not model them; a published posterior can be read`);
-    }
     const width = entry.components.length;
     const values = [...this.values.get(statistic).slice(selected[0] * width, (selected[0] + 1) * width)];
     const { n, max_total_rows: maxTotalRows } = this.manifest;
@@ -161,6 +168,10 @@ export class Release {
     }
     return positions;
   }
+}
+
+function hasPosterior({ family, within_unit: within }) {
+  return within === undefined && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
 }
 
 function mapOf(quantity, components) {

@@ -16,7 +16,7 @@ const PREFIX = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21
  */
 export async function checkSignature(manifest, publicKeys) {
   const { signature } = manifest;
-  if (publicKeys === undefined) return signature === null ? "unsigned" : "not_checked";
+  if (publicKeys === undefined || publicKeys === null) return signature === null ? "unsigned" : "not_checked";
   const keys = publicKeys.map(rawKey);
   if (keys.length === 0 || keys.includes(null)) throw refused("a pinned public key is no Ed25519 key in PEM or base64");
   if (signature === null) throw refused("the release is not signed, and a signature is demanded");

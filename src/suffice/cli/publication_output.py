@@ -28,15 +28,6 @@ PublishToOption = Annotated[
         "--publish-to", metavar="STORE", help="Publish the answer in this store, in place of printing it."
     ),
 ]
-PublicationKeyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--publication-key",
-        metavar="FILE",
-        help="Demand a signature by a key of this file of what is found; may repeat. "
-        "Default: SUFFICE_PUBLICATION_PUBLIC_KEYS.",
-    ),
-]
 PublishTimeoutOption = Annotated[
     float,
     typer.Option("--publish-timeout", metavar="SECONDS", help="How long to retry a store that fails."),
@@ -80,7 +71,9 @@ def publish_model(
         message = "--publish-to publishes the draws as well: leave --out and --plot out, or publish by itself"
         raise UsageError(message)
     from suffice.publication_asking import question_of  # noqa: PLC0415 - numpy is slow to import
-    from suffice.publishing import carry_out, publications_of  # noqa: PLC0415 - as above
+    from suffice.publishing import carry_out, destination, publications_of  # noqa: PLC0415 - as above
+
+    destination(to)
 
     first, *series = releases
     question = question_of(first, statistics, series=series, model=model, **terms)

@@ -10,11 +10,11 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.files import check_file, check_local
-from suffice.cli.options import DEFAULT_STORE, JsonOption, StoreOption
-from suffice.cli.publication_output import PublicationKeyOption, print_publication, publication_document
+from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicationKeyOption, StoreOption
+from suffice.cli.publication_output import print_publication, publication_document
 from suffice.cli.terminal import in_line, say
+from suffice.cli.trust import verify_publication_of
 from suffice.errors import StorageError, StoreError, UsageError
-from suffice.pipeline.declaration.wording import counted
 
 if TYPE_CHECKING:
     from suffice.storage.publications.publication import Publication
@@ -97,30 +97,11 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check a publication's manifest, its signature where one is demanded, and every file."""
-    found = _opened(publication, store, publication_keys)
-    problems = []
-    for file in found.files:
-        try:
-            found.read(file.name)
-        except StoreError as error:
-            problems.append(str(error))
-    if as_json:
-        output.print_json(
-            {
-                "ok": not problems,
-                "publication_id": found.publication_id,
-                "uri": found.uri,
-                "files": len(found.files),
-                "problems": problems,
-            }
-        )
-    else:
-        for problem in problems:
-            say(in_line(problem))
-        word = "not ok" if problems else "ok"
-        say(f"{word} - {found.publication_id} with {counted(len(found.files), 'file')}")
-    if problems:
-        raise typer.Exit(StorageError.exit_status)
+    from suffice.storage.publications.publication_store import locate_publication  # noqa: PLC0415
+
+    located = locate_publication(publication)
+    place, publication_id = (store, publication) if located is None else (located[0].parent.uri, located[1])
+    verify_publication_of(place, publication_id, publication_keys, as_json=as_json)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from suffice.cli.options import (
     MethodOption,
     PredictorPriorOption,
     PriorOfNOption,
+    PublicationKeyOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
@@ -30,13 +31,13 @@ from suffice.cli.options import (
 )
 from suffice.cli.priors_file import read_priors
 from suffice.cli.publication_output import (
-    PublicationKeyOption,
     PublishTimeoutOption,
     ToOption,
     check_publication_draws,
     print_published,
 )
 from suffice.errors import UsageError
+from suffice.profile.settings import pinned_profile, setting
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -120,6 +121,10 @@ def publish(
             "--prior and --priors: a posterior has one prior, a sensitivity table several; leave one out"
         )
         raise UsageError(message)
+    from suffice.publishing import carry_out, destination, publications_of  # noqa: PLC0415 - each imports its own
+
+    destination(to)
+    placed = setting("cluster", cluster, profile=pinned_profile()).value or cluster
     chosen = None if formats is None else [name.strip() for name in formats.split(",")]
     named = None if priors is None else read_priors(priors)
     keys = parse_pairs("--where", where)
@@ -155,8 +160,6 @@ def publish(
         seed=seed,
         formats=chosen,
     )
-    from suffice.publishing import carry_out, publications_of  # noqa: PLC0415 - as above
-
     publications = publications_of(
         question,
         to,
@@ -165,7 +168,7 @@ def publish(
         notice=messages.notice,
     )
     progress = messages.cell_progress("posterior")
-    found = carry_out(question, publications, cluster=cluster, progress=progress)
+    found = carry_out(question, publications, cluster=placed, progress=progress)
     print_published(found, as_json=as_json)
 
 

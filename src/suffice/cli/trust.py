@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Head
     from suffice.storage.ledger.export import Export
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.objects.address import Address
 
 
 def verify(
@@ -56,7 +55,8 @@ def verify(
         if ledger is not None:
             message = "--ledger: a publication cost nothing, so that no ledger knows of it: leave it out"
             raise UsageError(message)
-        _verify_publication(*folder, publication_keys, as_json=as_json)
+        place, publication_id = folder
+        verify_publication_of(place.parent.uri, publication_id, publication_keys, as_json=as_json)
         return
     if ledger is None:
         verification = verify_release(release, store=store, public_keys=public_keys)
@@ -86,14 +86,14 @@ def verify(
         raise typer.Exit(StorageError.exit_status)
 
 
-def _verify_publication(
-    folder: Address, publication_id: str, publication_keys: list[str] | None, *, as_json: bool
+def verify_publication_of(
+    store_uri: str, publication_id: str, publication_keys: list[str] | None, *, as_json: bool
 ) -> None:
     """Check what stands in the folder of a publication."""
     from suffice.storage.operations.verify_publication import verify_publication  # noqa: PLC0415
     from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
 
-    store = PublicationStore.open(folder.parent.uri, publication_keys=publication_keys)
+    store = PublicationStore.open(store_uri, publication_keys=publication_keys)
     found = verify_publication(store, publication_id)
     if as_json:
         output.print_json(

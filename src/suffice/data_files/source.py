@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.posterior.notes import method_text
 from suffice.pipeline.publication.releases import manifest_sha256
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 ESTIMATES = "unbiased estimates, and the standard deviation of their noise"
 SUMMARIES = "posterior summaries"
 DRAWS = "posterior draws"
-NOT_CALIBRATED = "plug-in: not calibrated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,8 +202,3 @@ def calibration_source(release: Release, statistic: str, found: Calibration, *, 
 def table_source(release: Release, statistic: str) -> Source:
     """Return the source of a statistic's table."""
     return Source(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=statistic)
-
-
-def method_text(method: str) -> str:
-    """Return a method as files name it: with a word on whether it is calibrated where it is not."""
-    return NOT_CALIBRATED if method == "plug-in" else method

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pages.charts import common_scale, ranked, row, row_axis, series
 from suffice.pages.numbers import number
+from suffice.pages.rendering import markup
 from suffice.pages.statistic_view import POSTERIOR
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Picture:
     forest : tuple of ForestRow
     band : Markup or None
         Of ranked cells.
+    densities : Markup or None
+        Smooth densities, over a forest or over panels.
     caption : str
     """
 
@@ -53,6 +56,7 @@ class Picture:
     axis: Markup | None = None
     forest: tuple[ForestRow, ...] = ()
     band: Markup | None = None
+    densities: Markup | None = None
     caption: str
 
 
@@ -86,7 +90,8 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
             )
             for cell, entry, interval in labelled
         )
-        return Picture(axis=row_axis(x), forest=rows, caption=_caption(view, ""))
+        smooth = markup(view.densities) if view.densities else None
+        return Picture(axis=row_axis(x), forest=rows, densities=smooth, caption=_caption(view, ""))
     intervals = [interval for _, _, interval in labelled]
     title = f"{view.name}: {len(intervals)} intervals of {view.shown_of}, ranked"
     band = ranked(intervals, title=title, description=_span(intervals))

@@ -30,11 +30,14 @@ class ParameterFigure:
     svg : str
     caption : str
         How it is to be read.
+    is_smooth : bool
+        Whether it shows densities.
     """
 
     heading: str
     svg: str
     caption: str
+    is_smooth: bool = False
 
 
 def parameter_figure(
@@ -98,6 +101,7 @@ def parameter_figure(
             f"Densities, with the {interval} darker; below each its median, middle half and {interval}. "
             "Curves are the posterior's own, not of draws; each is drawn to its own height."
         ),
+        is_smooth=True,
     )
 
 

@@ -28,7 +28,7 @@ LARGEST_EMBEDDED = 18 * 2**20
 """Bytes of data files that a page carries; a page stays below 30 MB."""
 
 _SCRIPTS = ("theme.js", "catalogue.js", "explorer.js")
-_STYLES = ("style.css", "explorer.css")
+_STYLES = ("figures.css", "style.css", "explorer.css")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

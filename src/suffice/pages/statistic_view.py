@@ -9,6 +9,7 @@ import numpy as np
 
 from suffice.errors import SufficeError
 from suffice.pages.charts import LEVELS, Interval
+from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.infer import posterior_of
@@ -55,6 +56,8 @@ class StatisticView:
         Prior, prior of N, method and the like.
     warnings : tuple of str
         What has to be said with the picture.
+    densities : str
+        Smooth densities as SVG, where few are shown and their law is known; else empty.
     selection : str
         Which cells are shown, where they are not all; else empty.
     """
@@ -71,6 +74,7 @@ class StatisticView:
     facts: dict[str, str]
     warnings: tuple[str, ...] = ()
     selection: str = ""
+    densities: str = field(default="", repr=False)
 
     def cell_label(self, cell: int) -> str:
         """Return the keys of a shown cell in words; empty where there are no groups."""
@@ -129,7 +133,14 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
         facts=_facts(posterior),
         warnings=_warnings(posterior, statistic),
         selection=selection,
+        densities=_densities(posterior, rng) if marks.shape[0] * marks.shape[1] <= MOST_DENSITIES else "",
     )
+
+
+def _densities(posterior: Posterior, rng: np.random.Generator) -> str:
+    """Return smooth densities of the first parameter; empty where draws alone are known."""
+    found = parameter_figure(posterior, posterior.parameters[0], mass=MASS, draws=DRAWS, rng=rng)
+    return found.svg if found.is_smooth else ""
 
 
 def _interval(marks: Any) -> Interval:

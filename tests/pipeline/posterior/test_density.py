@@ -11,6 +11,7 @@ import pytest
 from scipy import special, stats
 
 from suffice.errors import UsageError
+from suffice.pipeline.batches.alike import posterior_of_alike
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.curves import curve_points
 from suffice.pipeline.posterior.infer import posterior_of
@@ -231,3 +232,17 @@ def test_points_are_refused_in_a_sentence(points: Any) -> None:
         posterior.density("probability", points)
     with pytest.raises(UsageError, match="no parameter 'rate'"):
         posterior.density("rate", [0.5])
+
+
+def test_cells_that_are_alike_have_the_densities_of_each() -> None:
+    plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="0.5", public_n=False)
+    statistic = noisy_statistic(plan, np.array([[9, 3], [2, 8], [9, 3], [9, 3], [2, 8]]))
+    alike = posterior_of_alike(statistic, lambda cells: posterior_of(cells, method=PLUG_IN), 0)
+    assert len(alike.distribution.mean("probability")) == len(statistic.values)
+    points = np.linspace(0.1, 0.9, 5 * 7).reshape(5, 7)
+    for given in (points, points[0]):
+        expected = posterior_of(statistic, method=PLUG_IN).density("probability", given)
+        found = alike.density("probability", given)
+        assert found is not None
+        assert expected is not None
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 2e08c9da4f2f96fa60734f6fd1cd5bb4713af03c96a21a57d8c1f70e96d07730
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: b15bfec9217dfc9b4a7a1195949c93fa8a1e97c316daff544c593abd122be7a0
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -13,7 +13,7 @@
     const below = left.high - left.low < right.high - right.low ? (shift) => 1 - left.average((value) => right.below(value - shift)) : (shift) => right.average((value) => left.below(value + shift));
     const ends2 = [(1 - mass) / 2, (1 + mass) / 2];
     const reach2 = [left.low - right.high, left.high - right.low];
-    const [lower, median, upper] = [ends2[0], 0.5, ends2[1]].map((share2) => solved(below, share2, ...reach2));
+    const [lower, median, upper] = [ends2[0], 0.5, ends2[1]].map((share3) => solved(below, share3, ...reach2));
     return {
       greater: 1 - below(0),
       difference: {
@@ -30,7 +30,7 @@
     if (right.low <= 0 || left.low < 0) return null;
     const below = left.high / left.low < right.high / right.low ? (logarithm) => 1 - left.average((value) => right.below(value / Math.exp(logarithm))) : (logarithm) => right.average((value) => left.below(value * Math.exp(logarithm)));
     const reach2 = [Math.log(Math.max(left.low, 1e-300) / right.high), Math.log(left.high / right.low)];
-    const [lower, median, upper] = [ends2[0], 0.5, ends2[1]].map((share2) => Math.exp(solved(below, share2, ...reach2)));
+    const [lower, median, upper] = [ends2[0], 0.5, ends2[1]].map((share3) => Math.exp(solved(below, share3, ...reach2)));
     return { median, lower, upper };
   }
   function tabulated(law) {
@@ -75,9 +75,9 @@
       }
     };
   }
-  function hermite(values, slopes, index, share2, step) {
-    const rest = 1 - share2;
-    return (1 + 2 * share2) * rest * rest * values[index] + share2 * rest * rest * step * slopes[index] + share2 * share2 * (3 - 2 * share2) * values[index + 1] - share2 * share2 * rest * step * slopes[index + 1];
+  function hermite(values, slopes, index, share3, step) {
+    const rest = 1 - share3;
+    return (1 + 2 * share3) * rest * rest * values[index] + share3 * rest * rest * step * slopes[index] + share3 * share3 * (3 - 2 * share3) * values[index + 1] - share3 * share3 * rest * step * slopes[index + 1];
   }
   function solved(increasing, value, low, high) {
     for (let turn = 0; turn < 60; turn += 1) {
@@ -313,6 +313,14 @@
     const size = BigInt(decimal2[2] + digits);
     return rational(decimal2[1] ? -size : size, 10n ** BigInt(digits.length));
   }
+  var add = (a, b) => rational(a.n * b.d + b.n * a.d, a.d * b.d);
+  var subtract = (a, b) => rational(a.n * b.d - b.n * a.d, a.d * b.d);
+  var multiply = (a, b) => rational(a.n * b.n, a.d * b.d);
+  var divide = (a, b) => rational(a.n * b.d, a.d * b.n);
+  function compare(a, b) {
+    const difference = a.n * b.d - b.n * a.d;
+    return difference < 0n ? -1 : Number(difference > 0n);
+  }
   function toNumber({ n, d }) {
     if (n === 0n) return 0;
     const size = n < 0n ? -n : n;
@@ -327,6 +335,36 @@
   }
   function bits(size) {
     return size.toString(16).length * 4;
+  }
+  function ofNumber(value) {
+    let exponent = 0;
+    let scaled2 = value;
+    while (!Number.isInteger(scaled2)) {
+      scaled2 *= 2;
+      exponent += 1;
+    }
+    return rational(BigInt(scaled2), 1n << BigInt(exponent));
+  }
+  function format({ n, d }) {
+    if (d === 1n) return String(n);
+    let rest = d;
+    let twos = 0;
+    let fives = 0;
+    while (rest % 2n === 0n) [rest, twos] = [rest / 2n, twos + 1];
+    while (rest % 5n === 0n) [rest, fives] = [rest / 5n, fives + 1];
+    if (rest !== 1n) return `${n}/${d}`;
+    const places = Math.max(twos, fives);
+    const size = (n < 0n ? -n : n) * 10n ** BigInt(places) / d;
+    const digits = String(size).padStart(places + 1, "0");
+    return `${n < 0n ? "-" : ""}${digits.slice(0, -places)}.${digits.slice(-places)}`;
+  }
+  var nextUp = (value) => neighbour(value, 1n);
+  var nextDown = (value) => neighbour(value, -1n);
+  function neighbour(value, step) {
+    const view = new DataView(new ArrayBuffer(8));
+    view.setFloat64(0, value);
+    view.setBigUint64(0, view.getBigUint64(0) + step);
+    return view.getFloat64(0);
   }
 
   // src/thrift.js
@@ -343,11 +381,11 @@
     struct() {
       this.enter();
       const fields = /* @__PURE__ */ new Map();
-      let number = 0;
+      let number2 = 0;
       for (let head = this.byte(); head !== 0; head = this.byte()) {
-        number = head >> 4 ? number + (head >> 4) : this.integer();
-        if (fields.has(number)) throw malformed();
-        fields.set(number, this.value(head & 15));
+        number2 = head >> 4 ? number2 + (head >> 4) : this.integer();
+        if (fields.has(number2)) throw malformed();
+        fields.set(number2, this.value(head & 15));
       }
       this.depth -= 1;
       return fields;
@@ -387,21 +425,21 @@
     }
     /** Seven bits a byte, the lowest first; above 2^53 nothing that Parquet counts is real. */
     unsigned() {
-      let number = 0;
+      let number2 = 0;
       for (let scale2 = 1; scale2 < 2 ** 64; scale2 *= 128) {
         const byte = this.byte();
-        number += (byte & 127) * scale2;
+        number2 += (byte & 127) * scale2;
         if (byte < 128) {
-          if (!Number.isSafeInteger(number)) throw malformed();
-          return number;
+          if (!Number.isSafeInteger(number2)) throw malformed();
+          return number2;
         }
       }
       throw malformed();
     }
     /** A signed number: its sign is the last bit. */
     integer() {
-      const number = this.unsigned();
-      return number % 2 ? -(number + 1) / 2 : number / 2;
+      const number2 = this.unsigned();
+      return number2 % 2 ? -(number2 + 1) / 2 : number2 / 2;
     }
   };
   function malformed() {
@@ -430,7 +468,7 @@
       if (error instanceof ReleaseError) throw error;
       refuse("it is no readable Parquet file, or not one of this format");
     }
-    const nCells = groups.reduce((product, group2) => product * group2.keys.length, 1);
+    const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
     const nRows = nCells * statistic.components.length;
     const values = statistic.value_type === "int64" ? new BigInt64Array(nRows) : new Array(nRows);
     const total = statistic.partition_total === null ? null : BigInt(statistic.partition_total);
@@ -471,18 +509,18 @@
   }
   function* labels(statistic, groups) {
     const width2 = statistic.components.length;
-    let inner = groups.reduce((product, group2) => product * group2.keys.length, 1);
-    for (const group2 of groups) {
-      inner /= group2.keys.length;
+    let inner = groups.reduce((product, group3) => product * group3.keys.length, 1);
+    for (const group3 of groups) {
+      inner /= group3.keys.length;
       const step = inner * width2;
-      const keys = group2.kind === "range" ? group2.keys.map(int64) : group2.keys.map((key) => lengthAnd(String(key)));
-      yield [group2.column, keys, (row3) => Math.floor(row3 / step) % group2.keys.length];
+      const keys = group3.kind === "range" ? group3.keys.map(int64) : group3.keys.map((key) => lengthAnd(String(key)));
+      yield [group3.column, keys, (row3) => Math.floor(row3 / step) % group3.keys.length];
     }
     yield ["component", statistic.components.map(lengthAnd), (row3) => row3 % width2];
   }
-  function int64(number) {
+  function int64(number2) {
     const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setBigInt64(0, BigInt(number), true);
+    new DataView(bytes.buffer).setBigInt64(0, BigInt(number2), true);
     return bytes;
   }
   function lengthAnd(text) {
@@ -513,13 +551,13 @@
     return bytes;
   }
   function columnSizes(statistic, groups) {
-    const nCells = groups.reduce((product, group2) => product * group2.keys.length, 1);
+    const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
     const width2 = statistic.components.length;
     const texts = (keys) => keys.reduce((sum, key) => sum + 4 + encodeText(String(key)).length, 0);
     const sizes = /* @__PURE__ */ new Map();
-    for (const group2 of groups) {
-      const cells = group2.kind === "range" ? 8 * nCells : nCells / group2.keys.length * texts(group2.keys);
-      sizes.set(group2.column, width2 * cells);
+    for (const group3 of groups) {
+      const cells = group3.kind === "range" ? 8 * nCells : nCells / group3.keys.length * texts(group3.keys);
+      sizes.set(group3.column, width2 * cells);
     }
     sizes.set("component", nCells * texts(statistic.components));
     sizes.set("value", (statistic.value_type === "int64" ? 8 : 16) * nCells * width2);
@@ -534,7 +572,7 @@
     return [12 + values, 12 + values + headers + largestFooter(sizes, rowGroups)];
   }
   function rowGroupCount(statistic, groups) {
-    const nCells = groups.reduce((product, group2) => product * group2.keys.length, 1);
+    const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
     return Math.ceil(nCells * statistic.components.length / ROW_GROUP);
   }
   function largestFooter(sizes, rowGroups) {
@@ -564,17 +602,17 @@
     if (!declares || ![...kinds].every(([name, kind], i) => isDeclared(fields[i], name, kind))) {
       refuse("its columns are not the plan's");
     }
-    const nRows = statistic.components.length * groups.reduce((product, group2) => product * group2.keys.length, 1);
+    const nRows = statistic.components.length * groups.reduce((product, group3) => product * group3.keys.length, 1);
     const declared = metadata.get(4);
     if (metadata.get(3) !== nRows || declared.length !== rowGroupCount(statistic, groups)) {
       refuse("its rows or row groups are not the plan's");
     }
     let position = 4;
-    const found = declared.map((group2, index) => {
+    const found = declared.map((group3, index) => {
       const rows = Math.min(ROW_GROUP, nRows - index * ROW_GROUP);
-      if (group2.get(3) !== rows) refuse("its rows or row groups are not the plan's");
-      if (!only(group2, [1, 2, 3], [5, 6, 7])) refuse("its row groups say more than the plan's");
-      const chunks = group2.get(1);
+      if (group3.get(3) !== rows) refuse("its rows or row groups are not the plan's");
+      if (!only(group3, [1, 2, 3], [5, 6, 7])) refuse("its row groups say more than the plan's");
+      const chunks = group3.get(1);
       if (chunks.length !== kinds.size) refuse("its columns are not the plan's");
       const spans = /* @__PURE__ */ new Map();
       [...kinds].forEach(([name, kind], i) => {
@@ -595,14 +633,14 @@
     return found;
   }
   function columnKinds(statistic, groups) {
-    const kinds = new Map(groups.map((group2) => [group2.column, group2.kind === "range" ? [INT64] : [TEXT]]));
+    const kinds = new Map(groups.map((group3) => [group3.column, group3.kind === "range" ? [INT64] : [TEXT]]));
     kinds.set("component", [TEXT]);
     kinds.set("value", statistic.value_type === "int64" ? [INT64] : [FIXED, 16, 0, 38]);
     kinds.set("estimate", [DOUBLE]);
     return kinds;
   }
   function isDeclared(entry, name, kind) {
-    const lengths = [2, 7, 8].filter((number) => entry.has(number)).map((number) => entry.get(number));
+    const lengths = [2, 7, 8].filter((number2) => entry.has(number2)).map((number2) => entry.get(number2));
     return entry.get(3) === 0 && !entry.has(5) && decodeText(entry.get(4)) === name && entry.get(1) === kind[0] && lengths.length === kind.length - 1 && lengths.every((value, i) => value === kind[i + 1]);
   }
   function chunkSize(chunk, name, kind, rows, position) {
@@ -635,8 +673,464 @@
     return spans;
   }
   function only(fields, required, optional) {
-    if (!required.every((number) => fields.has(number))) return false;
-    return [...fields.keys()].every((number) => required.includes(number) || optional.includes(number));
+    if (!required.every((number2) => fields.has(number2))) return false;
+    return [...fields.keys()].every((number2) => required.includes(number2) || optional.includes(number2));
+  }
+
+  // src/plan.js
+  var ONE = rational(1n);
+  var ZERO = rational(0n);
+  var NOISE_REACH = rational(64n);
+  var LARGEST_SCALE = 2 ** 55;
+  var MOST_CELLS = 1e7;
+  var MOST_COMPONENTS = 65536;
+  var MOST_PERIODS = 65536;
+  var DAY = 864e5;
+  function derive(plan, order) {
+    const { privacy } = plan;
+    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
+    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
+    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
+    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
+    const unit = privacy.unit === "row" ? null : privacy.unit;
+    if (unit !== null) {
+      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
+      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
+    }
+    const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
+    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
+    const replaces = privacy.neighboring === "replace_one";
+    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
+    const epsilon = number(privacy.epsilon, "privacy.epsilon");
+    if (compare(epsilon, ZERO) <= 0) throw refused("privacy.epsilon", "it is not above 0");
+    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
+    const cells = groups.reduce((product, { size }) => product * size, 1);
+    if (cells > MOST_CELLS) throw refused("groups", "there are too many cells");
+    const entries = ordered(plan.statistics, order.statistics, "statistics");
+    checkVariables(plan.statistics, order.variables);
+    const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO);
+    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
+    const terms = {
+      replaces,
+      unit,
+      maxRows,
+      mayBeMinimal,
+      hasGroups: groups.length > 0,
+      maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
+    };
+    const statistics = entries.map(([name, entry]) => {
+      const own = divide(multiply(epsilon, share(name, entry)), shares2);
+      return { name, entry, epsilon: own, terms };
+    });
+    return {
+      heading: {
+        name: plan.name,
+        dataset: plan.dataset,
+        epsilon: format(epsilon),
+        neighboring: privacy.neighboring,
+        unit: unit ? `column:${unit.column}` : "row",
+        ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
+        max_total_rows: Number(plan.max_total_rows),
+        cells,
+        groups: groups.map(({ stated }) => stated)
+      },
+      statistics
+    };
+  }
+  function statisticFields({ name, entry, epsilon, terms }, stated) {
+    const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
+    if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
+    const isKnown = isComputedAgain(entry);
+    const fields = { name, family: entry.family, epsilon: format(epsilon), noise: "discrete_laplace" };
+    const place = `statistics.${shown(name)}`;
+    let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
+    if (isKnown) {
+      const block2 = make(entry, terms.mayBeMinimal, stated, place);
+      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
+      const ofRecord = block2.recordL1;
+      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+      l1 = block2.minimalL1 ?? ofRecord * times;
+      const { scale: scale2, text } = leastScale(l1, epsilon);
+      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
+      Object.assign(fields, {
+        columns: [entry.column],
+        rows_of: sentence(entry, terms),
+        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
+        components: block2.components,
+        l1_sensitivity: String(l1),
+        scale: text,
+        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
+        value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
+        quantities: block2.quantities.map((one) => quantity(one, block2.components)),
+        ...block2.weight ? { moment_weight: format(block2.weight) } : {},
+        parameters: block2.parameters
+      });
+      return fields;
+    }
+    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
+    fields.scale = leastScale(l1, epsilon).text;
+    return fields;
+  }
+  function isComputedAgain({ family, within_unit: within2 }) {
+    return Object.hasOwn(BLOCKS, family) && within2 === void 0;
+  }
+  function leastScale(l1, epsilon) {
+    let down = toNumber(epsilon);
+    if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
+    const exact = divide(rational(l1), ofNumber(down));
+    let scale2 = toNumber(exact);
+    if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
+    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE)) throw refused("statistics", "a noise scale is above 2^55");
+    return { scale: scale2, text: format(ofNumber(scale2)) };
+  }
+  var KEYS = {
+    bernoulli: ["nulls"],
+    categorical: ["categories", "other"],
+    normal: ["nulls", "lower", "upper", "lattice_bits"],
+    lognormal: ["nulls", "lower", "upper", "lattice_bits"],
+    binomial: ["nulls", "trials"],
+    poisson: ["nulls", "upper"],
+    geometric: ["nulls", "upper"],
+    negative_binomial: ["nulls", "successes", "upper"],
+    exponential: ["nulls", "upper", "lattice_bits"],
+    gamma: ["nulls", "shape", "upper", "lattice_bits"],
+    weibull: ["nulls", "shape", "upper", "lattice_bits"],
+    pareto: ["nulls", "minimum", "upper", "lattice_bits"],
+    laplace: ["nulls", "location", "half_range", "lattice_bits"],
+    normal_known_mean: ["nulls", "mean", "half_range", "lattice_bits"],
+    normal_known_variance: ["nulls", "variance", "lower", "upper", "lattice_bits"]
+  };
+  var OF_UNITS = ["bernoulli", "categorical", "poisson", "normal"];
+  var NUMBERS = ["location", "mean"];
+  var WITHIN_UNIT = ["bernoulli", "normal", "lognormal"];
+  var OF_MOMENTS = ["normal", "lognormal"];
+  function checkEntry(entry, { unit }, place) {
+    const { family, nulls, other } = entry;
+    const optional = [...OF_MOMENTS.includes(family) ? ["moment_weight"] : [], ...WITHIN_UNIT.includes(family) ? ["within_unit"] : []];
+    onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
+    if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
+    const isUnits = entry.rows_of === "units" && unit !== null && OF_UNITS.includes(family);
+    if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
+    if (entry.within_unit !== void 0 && (entry.within_unit !== true || unit === null || isUnits)) {
+      throw refused(`${place}.within_unit`, "this statistic has none");
+    }
+    if (KEYS[family].includes("nulls") && nulls !== "drop") {
+      onlyKeys(nulls, ["value"], [], `${place}.nulls`);
+      number(nulls.value, `${place}.nulls`);
+    }
+    for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
+    if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
+  }
+  function onlyKeys(mapping, required, optional, place) {
+    const fits2 = isMapping(mapping) && required.every((key) => Object.hasOwn(mapping, key)) && Object.keys(mapping).every((key) => required.includes(key) || optional.includes(key));
+    if (!fits2) throw refused(place, "its keys are not those that the format states");
+  }
+  function isMapping(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  }
+  function share(name, entry) {
+    const found = number(entry?.share, `statistics.${shown(name)}.share`);
+    if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
+      throw refused(`statistics.${shown(name)}.share`, "it is no share");
+    }
+    return found;
+  }
+  function sentence(entry, { unit, maxRows, hasGroups }) {
+    if (unit === null) return null;
+    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
+    if (entry.family === "normal") {
+      const where = hasGroups ? " in one cell" : "";
+      return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
+    }
+    return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
+  }
+  function quantity({ name, category = null, coefficients, ofPublicN = ZERO }, components) {
+    const stated = coefficients.map((weight, i) => [components[i], weight]).filter(([, weight]) => weight.n !== 0n).map(([component2, weight]) => [component2, format(weight)]);
+    return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
+  }
+  var BLOCKS = {
+    bernoulli(entry, mayBeMinimal) {
+      const parameters = parametersOf({});
+      if (mayBeMinimal && entry.nulls !== "drop") {
+        return {
+          components: ["true"],
+          largest: 1n,
+          minimalL1: 1n,
+          parameters,
+          quantities: [
+            { name: "n", coefficients: [ZERO], ofPublicN: ONE },
+            { name: "total", coefficients: [ONE] }
+          ]
+        };
+      }
+      return {
+        components: ["false", "true"],
+        largest: 1n,
+        recordL1: 1n,
+        parameters,
+        quantities: [
+          { name: "n", coefficients: [ONE, ONE] },
+          { name: "total", coefficients: [ZERO, ONE] }
+        ]
+      };
+    },
+    categorical(entry, mayBeMinimal) {
+      const names = [...keysOf(entry.categories, "categories").map(String), ...entry.other ? ["other"] : []];
+      return {
+        components: names,
+        largest: 1n,
+        recordL1: 1n,
+        minimalL1: mayBeMinimal && entry.other ? 2n : void 0,
+        parameters: parametersOf({ categories: names }),
+        quantities: names.map((category, k) => ({
+          name: "count",
+          category,
+          coefficients: names.map((_, i) => i === k ? ONE : ZERO)
+        }))
+      };
+    },
+    normal: (entry, mayBeMinimal) => moments(entry, mayBeMinimal, number(entry.lower, "lower"), number(entry.upper, "upper")),
+    lognormal(entry, mayBeMinimal, stated, place) {
+      const [lower, upper] = ["lower", "upper"].map((end) => nearly(stated, end, Math.log(toNumber(number(entry[end], end))), 2 ** -32, place));
+      return moments(entry, mayBeMinimal, lower, upper);
+    },
+    binomial: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.trials }),
+    poisson: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.upper }),
+    geometric: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.upper }),
+    negative_binomial: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.upper, constants: { successes: entry.successes } }),
+    exponential: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { upper: number(entry.upper, "upper") }),
+    gamma: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { upper: number(entry.upper, "upper"), constants: { shape: entry.shape } }),
+    weibull(entry, mayBeMinimal, stated, place) {
+      const power = toNumber(number(entry.upper, "upper")) ** toNumber(number(entry.shape, "shape"));
+      return oneSum(entry, mayBeMinimal, { upper: nearly(stated, "upper", power, 1e-13, place) });
+    },
+    pareto(entry, mayBeMinimal, stated, place) {
+      const ratio2 = divide(number(entry.upper, "upper"), number(entry.minimum, "minimum"));
+      return oneSum(entry, mayBeMinimal, { upper: nearly(stated, "upper", Math.log(toNumber(ratio2)), 2 ** -32, place) });
+    },
+    laplace: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { upper: number(entry.half_range, "half_range") }),
+    normal_known_mean(entry, mayBeMinimal) {
+      const half = number(entry.half_range, "half_range");
+      return oneSum(entry, mayBeMinimal, { upper: multiply(half, half) });
+    },
+    normal_known_variance: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, {
+      lower: number(entry.lower, "lower"),
+      upper: number(entry.upper, "upper"),
+      constants: { variance: entry.variance }
+    })
+  };
+  function moments(entry, mayBeMinimal, lower, upper) {
+    const bits2 = bitsOf(entry);
+    const steps = 1n << BigInt(bits2);
+    const half = rational(1n, 2n);
+    const centre = multiply(add(lower, upper), half);
+    const step = divide(multiply(subtract(upper, lower), half), rational(steps));
+    const parameters = parametersOf({ lower, upper, bits: bits2 });
+    const inUnits = (n, total, squares, ofN) => {
+      const map = (a, b, c) => n.map((_, i) => add(add(multiply(a, n[i]), multiply(b, total[i])), multiply(c, squares[i])));
+      return [
+        { name: "n", coefficients: n, ofPublicN: ofN },
+        { name: "total", coefficients: map(centre, step, ZERO), ofPublicN: multiply(centre, ofN) },
+        {
+          name: "total_of_squares",
+          coefficients: map(multiply(centre, centre), multiply(rational(2n), multiply(centre, step)), multiply(step, step)),
+          ofPublicN: multiply(multiply(centre, centre), ofN)
+        }
+      ];
+    };
+    if (mayBeMinimal && entry.nulls !== "drop") {
+      const weight = entry.moment_weight === void 0 ? rational(2n) : number(entry.moment_weight, "moment_weight");
+      const factor = divide(rational(steps), weight);
+      if (weight.n <= 0n || factor.d !== 1n) throw refused("moment_weight", "it does not fit the lattice");
+      const inner = add(divide(ONE, weight), rational(2n));
+      const bound = multiply(rational(steps * steps, 4n), multiply(inner, inner));
+      const shift = bitLength(factor.n) - bitLength(steps);
+      const exponent = shift ? `(m${shift > 0 ? "+" : ""}${shift})` : "m";
+      return {
+        components: [`2^${exponent} sum(X)`, "sum(X^2)"],
+        largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
+        minimalL1: bound.n / bound.d,
+        weight,
+        parameters,
+        quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps)), ZERO], [ZERO, ONE], ONE)
+      };
+    }
+    const record = rational(1n, 4n * steps * steps);
+    const unit = rational(1n, 4n * steps);
+    const quarter = rational(1n, 4n);
+    const minus = (one) => subtract(ZERO, one);
+    return {
+      components: ["sum((M-X)^2)", "sum(2(M-X)(M+X))", "sum((M+X)^2)"],
+      largest: 4n * steps * steps,
+      recordL1: 4n * steps * steps,
+      parameters,
+      quantities: inUnits(
+        [record, record, record],
+        [minus(unit), ZERO, unit],
+        [quarter, minus(quarter), quarter],
+        ZERO
+      )
+    };
+  }
+  function oneSum(entry, mayBeMinimal, { counts, lower, upper, constants }) {
+    const isCount2 = counts !== void 0;
+    const bits2 = isCount2 ? null : bitsOf(entry);
+    const steps = isCount2 ? integer(counts, "upper") : 1n << BigInt(bits2);
+    if (steps < 1n) throw refused("upper", "it is no count");
+    const [low, high] = [lower ?? ZERO, upper ?? rational(steps)];
+    const lowest = lower === void 0 ? 0n : -steps;
+    const width2 = steps - lowest;
+    const [value, bound] = isCount2 ? ["x", "C"] : ["X", "M"];
+    const known = constants && Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, format(number(text, name))]));
+    const parameters = parametersOf({ lower: low, upper: high, bits: bits2, constants: known });
+    if (mayBeMinimal && entry.nulls !== "drop") {
+      const step = divide(subtract(high, low), rational(width2));
+      return {
+        components: [`sum(${value})`],
+        largest: steps,
+        minimalL1: width2,
+        parameters,
+        quantities: [
+          { name: "n", coefficients: [ZERO], ofPublicN: ONE },
+          { name: "total", coefficients: [step], ofPublicN: subtract(low, multiply(step, rational(lowest))) }
+        ]
+      };
+    }
+    return {
+      components: [lowest ? `sum(${bound} + ${value})` : `sum(${value})`, `sum(${bound} - ${value})`],
+      largest: width2,
+      recordL1: width2,
+      parameters,
+      quantities: [
+        { name: "n", coefficients: [rational(1n, width2), rational(1n, width2)] },
+        { name: "total", coefficients: [divide(high, rational(width2)), divide(low, rational(width2))] }
+      ]
+    };
+  }
+  function parametersOf({ categories = [], lower = null, upper = null, bits: bits2 = null, constants }) {
+    return {
+      categories,
+      lower: lower && format(lower),
+      upper: upper && format(upper),
+      lattice_bits: bits2,
+      ...constants ? { constants } : {}
+    };
+  }
+  function bitsOf(entry) {
+    const bits2 = Number(integer(entry.lattice_bits, "lattice_bits"));
+    if (!(bits2 >= 2 && bits2 <= 24)) throw refused("lattice_bits", "it is out of range");
+    return bits2;
+  }
+  function nearly(stated, end, value, off, place) {
+    const bound = number(stated.parameters?.[end], `${place}.parameters.${end}`);
+    if (!(Math.abs(toNumber(bound) - value) <= off * Math.max(Math.abs(value), 1))) {
+      throw refused(`${place}.parameters.${end}`, "it contradicts the plan that was charged");
+    }
+    return bound;
+  }
+  function group(column, domain) {
+    const head = { column };
+    if (Array.isArray(domain)) {
+      const keys2 = keysOf(domain, column);
+      return { size: keys2.length, stated: { ...head, kind: "list", every: null, keys: keys2 } };
+    }
+    if (domain?.range) {
+      const [first, last] = domain.range.map((end) => integer(end, `groups.${shown(column)}`));
+      const size = Number(last - first + 1n);
+      if (!(size >= 1 && size <= MOST_CELLS)) throw refused(`groups.${shown(column)}`, "it is no range");
+      return { size, stated: { ...head, kind: "range", first: String(first), last: String(last) } };
+    }
+    const keys = keysOf(domain, column);
+    return { size: keys.length, stated: { ...head, kind: "period", every: domain.every, keys } };
+  }
+  function keysOf(domain, place) {
+    const wrong = () => refused(shown(place), "it is no domain");
+    if (Array.isArray(domain)) {
+      if (domain.length === 0 || !domain.every((key) => typeof key === "string") || new Set(domain).size !== domain.length) {
+        throw wrong();
+      }
+      return domain;
+    }
+    if (domain?.range) {
+      const [first, last] = domain.range.map((end) => Number(integer(end, place)));
+      if (!(last >= first && last - first < MOST_COMPONENTS)) throw wrong();
+      return Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
+    }
+    if (typeof domain?.from !== "string" || typeof domain?.to !== "string") throw wrong();
+    const keys = [];
+    let start2 = periodStart(domain.from, domain.every);
+    for (let key = domain.from; keys.length < MOST_PERIODS; key = label(start2, domain.every)) {
+      if (start2 === null || label(start2, domain.every) !== key) throw wrong();
+      keys.push(key);
+      if (key === domain.to) return keys;
+      if (start2 > periodStart(domain.to, domain.every)) throw wrong();
+      start2 = following(start2, domain.every);
+    }
+    throw wrong();
+  }
+  function periodStart(text, every) {
+    const parts = { year: /^(\d{4})$/, month: /^(\d{4})-(\d{2})$/, day: /^(\d{4})-(\d{2})-(\d{2})$/, week: /^(\d{4})-W(\d{2})$/ }[every];
+    const found = parts?.exec(text);
+    if (!found) return null;
+    const [year, second = 1, third = 1] = found.slice(1).map(Number);
+    if (every === "week") {
+      const first = utc(year, 0, 4);
+      return first - (new Date(first).getUTCDay() + 6) % 7 * DAY + (second - 1) * 7 * DAY;
+    }
+    return utc(year, second - 1, third);
+  }
+  function label(start2, every) {
+    if (every === "week") {
+      const thursday = new Date(start2 + 3 * DAY);
+      const year = thursday.getUTCFullYear();
+      const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
+      return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
+    }
+    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every]);
+  }
+  function following(start2, every) {
+    if (every === "day" || every === "week") return start2 + (every === "day" ? 1 : 7) * DAY;
+    const date = new Date(start2);
+    return every === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
+  }
+  function utc(year, month, day) {
+    const date = /* @__PURE__ */ new Date(0);
+    date.setUTCFullYear(year, month, day);
+    return date.getTime();
+  }
+  function ordered(mapping, names, place) {
+    const keys = Object.keys(mapping ?? {});
+    if (!Array.isArray(names) || names.length !== keys.length || !names.every((name) => Object.hasOwn(mapping, name)) || new Set(names).size !== names.length) {
+      throw refused(`declared_order.${place}`, "its names are not those of the plan");
+    }
+    return names.map((name) => [name, mapping[name]]);
+  }
+  function checkVariables(statistics, variables) {
+    if (!Array.isArray(variables)) throw refused("declared_order.variables", "it is no list");
+    const seen = /* @__PURE__ */ new Set();
+    for (const [name, key, names, ...more] of variables) {
+      const entry = Object.hasOwn(statistics, name) ? statistics[name] : null;
+      const isKnown = entry === null || Object.hasOwn(BLOCKS, entry.family) || !Object.hasOwn(entry, key);
+      if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused("declared_order.variables", "its names are not those of the plan");
+      seen.add(`${name} ${key}`);
+      ordered(entry[key], names, "variables");
+    }
+  }
+  function number(text, place) {
+    const found = parseRational(text);
+    if (found === null) throw refused(place, "it is no exact number");
+    return found;
+  }
+  function integer(text, place) {
+    const found = number(text, place);
+    if (found.d !== 1n) throw refused(place, "it is no whole number");
+    return found.n;
+  }
+  function bitLength(size) {
+    return size.toString(2).length;
+  }
+  function refused(place, rule) {
+    return new ReleaseError("manifest", `the manifest is corrupt: ${place}: ${rule}`);
   }
 
   // src/special.js
@@ -917,13 +1411,13 @@
     total: (known, step) => new GammaTotal(shape(known), step),
     update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
   });
-  var scale = (parameter, share2 = 1) => ({
+  var scale = (parameter, share3 = 1) => ({
     parameter,
     prior: "InverseGamma",
     defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
     // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
-    total: (_known, step) => new ReversedGammaTotal(share2, step),
-    update: ([a, b], n, total) => [a + share2 * n, b + share2 * total]
+    total: (_known, step) => new ReversedGammaTotal(share3, step),
+    update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
   });
   var ReversedGammaTotal = class extends GammaTotal {
     given(logScale) {
@@ -971,11 +1465,11 @@
   };
   function knownOf(statistic) {
     const { lower, upper, constants = {} } = statistic.parameters;
-    const number = (text) => text === null || text === void 0 ? 0 : toNumber(parseRational(text));
+    const number2 = (text) => text === null || text === void 0 ? 0 : toNumber(parseRational(text));
     return {
-      lower: number(lower),
-      upper: number(upper),
-      constants: Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, number(text)]))
+      lower: number2(lower),
+      upper: number2(upper),
+      constants: Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, number2(text)]))
     };
   }
   function noisySums(statistic, values, n) {
@@ -986,7 +1480,7 @@
     }
     const known = knownOf(statistic);
     if (statistic.design === "minimal") {
-      const total = statistic.quantities.find((quantity) => quantity.name === "total");
+      const total = statistic.quantities.find((quantity2) => quantity2.name === "total");
       const step = parseRational(Object.values(total.coefficients)[0]);
       const atZero = parseRational(total.public_n_coefficient);
       const lower = parseRational(statistic.parameters.lower ?? "0");
@@ -1069,9 +1563,9 @@
     let [before, value, beforeSlope, slope, last] = [0, 1, 0, 0, 0];
     for (let k = 0; k < m; k += 1) {
       const next = root(k + 1, n);
-      const following = (y * value - last * before) / next;
+      const following2 = (y * value - last * before) / next;
       const followingSlope = (value + y * slope - last * beforeSlope) / next;
-      [before, value, beforeSlope, slope, last] = [value, following, slope, followingSlope, next];
+      [before, value, beforeSlope, slope, last] = [value, following2, slope, followingSlope, next];
     }
     return { value, slope };
   }
@@ -1487,8 +1981,8 @@
       const high = peaks[peaks.length - 1];
       const from = reach(log, peaks[0], -1, top, 0);
       const density = reach(log, high, 1, top, 0);
-      const moments = [1, 2].map((power) => line2.growth ? reach(log, high, 1, top, power) : density);
-      const to = Math.max(density, ...moments.filter(Number.isFinite));
+      const moments2 = [1, 2].map((power) => line2.growth ? reach(log, high, 1, top, power) : density);
+      const to = Math.max(density, ...moments2.filter(Number.isFinite));
       const breaks = /* @__PURE__ */ new Set([from, to]);
       for (const { at, left, right } of peaks) {
         for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
@@ -1497,8 +1991,8 @@
       const mass = panels.reduce((sum, one) => sum + one.mass, 0);
       const found = new _LineDistribution(line2, panels, mass, top + Math.log(mass));
       [found.mean, found.sd] = [Infinity, Infinity];
-      if (moments[0] < Infinity) found.mean = found.average((value) => value);
-      if (moments[1] < Infinity) found.sd = Math.sqrt(found.average((value) => (value - found.mean) ** 2));
+      if (moments2[0] < Infinity) found.mean = found.average((value) => value);
+      if (moments2[1] < Infinity) found.sd = Math.sqrt(found.average((value) => (value - found.mean) ** 2));
       return found;
     }
     /** The average of a function of the parameter. */
@@ -1530,8 +2024,8 @@
       return Math.min(Math.max(sum / this.total, 0), 1);
     }
     /** The value below which a share lies. */
-    quantile(share2) {
-      let wanted = share2 * this.total;
+    quantile(share3) {
+      let wanted = share3 * this.total;
       const last = this.panels[this.panels.length - 1];
       const panel = this.panels.find((one) => {
         if (wanted <= one.mass || one === last) return true;
@@ -1709,15 +2203,15 @@
     const call = parseCall(text);
     if (call.name === "Mixture") {
       if (call.keywords.length || call.args.length === 0 || call.args.length % 2) {
-        throw refused(text, "Mixture takes weights and priors in turn");
+        throw refused2(text, "Mixture takes weights and priors in turn");
       }
       const components = [];
       for (let i = 0; i < call.args.length; i += 2) {
         const weight = call.args[i];
         if (typeof weight !== "number" || !(weight > 0) || !Number.isFinite(weight)) {
-          throw refused(text, "every weight must be a finite number above 0");
+          throw refused2(text, "every weight must be a finite number above 0");
         }
-        if (typeof call.args[i + 1] !== "object") throw refused(text, "Mixture takes weights and priors in turn");
+        if (typeof call.args[i + 1] !== "object") throw refused2(text, "Mixture takes weights and priors in turn");
         components.push({ weight, ...component(call.args[i + 1], kind, text) });
       }
       return mixture(components);
@@ -1737,22 +2231,22 @@
     return { text, line: parts[0].line, components: parts, log };
   }
   function component(call, kind, text) {
-    if (call.name !== kind) throw refused(text, `this family takes ${kind}, or a Mixture of such`);
+    if (call.name !== kind) throw refused2(text, `this family takes ${kind}, or a Mixture of such`);
     const { names, ofAnySign = [], line: line2, of } = KINDS[kind];
     const given = new Map(call.args.map((value, i) => [names[i], value]));
     for (const [name, value] of call.keywords) {
-      if (given.has(name)) throw refused(text, "every number is given once");
+      if (given.has(name)) throw refused2(text, "every number is given once");
       given.set(name, value);
     }
     if (given.size !== names.length || !names.every((name) => given.has(name))) {
-      throw refused(text, `${kind} takes exactly (${names.join(", ")})`);
+      throw refused2(text, `${kind} takes exactly (${names.join(", ")})`);
     }
     const numbers = names.map((name) => {
       const value = given.get(name);
-      if (typeof value !== "number" || !Number.isFinite(value)) throw refused(text, `${name} must be a number`);
+      if (typeof value !== "number" || !Number.isFinite(value)) throw refused2(text, `${name} must be a number`);
       const [low, high] = LIMITS2[name] ?? [-Infinity, Infinity];
       if (!ofAnySign.includes(name) && (value < low || value > high)) {
-        throw refused(text, `${name} must lie in ${low}..${high}`);
+        throw refused2(text, `${name} must lie in ${low}..${high}`);
       }
       return value;
     });
@@ -1764,13 +2258,13 @@
   function parseDirichlet(text, size) {
     const call = parseCall(text);
     if (call.name !== "Dirichlet" || call.keywords.length || call.args.length === 0) {
-      throw refused(text, "this family takes Dirichlet with one number, or one for each category");
+      throw refused2(text, "this family takes Dirichlet with one number, or one for each category");
     }
     const numbers = call.args;
     if (!numbers.every((value) => typeof value === "number" && value >= 1e-6 && value <= 1e9)) {
-      throw refused(text, "every concentration must lie in 1e-6..1e9");
+      throw refused2(text, "every concentration must lie in 1e-6..1e9");
     }
-    if (numbers.length !== 1 && numbers.length !== size) throw refused(text, `there are ${size} categories`);
+    if (numbers.length !== 1 && numbers.length !== size) throw refused2(text, `there are ${size} categories`);
     const concentrations = numbers.length === 1 ? new Array(size).fill(numbers[0]) : numbers;
     return { text: `Dirichlet(${numbers.map(String).join(", ")})`, concentrations };
   }
@@ -1781,14 +2275,14 @@
     const rule = "a prior of N is a whole number, Uniform(lower, upper) or Reciprocal(max)";
     const { name, args, keywords } = parseCall(text);
     const names = { Reciprocal: ["max"], Uniform: ["lower", "upper"] }[name];
-    if (!names) throw refused(text, rule);
+    if (!names) throw refused2(text, rule);
     const byName = new Map([...args.map((value, i) => [names[i], value]), ...keywords]);
     const values = names.map((key) => byName.get(key));
     if (byName.size !== names.length || args.length + keywords.length !== names.length || !values.every(whole)) {
-      throw refused(text, `${rule}, of whole numbers up to 10^15`);
+      throw refused2(text, `${rule}, of whole numbers up to 10^15`);
     }
     if (name === "Reciprocal") return reciprocal(values[0]);
-    if (values[0] > values[1]) throw refused(text, "lower must be at most upper");
+    if (values[0] > values[1]) throw refused2(text, "lower must be at most upper");
     const logSize = Math.log(values[1] - values[0] + 1);
     return { text: `Uniform(${values[0]}, ${values[1]})`, low: values[0], high: values[1], log: () => -logSize };
   }
@@ -1800,10 +2294,10 @@
     return { text: `Reciprocal(${max})`, low: 0, high: max, log: (n) => -Math.log1p(n) - logTotal };
   }
   function parseCall(text) {
-    if (typeof text !== "string" || text.length > 2e4) throw refused("", "a prior is a text such as Beta(1, 9)");
+    if (typeof text !== "string" || text.length > 2e4) throw refused2("", "a prior is a text such as Beta(1, 9)");
     const tokens = text.match(/[A-Za-z_][A-Za-z_0-9]*|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[(),=]|\S/g) ?? [];
     let at = 0;
-    const wrong = () => refused(text, "write a name with its numbers, as in Beta(1, 9)");
+    const wrong = () => refused2(text, "write a name with its numbers, as in Beta(1, 9)");
     const take = (expected) => {
       if (tokens[at] !== expected) throw wrong();
       at += 1;
@@ -1839,7 +2333,7 @@
     if (at !== tokens.length) throw wrong();
     return found;
   }
-  function refused(text, rule) {
+  function refused2(text, rule) {
     return new ReleaseError("prior", `the prior ${shown(text)}: ${rule}`);
   }
 
@@ -2292,14 +2786,16 @@
     }
     /** The statistics, in declared order. */
     get statistics() {
-      return this.manifest.statistics.map(({ name, family, columns, components, epsilon, scale: scale2, rows_of: rowsOf }) => ({
-        name,
-        family,
-        columns,
-        components,
-        epsilon,
-        scale: scale2,
-        rowsOf
+      return this.manifest.statistics.map((entry) => ({
+        name: entry.name,
+        family: entry.family,
+        columns: entry.columns,
+        components: entry.components,
+        epsilon: entry.epsilon,
+        scale: entry.scale,
+        rowsOf: entry.rows_of,
+        isComputedAgain: isComputedAgain(entry),
+        hasPosterior: hasPosterior(entry)
       }));
     }
     /** The cells: one object of group keys each, in order; one empty object where there are no groups. */
@@ -2328,9 +2824,9 @@
       const width2 = entry.components.length;
       const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
       const rows = [];
-      const maps = entry.quantities.map((quantity) => ({ quantity, ...mapOf(quantity, entry.components) }));
+      const maps = entry.quantities.map((quantity2) => ({ quantity: quantity2, ...mapOf(quantity2, entry.components) }));
       for (const index of this.selected(where)) {
-        for (const { quantity, weights, ofPublicN, norm } of maps) {
+        for (const { quantity: quantity2, weights, ofPublicN, norm } of maps) {
           let [numerator, denominator] = [ofPublicN.n * BigInt(this.manifest.n ?? 0), ofPublicN.d];
           for (const [component2, weight] of weights) {
             const product = weight.n * values[index * width2 + component2];
@@ -2339,10 +2835,10 @@
           }
           rows.push({
             cell: this.cellAt(index),
-            quantity: quantity.name,
-            category: quantity.category,
-            component: quantity.component ?? null,
-            labels: quantity.labels ?? [],
+            quantity: quantity2.name,
+            category: quantity2.category,
+            component: quantity2.component ?? null,
+            labels: quantity2.labels ?? [],
             estimate: toNumber({ n: numerator, d: denominator }),
             noiseSd: noise * norm
           });
@@ -2367,13 +2863,11 @@
       if (selected.length !== 1) {
         throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
       }
+      if (!hasPosterior(entry)) {
+        const why = entry.within_unit === void 0 ? "" : " whose rows of a unit are alike";
+        throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
+      }
       const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
-      if (compute === oneSumPosterior && !Object.hasOwn(ONE_SUM, entry.family)) {
-        throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}: this reader has no posterior of it; a published one can be read`);
-      }
-      if (entry.within_unit !== void 0) {
-        throw new ReleaseError("statistic", `${shown(statistic)} has rows of units that are alike: this reader does not model them; a published posterior can be read`);
-      }
       const width2 = entry.components.length;
       const values = [...this.values.get(statistic).slice(selected[0] * width2, (selected[0] + 1) * width2)];
       const { n, max_total_rows: maxTotalRows } = this.manifest;
@@ -2405,9 +2899,9 @@
     /** Positions of the cells that have the given keys. */
     selected(where) {
       const wanted = Object.entries(where).map(([column, key]) => {
-        const group2 = this.groups.find((one) => one.column === column);
-        if (!group2) throw new ReleaseError("cell", `there is no group ${shown(column)}`);
-        const at = group2.keys.findIndex((one) => String(one) === String(key));
+        const group3 = this.groups.find((one) => one.column === column);
+        if (!group3) throw new ReleaseError("cell", `there is no group ${shown(column)}`);
+        const at = group3.keys.findIndex((one) => String(one) === String(key));
         if (at < 0) throw new ReleaseError("cell", `${shown(column)} has no key ${shown(key)}`);
         return [column, at];
       });
@@ -2420,49 +2914,179 @@
       return positions;
     }
   };
-  function mapOf(quantity, components) {
-    const weights = Object.entries(quantity.coefficients).map(([name, text]) => [
+  function hasPosterior({ family, within_unit: within2 }) {
+    return within2 === void 0 && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
+  }
+  function mapOf(quantity2, components) {
+    const weights = Object.entries(quantity2.coefficients).map(([name, text]) => [
       components.indexOf(name),
       parseRational(text)
     ]);
     const squares = weights.reduce((sum, [, weight]) => sum + toNumber(weight) ** 2, 0);
-    return { weights, ofPublicN: parseRational(quantity.public_n_coefficient), norm: Math.sqrt(squares) };
+    return { weights, ofPublicN: parseRational(quantity2.public_n_coefficient), norm: Math.sqrt(squares) };
   }
   function discreteLaplaceSd(scale2) {
     const half = 0.5 / scale2;
     return half < 700 ? 1 / (Math.SQRT2 * Math.sinh(half)) : 0;
   }
   function groupsOf(manifest) {
-    return manifest.groups.map((group2) => {
-      if (group2.kind !== "range") return { column: group2.column, kind: group2.kind, keys: group2.keys };
-      const [first, last] = [Number(group2.first), Number(group2.last)];
-      return { column: group2.column, kind: "range", keys: Array.from({ length: last - first + 1 }, (_, i) => first + i) };
+    return manifest.groups.map((group3) => {
+      if (group3.kind !== "range") return { column: group3.column, kind: group3.kind, keys: group3.keys };
+      const [first, last] = [Number(group3.first), Number(group3.last)];
+      return { column: group3.column, kind: "range", keys: Array.from({ length: last - first + 1 }, (_, i) => first + i) };
     });
   }
 
   // src/manifest.js
-  var LARGEST = 24 * 2 ** 20;
-  var MOST_CELLS = 1e7;
+  var LARGEST_MANIFEST = 24 * 2 ** 20;
+  var HEX16 = /^[0-9a-f]{16}$/;
+  var HEX32 = /^[0-9a-f]{32}$/;
+  var HEX64 = /^[0-9a-f]{64}$/;
+  var VERSION = /^[A-Za-z0-9.+!_-]{1,64}$/;
+  var NAME = /^[a-z0-9][a-z0-9_.-]{0,62}$/;
+  var STATISTIC = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+  var MOST_AMENDMENTS = 99;
+  var STATED = {
+    format_version: (value) => value === 1,
+    window: (value) => typeof value === "string",
+    amends: (value) => value === null || isAmendment(value),
+    release_id: isText(HEX16),
+    created: isText(/^\d{4}-\d{2}-\d{2}T\d{2}Z$/),
+    n: (value) => value === null || isCount(value),
+    input_verified: (value) => typeof value === "boolean",
+    declared_order: isMapping2,
+    files: Array.isArray,
+    ledger_id: isText(HEX32),
+    drawing_sequence: (value) => isCount(value) && value > 0,
+    drawing_hash: isText(HEX64),
+    versions: (value) => isMapping2(value) && Object.entries(value).every((pair) => pair.every(isText(VERSION))),
+    checksum: isText(HEX64),
+    signature: (value) => value === null || isSignature(value),
+    plan: isMapping2,
+    plan_hash: isText(HEX64),
+    statistics: Array.isArray
+  };
   function checkManifest(manifest) {
-    if (manifest?.format_version !== 1) throw corrupt("it is of another format than 1, which this reader reads");
-    const blank = encodeText(encode({ ...manifest, checksum: null, signature: null }));
-    if (blank.length > LARGEST) throw corrupt(`it has more than ${LARGEST} bytes`);
-    if (manifest.checksum !== sha256(blank)) throw corrupt("its checksum does not fit");
-    if (manifest.plan_hash !== sha256(encodeText(encode(manifest.plan)))) throw corrupt("plan_hash: it contradicts the plan");
+    if (!isMapping2(manifest) || manifest.format_version !== 1) {
+      throw corrupt("it is of another format than 1, which this reader reads");
+    }
+    if (manifest.checksum !== sha256(encodeText(encode({ ...manifest, checksum: null, signature: null })))) {
+      throw corrupt("its checksum does not fit");
+    }
+    for (const [field, fits2] of Object.entries(STATED)) {
+      if (!Object.hasOwn(manifest, field) || !fits2(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
+    }
+    const { plan } = manifest;
+    if (manifest.plan_hash !== sha256(encodeText(encode(plan)))) throw differs("plan_hash");
+    if (plan.format_version !== "1" || !isMapping2(plan.privacy) || !isMapping2(plan.groups) || !isMapping2(plan.statistics)) {
+      throw corrupt("plan: no spec could have this plan");
+    }
+    let derived;
+    try {
+      derived = derive(plan, manifest.declared_order);
+      checkDerived(manifest, derived);
+    } catch (error) {
+      if (error instanceof ReleaseError) throw error;
+      throw corrupt("plan: no spec could have this plan");
+    }
+    checkStated(manifest, derived);
+  }
+  function checkDerived(manifest, { heading: heading2, statistics }) {
+    for (const [field, value] of Object.entries(heading2)) same(manifest[field], value, field);
+    for (const field of Object.keys(manifest)) {
+      if (!Object.hasOwn(STATED, field) && !Object.hasOwn(heading2, field)) throw corrupt(`${shown(field)}: the format has no such field`);
+    }
+    if (!NAME.test(manifest.name) || !NAME.test(manifest.dataset)) throw corrupt("name: it is no name");
+    if (manifest.statistics.length !== statistics.length) throw differs("statistics");
+    statistics.forEach((statistic, i) => {
+      const stated = manifest.statistics[i];
+      const place = `statistics.${shown(statistic.name)}`;
+      if (!STATISTIC.test(statistic.name) || !isMapping2(stated)) throw differs(place);
+      const fields = statisticFields(statistic, stated);
+      for (const [field, value] of Object.entries(fields)) same(stated[field], value, `${place}.${field}`);
+      if (Object.hasOwn(fields, "quantities")) {
+        for (const field of Object.keys(stated)) if (!Object.hasOwn(fields, field)) throw differs(`${place}.${shown(field)}`);
+      } else checkUnknown(stated, statistic, place);
+    });
+  }
+  function checkUnknown(stated, { terms }, place) {
+    const { components, quantities, design, partition_total: total } = stated;
+    const isList = Array.isArray(components) && components.every((name) => typeof name === "string");
+    if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
+    if (!["partition_of_unity", "bounded", "minimal"].includes(design)) throw differs(`${place}.design`);
+    if (!["int64", "decimal128(38, 0)"].includes(stated.value_type)) throw differs(`${place}.value_type`);
+    if (total === null !== (design !== "partition_of_unity")) throw differs(`${place}.partition_total`);
+    if (design === "minimal" && !terms.mayBeMinimal) throw differs(`${place}.design`);
+    if (total !== null) {
+      const size = parseRational(total);
+      if (size === null || size.d !== 1n || size.n < 1n) throw differs(`${place}.partition_total`);
+      if (size.n * (terms.replaces ? 2n : 1n) > BigInt(stated.l1_sensitivity)) throw differs(`${place}.l1_sensitivity`);
+    }
+    const isMap = (map) => isMapping2(map) && isMapping2(map.coefficients) && typeof map.name === "string" && parseRational(map.public_n_coefficient) !== null && Object.entries(map.coefficients).every(([name, text]) => components.includes(name) && parseRational(text) !== null);
+    if (!Array.isArray(quantities) || !quantities.every(isMap)) throw differs(`${place}.quantities`);
+    if (!isMapping2(stated.parameters)) throw differs(`${place}.parameters`);
+  }
+  function checkStated(manifest, { heading: heading2 }) {
+    const { plan, window, amends, files, statistics } = manifest;
+    const { every } = plan.window ?? {};
+    const start2 = every === void 0 ? null : periodStart(window, every);
+    if (plan.window === null ? window !== "all" : start2 === null || label(start2, every) !== window) {
+      throw corrupt("window: the plan has no such window");
+    }
+    if (amends !== null && plan.window === null) throw corrupt("amends: the plan has no windows, so that none is amended");
+    if (amends?.release_id === manifest.release_id) throw corrupt("amends: no release replaces itself");
+    const isPublic = statistics.some(({ design }) => design === "minimal");
+    if (manifest.n !== null !== isPublic) throw corrupt("n: it is stated exactly where the plan makes it public");
+    const { variables, ...order } = manifest.declared_order;
+    if (Object.keys(order).length !== 2 || !Array.isArray(variables)) throw differs("declared_order");
+    if (files.length !== statistics.length) throw differs("files");
+    const groups = groupsOf(manifest);
+    files.forEach((file, i) => {
+      const statistic = statistics[i];
+      const place = `files.${i}`;
+      const isFile = isMapping2(file) && Object.keys(file).length === 5 && isCount(file.size) && isText(HEX64)(file.sha256);
+      if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
+      same(file.statistic, statistic.name, `${place}.statistic`);
+      same(file.path, `${statistic.name}.parquet`, `${place}.path`);
+      same(file.rows, heading2.cells * statistic.components.length, `${place}.rows`);
+      const [least, greatest] = fileSizes(statistic, groups);
+      if (file.size < least || file.size > greatest) throw corrupt(`${place}.size: no file of this plan has that size`);
+    });
   }
   function checkFiles(manifest, files, wanted) {
-    const groups = groupsOf(manifest);
-    manifest.files.forEach((file, i) => {
-      if (!wanted.has(manifest.statistics[i].name)) return;
+    for (const file of manifest.files) {
+      if (!wanted.has(file.statistic)) continue;
       const data = files.get(file.path);
       const name = shown(file.path);
       if (!(data instanceof Uint8Array)) throw new ReleaseError("file", `the file ${name} is missing`);
       if (data.length !== file.size) throw new ReleaseError("file", `the file ${name} has another size than the manifest states`);
-      if (sha256(data) !== file.sha256) throw new ReleaseError("file", `the file ${name} is not the one of the manifest: its SHA-256 differs`);
-      const [least, greatest] = fileSizes(manifest.statistics[i], groups);
-      if (file.size < least || file.size > greatest) throw corrupt(`files.${i}.size: no file of this plan has that size`);
-    });
-    if (manifest.cells > MOST_CELLS) throw corrupt("cells: there are too many");
+      if (sha256(data) !== file.sha256) {
+        throw new ReleaseError("file", `the file ${name} is not the one of the manifest: its SHA-256 differs`);
+      }
+    }
+  }
+  function same(found, expected, place) {
+    if (found === void 0 || encode(found) !== encode(expected)) throw differs(place);
+  }
+  function isText(pattern) {
+    return (value) => typeof value === "string" && pattern.test(value);
+  }
+  function isMapping2(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  }
+  function isCount(value) {
+    return Number.isSafeInteger(value) && value >= 0;
+  }
+  function isAmendment(value) {
+    const { number: number2, release_id: id, manifest_sha256: hash } = value;
+    return Object.keys(value).length === 3 && number2 >= 1 && number2 <= MOST_AMENDMENTS && HEX16.test(id) && HEX64.test(hash);
+  }
+  function isSignature(value) {
+    const { algorithm, key_id: id, value: text } = value;
+    return Object.keys(value).length === 3 && algorithm === "ed25519" && HEX16.test(id) && decodeBase64(text)?.length === 64;
+  }
+  function differs(place) {
+    return corrupt(`${place}: it contradicts the plan that was charged, or the format`);
   }
   function corrupt(rule) {
     return new ReleaseError("manifest", `the manifest is corrupt: ${rule}`);
@@ -2473,16 +3097,16 @@
   var PREFIX = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0];
   async function checkSignature(manifest, publicKeys) {
     const { signature } = manifest;
-    if (publicKeys === void 0) return signature === null ? "unsigned" : "not_checked";
+    if (publicKeys === void 0 || publicKeys === null) return signature === null ? "unsigned" : "not_checked";
     const keys = publicKeys.map(rawKey);
-    if (keys.length === 0 || keys.includes(null)) throw refused2("a pinned public key is no Ed25519 key in PEM or base64");
-    if (signature === null) throw refused2("the release is not signed, and a signature is demanded");
+    if (keys.length === 0 || keys.includes(null)) throw refused3("a pinned public key is no Ed25519 key in PEM or base64");
+    if (signature === null) throw refused3("the release is not signed, and a signature is demanded");
     const candidates = keys.filter((key) => keyId(key) === signature.key_id);
-    if (candidates.length === 0) throw refused2(`the release is signed with the key ${signature.key_id}, which is not pinned`);
+    if (candidates.length === 0) throw refused3(`the release is signed with the key ${signature.key_id}, which is not pinned`);
     const value = decodeBase64(signature.value);
     const message = encodeText(encode({ ...manifest, signature: null }));
     for (const key of candidates) if (await fits(key, value, message)) return "checked";
-    throw refused2(`the release's signature is wrong: ${signature.key_id} did not sign this manifest`);
+    throw refused3(`the release's signature is wrong: ${signature.key_id} did not sign this manifest`);
   }
   function keyId(raw) {
     return sha256(raw).slice(0, 16);
@@ -2501,15 +3125,18 @@
       const imported = await subtle.importKey("raw", key, { name: "Ed25519" }, false, ["verify"]);
       return await subtle.verify({ name: "Ed25519" }, imported, value, message);
     } catch {
-      throw refused2("cannot check signatures here: this browser has no Ed25519 in WebCrypto");
+      throw refused3("cannot check signatures here: this browser has no Ed25519 in WebCrypto");
     }
   }
-  function refused2(message) {
+  function refused3(message) {
     return new ReleaseError("signature", message);
   }
 
   // src/reading.js
   async function readRelease(manifestBytes, files, { publicKeys, statistics } = {}) {
+    if (!(manifestBytes instanceof Uint8Array) || manifestBytes.length > LARGEST_MANIFEST) {
+      throw new ReleaseError("manifest", `the manifest is corrupt: it has more than ${LARGEST_MANIFEST} bytes, or is none`);
+    }
     const manifest = decode(manifestBytes);
     if (manifest === null) throw new ReleaseError("manifest", "the manifest is corrupt: it is not in canonical form");
     checkManifest(manifest);
@@ -2526,7 +3153,7 @@
   function firstQuestion(page) {
     return {
       statistic: page.statistics[0].name,
-      cell: page.groups.map((group2) => group2.key(0)),
+      cell: page.groups.map((group3) => group3.key(0)),
       versus: null,
       prior: "",
       nPrior: "",
@@ -2574,7 +3201,7 @@
   }
   function cellOf(keys, page) {
     if (keys.length !== page.groups.length || keys.length === 0) return null;
-    return page.groups.every((group2, index) => group2.has(keys[index])) ? keys : null;
+    return page.groups.every((group3, index) => group3.has(keys[index])) ? keys : null;
   }
 
   // explorer/reading.js
@@ -2628,7 +3255,7 @@
     return {
       mean: posterior.mean(key),
       sd: posterior.sd(key),
-      quantile: (share2) => posterior.quantile(share2, key),
+      quantile: (share3) => posterior.quantile(share3, key),
       density: (points) => posterior.density(key, points),
       priorDensity: (points) => posterior.priorDensity(key, points)
     };
@@ -2716,9 +3343,9 @@
     const masses = possible.map((node, index) => index === 0 ? 0 : (node - possible[index - 1]) * densities[index]);
     const total = masses.reduce((sum, mass) => sum + (Number.isFinite(mass) ? mass : 0), 0);
     if (!(total > 0)) return narrow;
-    const [low, high] = [0.01, 0.98].map((share2) => {
+    const [low, high] = [0.01, 0.98].map((share3) => {
       let sum = 0;
-      return possible.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share2 * total);
+      return possible.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share3 * total);
     });
     return within([Math.min(low, narrow[0]), Math.max(high, narrow[1])], support);
   }
@@ -2727,7 +3354,7 @@
     const fits2 = wanted[0] >= shown2[0] && wanted[1] <= shown2[1];
     return fits2 && wanted[1] - wanted[0] > (shown2[1] - shown2[0]) / 3 ? shown2 : wanted;
   }
-  function pointsOf([low, high], size = 300) {
+  function pointsOf([low, high], size = 600) {
     return Array.from({ length: size + 1 }, (_, index) => low + (high - low) * index / size);
   }
   function inside(points, support) {
@@ -2807,6 +3434,9 @@
     return lines.join("\n");
   }
   function commandLine(page, question) {
+    return commandWords(page, question).join(" ");
+  }
+  function commandWords(page, question) {
     const words = ["suffice", "posterior", page.uri, question.statistic];
     page.groups.forEach(({ column }, index) => {
       words.push("--where", `${column}=${question.cell[index]}`);
@@ -2816,7 +3446,7 @@
     if (question.prior) words.push("--prior", question.prior);
     if (question.nPrior) words.push("--n-prior", question.nPrior);
     words.push("--mass", String(question.mass));
-    return words.map(shellWord).join(" ");
+    return words.map(shellWord);
   }
   function whereTerm(page, keys) {
     return page.groups.length === 0 ? [] : [`where=${pythonMapping(page, keys, () => true)}`];
@@ -2942,6 +3572,7 @@
   }
 
   // explorer/picture.js
+  var [HIGHEST, BEYOND] = [1.8, 3];
   var MARGIN = { top: 14, right: 14, bottom: 46, left: 14 };
   function draw(node, { points, range, axis, title, description, width: width2, curves }) {
     const height = width2 < 480 ? 250 : 330;
@@ -2949,7 +3580,7 @@
     const bottom = MARGIN.top + inner.height;
     const x = (value) => MARGIN.left + (value - range[0]) / (range[1] - range[0]) * inner.width;
     const top = highest2(curves);
-    const y = (density) => bottom - Math.min(density / top, 1.2) * inner.height * 0.94;
+    const y = (density) => bottom - Math.min(density / top, BEYOND) * inner.height * 0.94;
     node.setAttribute("viewBox", `0 0 ${width2} ${height}`);
     replace(
       node,
@@ -2962,9 +3593,10 @@
     );
   }
   function highest2(curves) {
-    const posterior = curves.filter(({ kind }) => kind !== "prior");
     const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
-    return of(posterior) || of(curves) || 1;
+    const aware = of(curves.filter(({ interval }) => interval !== null));
+    const posterior = of(curves.filter(({ kind }) => kind !== "prior"));
+    return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of(curves) || 1;
   }
   function axisOf(range, x, bottom, name, width2) {
     const { values, write } = ticks(...range, width2 < 480 ? 4 : 7);
@@ -3041,12 +3673,12 @@
       )
     );
   }
-  function row({ quantity, category, component: component2, labels: labels2, estimate: estimate2, noiseSd }) {
+  function row({ quantity: quantity2, category, component: component2, labels: labels2, estimate: estimate2, noiseSd }) {
     const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter((part) => part !== null && part !== "");
     return element(
       "tr",
       {},
-      element("th", { scope: "row" }, of.length === 0 ? quantity : `${quantity} of ${of.join(", ")}`),
+      element("th", { scope: "row" }, of.length === 0 ? quantity2 : `${quantity2} of ${of.join(", ")}`),
       element("td", {}, written(estimate2, 6)),
       element("td", {}, written(noiseSd, 4))
     );
@@ -3094,7 +3726,7 @@
     return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
   }
   function shares(mass) {
-    return [(1 - mass) / 2, (1 + mass) / 2].map((share2) => `${brief(share2 * 100, 5)} %`);
+    return [(1 - mass) / 2, (1 + mass) / 2].map((share3) => `${brief(share3 * 100, 5)} %`);
   }
   function table(caption, heads, rows) {
     return element(
@@ -3141,7 +3773,7 @@
       if (isPart && shown2 !== null && subjectOf(shown2) === subjectOf(answer2)) return;
       shown2 = answer2;
       node.classList.toggle("is-working", isPart);
-      replace(headline, ...sentence(page, answer2));
+      replace(headline, ...sentence2(page, answer2));
       paint();
       replace(numbers, lawTable(page, answer2, DIGITS), comparisonTable(page, answer2, DIGITS));
       replace(notes, notesOf(answer2));
@@ -3150,8 +3782,8 @@
       replace(
         lines,
         copied("The same in Python", pythonLines(page, answer2.question, parameter)),
-        copied("The same on the command line", commandLine(page, answer2.question)),
-        answer2.question.versus === null ? null : element("p", { class: "hint" }, DRAWN)
+        copied("The same on the command line", commandLine(page, answer2.question), commandCode(page, answer2.question)),
+        element("p", { class: "hint" }, answer2.question.versus === null ? MERGED : DRAWN)
       );
       replace(
         files,
@@ -3210,7 +3842,8 @@
     return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
   }
   var CLIPPED = "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of account, as Python's does.";
-  var DRAWN = "Here a difference is worked out by quadrature. Python and the command line give the same mean and standard deviation; their interval and probability are of draws, and agree up to sampling.";
+  var MERGED = "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their intervals hold the stated probability to about a thousandth.";
+  var DRAWN = "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command line. Their interval and probability are of draws, and agree up to sampling.";
   function nameOf(page, { question }, kind) {
     if (kind === "prior") return "Prior";
     if (kind === PLUG_IN2) return "Plug-in posterior, which takes the noise for data";
@@ -3224,7 +3857,7 @@
   function axisName({ entry }) {
     return entry.title;
   }
-  function sentence(page, { question, entry, sides, contrast: contrast2 }) {
+  function sentence2(page, { question, entry, sides, contrast: contrast2 }) {
     const percent = brief(question.mass * 100, 4);
     const [low, high] = sides[0].interval.map((end) => brief(end, 4));
     if (sides[0].kind === PLUG_IN2) return ["Summing over everything that the noise may hide\u2026"];
@@ -3252,7 +3885,7 @@
     return probability > 0.9999 ? "above 0.9999" : brief(probability, 4);
   }
   function spoken(page, answer2) {
-    const text = sentence(page, answer2).map((part) => typeof part === "string" ? part : part.textContent);
+    const text = sentence2(page, answer2).map((part) => typeof part === "string" ? part : part.textContent);
     return text.join("");
   }
   function layer({ kind }) {
@@ -3265,8 +3898,11 @@
       posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null
     ];
   }
-  function copied(title, text) {
-    const code = element("code", {}, text);
+  function commandCode(page, question) {
+    const words = commandWords(page, question).map((word) => [" ", element("span", { class: "word" }, word)]);
+    return element("code", {}, words.flat().slice(1));
+  }
+  function copied(title, text, code = element("code", {}, text)) {
     const button = element("button", { type: "button" }, "Copy");
     button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
     button.addEventListener("click", async () => {
@@ -3287,24 +3923,24 @@
 
   // explorer/page-data.js
   function readPage(text) {
-    const { label, uri, manifest, files } = JSON.parse(text);
+    const { label: label2, uri, manifest, files } = JSON.parse(text);
     const declared = JSON.parse(manifest);
     return {
-      label,
+      label: label2,
       uri,
       name: declared.name,
       epsilon: declared.epsilon,
       releaseId: declared.release_id,
       nIsPublic: declared.n !== null,
       mostRows: declared.max_total_rows,
-      groups: declared.groups.map(group),
+      groups: declared.groups.map(group2),
       statistics: declared.statistics,
       manifestBytes: new TextEncoder().encode(manifest),
       pathOf: (statistic) => declared.files.find((file) => file.statistic === statistic).path,
       file: (name) => fromBase64(files[name])
     };
   }
-  function group(declared) {
+  function group2(declared) {
     if (declared.kind === "range") {
       const first = BigInt(declared.first);
       const last = BigInt(declared.last);
@@ -3323,13 +3959,13 @@
       has: (key) => known.has(key)
     };
   }
-  function matching(group2, typed, most) {
+  function matching(group3, typed, most) {
     const wanted = typed.trim().toLowerCase();
     const beginning = [];
     const holding = [];
     let found = 0;
-    for (let index = 0; index < group2.size; index += 1) {
-      const key = group2.key(index);
+    for (let index = 0; index < group3.size; index += 1) {
+      const key = group3.key(index);
       const at = wanted === "" ? 0 : key.toLowerCase().indexOf(wanted);
       if (at < 0) continue;
       found += 1;
@@ -3347,9 +3983,9 @@
 
   // explorer/combobox.js
   var MOST_SHOWN = 50;
-  function combobox(group2, id, choose) {
+  function combobox(group3, id, choose) {
     const listId = freshId("keys");
-    const list = element("ul", { id: listId, role: "listbox", "aria-label": group2.column, hidden: true });
+    const list = element("ul", { id: listId, role: "listbox", "aria-label": group3.column, hidden: true });
     const note = element("p", { class: "hint", id: freshId("found") });
     const field = element("input", {
       id,
@@ -3370,9 +4006,9 @@
     let current = "";
     let active = -1;
     function open(typed) {
-      const { keys, found } = matching(group2, typed, MOST_SHOWN);
+      const { keys, found } = matching(group3, typed, MOST_SHOWN);
       replace(list, keys.map(option));
-      note.textContent = found > keys.length ? `${found} keys match: type more to see the others` : `${found} of ${group2.size} keys`;
+      note.textContent = found > keys.length ? `${found} keys match: type more to see the others` : `${found} of ${group3.size} keys`;
       list.hidden = keys.length === 0;
       field.setAttribute("aria-expanded", String(!list.hidden));
       mark(keys.length > 0 && typed.trim() !== "" ? 0 : keys.indexOf(current));
@@ -3403,7 +4039,7 @@
       } else if (event.key === "Enter") {
         event.preventDefault();
         if (!list.hidden && active >= 0) commit(list.children[active].textContent);
-        else if (group2.has(field.value)) commit(field.value);
+        else if (group3.has(field.value)) commit(field.value);
       } else if (event.key === "Escape") {
         close();
         field.select();
@@ -3415,13 +4051,13 @@
       choose(key);
     }
     function close() {
-      if (field.value !== current && group2.has(field.value) && document.activeElement !== field) {
+      if (field.value !== current && group3.has(field.value) && document.activeElement !== field) {
         current = field.value;
         choose(current);
       }
       list.hidden = true;
       field.value = current;
-      note.textContent = `${group2.size} keys: type to search`;
+      note.textContent = `${group3.size} keys: type to search`;
       field.setAttribute("aria-expanded", "false");
       field.removeAttribute("aria-activedescendant");
     }
@@ -3441,7 +4077,7 @@
       low,
       high,
       number: (position) => low + (high - low) * position / STEPS,
-      position: (number) => clamp((number - low) / (high - low) * STEPS)
+      position: (number2) => clamp((number2 - low) / (high - low) * STEPS)
     };
   }
   function logarithmic(low, high) {
@@ -3450,16 +4086,16 @@
       low,
       high,
       number: (position) => low * Math.exp(span * position / STEPS),
-      position: (number) => number > 0 ? clamp(Math.log(number / low) / span * STEPS) : 0
+      position: (number2) => number2 > 0 ? clamp(Math.log(number2 / low) / span * STEPS) : 0
     };
   }
-  function share(least) {
+  function share2(least) {
     const reach2 = Math.log((1 - least) / least);
     return {
       low: least,
       high: 1 - least,
       number: (position) => 1 / (1 + Math.exp(reach2 * (1 - 2 * position / STEPS))),
-      position: (number) => clamp((Math.log(number / (1 - number)) / reach2 + 1) * (STEPS / 2))
+      position: (number2) => clamp((Math.log(number2 / (1 - number2)) / reach2 + 1) * (STEPS / 2))
     };
   }
   function clamp(position) {
@@ -3492,14 +4128,14 @@
       }
     };
   }
-  function keyField(group2, choose) {
-    if (group2.size > MOST_OPTIONS) {
+  function keyField(group3, choose) {
+    if (group3.size > MOST_OPTIONS) {
       const id = freshId("key");
-      const { node, show } = combobox(group2, id, choose);
-      return { node: element("div", { class: "field" }, element("label", { for: id }, group2.column), node), show };
+      const { node, show } = combobox(group3, id, choose);
+      return { node: element("div", { class: "field" }, element("label", { for: id }, group3.column), node), show };
     }
-    const keys = Array.from({ length: group2.size }, (_, index) => group2.key(index));
-    const field = choice(group2.column, keys.map((text, index) => ({ value: String(index), text })), (at) => choose(keys[Number(at)]));
+    const keys = Array.from({ length: group3.size }, (_, index) => group3.key(index));
+    const field = choice(group3.column, keys.map((text, index) => ({ value: String(index), text })), (at) => choose(keys[Number(at)]));
     return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };
   }
   function textField(name, change, hint) {
@@ -3648,7 +4284,7 @@
     return [...numbers.keys()].every((index) => Number.isFinite(numbers[index]) && isPositive(index)) ? { name: call[1], numbers } : null;
   }
   function writePrior({ name, numbers }) {
-    return `${name}(${numbers.map((number) => String(rounded(number))).join(", ")})`;
+    return `${name}(${numbers.map((number2) => String(rounded(number2))).join(", ")})`;
   }
   function slidersOf(prior, statistic, usual, entry) {
     const make = SLIDERS[prior.name];
@@ -3661,7 +4297,7 @@
       {
         name: "Mean",
         hint: "where the prior is centred",
-        scale: share(1e-3),
+        scale: share2(1e-3),
         value: ([a, b]) => a / (a + b),
         change: ([a, b], mean) => [mean * (a + b), (1 - mean) * (a + b)]
       },
@@ -3679,7 +4315,7 @@
         {
           name: "Mean of this category",
           hint: "the others share the rest as before",
-          scale: share(1e-3),
+          scale: share2(1e-3),
           value: (numbers) => all(numbers)[entry] / sum(numbers),
           change: (numbers, mean) => {
             const total = sum(numbers);
@@ -3850,7 +4486,7 @@
     );
     const first = cellFields(page, (cell) => ask({ cell }));
     const second = cellFields(page, (versus2) => ask({ versus: versus2 }));
-    const compare = tick("Compare with another cell", (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null }));
+    const compare2 = tick("Compare with another cell", (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null }));
     const entry = choice("Shown", [], (shown2) => ask({ shown: shown2 }));
     const prior = priorControl((text) => ask({ prior: text }));
     const count2 = page.nIsPublic ? null : countControl(page.mostRows, (nPrior) => ask({ nPrior }));
@@ -3862,7 +4498,7 @@
     const whole = tick("Show the whole prior", (isOn) => ask({ whole: isOn }));
     let asked = null;
     const versus = element("fieldset", { hidden: true }, element("legend", {}, "Compared with"), second.node);
-    const cells = element("fieldset", {}, element("legend", {}, "Cell"), first.node, hasOthers(page) ? compare.node : null);
+    const cells = element("fieldset", {}, element("legend", {}, "Cell"), first.node, hasOthers(page) ? compare2.node : null);
     const node = element(
       "form",
       { class: "explorer-form", "aria-label": "What is asked", submit: (event) => event.preventDefault() },
@@ -3883,11 +4519,11 @@
         first.show(question.cell);
         if (question.versus !== null) second.show(question.versus);
         versus.hidden = question.versus === null;
-        compare.show(question.versus !== null);
-        entry.fill(entries.map(({ key, label }) => ({ value: key, text: label })));
+        compare2.show(question.versus !== null);
+        entry.fill(entries.map(({ key, label: label2 }) => ({ value: key, text: label2 })));
         entry.show(question.shown);
         entry.node.hidden = entries.length < 2;
-        [prior.node, count2?.node].forEach((part) => part && (part.hidden = !isAnswered));
+        [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
         if (isAnswered) {
           const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
           prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
@@ -3900,9 +4536,9 @@
     };
   }
   function cellFields(page, change) {
-    let keys = page.groups.map((group2) => group2.key(0));
+    let keys = page.groups.map((group3) => group3.key(0));
     const fields = page.groups.map(
-      (group2, index) => keyField(group2, (key) => change(keys.map((old, at) => at === index ? key : old)))
+      (group3, index) => keyField(group3, (key) => change(keys.map((old, at) => at === index ? key : old)))
     );
     return {
       node: replace(element("div", { class: "cell" }), fields.map(({ node }) => node)),
@@ -3970,7 +4606,7 @@
         if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
       } catch (error) {
         if (error instanceof Overtaken || mine !== turn) return;
-        await refused3(error, statistic, asked);
+        await refused4(error, statistic, asked);
       }
     }
     async function learn(statistic, cell) {
@@ -3978,7 +4614,7 @@
       usual.set(statistic.name, String(posterior.prior));
       entries.set(statistic.name, reader.entries(posterior, statistic));
     }
-    async function refused3(error, statistic, asked) {
+    async function refused4(error, statistic, asked) {
       const message = error instanceof Error && error.code ? error.message : "this browser cannot work it out";
       if (error.code === "prior" && usual.has(statistic.name)) {
         controls.complain(message);
@@ -3993,12 +4629,12 @@
         released = releasedTable(await reader.table(statistic.name, asked.cell));
       } catch {
       }
-      const line2 = commandLine(page, asked);
       replace(
         unanswered,
-        element("p", { class: "explorer-answer" }, `This page does not work out posteriors of ${statistic.name}: ${message}`),
-        element("p", {}, "Run this instead:"),
-        element("pre", { tabindex: 0 }, element("code", {}, line2)),
+        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+        element("p", { class: "hint" }, `${message}.`),
+        element("p", {}, "Python and the command line work it out:"),
+        element("pre", { tabindex: 0 }, commandCode(page, asked)),
         released
       );
       voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;

@@ -1,0 +1,399 @@
+"""The JavaScript reader beside Python's: what it reads, what it refuses, and the numbers that it sums."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import suffice
+from suffice.pipeline.families import FAMILIES
+from suffice.storage.signatures.keys import new_keys
+from suffice.storage.signatures.signing import load_signer
+from support.dense_sums import bernoulli, dense_moments, exponential, poisson
+from support.entries import counting_nulls, entry_of, privacy_of
+from support.javascript import ask, judge
+from support.manifest_mutants import encode, is_unvouched, mutants, sealed
+from support.releases import compose, make_plan, publish, smallest_files, some_values
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.spec.plan import Plan
+
+ONE_SUM = (
+    "bernoulli",
+    "binomial",
+    "poisson",
+    "geometric",
+    "negative_binomial",
+    "exponential",
+    "gamma",
+    "weibull",
+    "pareto",
+    "laplace",
+    "normal_known_mean",
+    "normal_known_variance",
+)
+COMPUTED_AGAIN = (*ONE_SUM, "categorical", "normal", "lognormal")
+PRIORS = {
+    "Beta": "Beta(2, 7)",
+    "Gamma": "Gamma(3, 4)",
+    "InverseGamma": "InverseGamma(4, 6)",
+    "Normal": "Normal(1, 2)",
+}
+CELLS = 3
+AS_PYTHON = 2e-4
+"""Standard deviations: Python's conjugate sums are within some 1e-5 of dense sums, and the reader's within 1e-9."""
+AS_DENSE_SUMS = 1e-8
+
+
+def every_family() -> Plan:
+    """Return a plan with each family that needs no unit, in two groups."""
+    entries = {
+        name: entry_of(name, dict(family.example.entry))
+        for name, family in FAMILIES.items()
+        if not family.needs_unit
+    }
+    groups = {
+        "g": ["a", "é<\U0001f600"],
+        "month": {"range": [11, 13]},
+        "week": {"from": "2020-W52", "to": "2021-W02", "every": "week"},
+    }
+    return make_plan(groups=groups, statistics=entries)
+
+
+def test_tables_are_pythons(tmp_path: Path) -> None:
+    plan = every_family()
+    directory = publish(tmp_path, plan, some_values(plan, reach=2**62))
+    release = suffice.open_release(str(directory))
+    where = {"g": "é<\U0001f600", "month": 12}
+    names = [statistic.name for statistic in plan.statistics]
+    found = ask(directory, [{"statistic": name, "table": {"where": where}} for name in names])
+    assert found["signature"] == "unsigned"
+    for name, rows in zip(names, found["answers"], strict=True):
+        expected = release.table(name, where)
+        assert len(rows) == len(expected) > 0
+        for row, other in zip(rows, expected, strict=True):
+            assert row["estimate"] == pytest.approx(other["estimate"], rel=1e-15, abs=1e-300)
+            assert row["noiseSd"] == pytest.approx(other["noise_sd"], rel=1e-12)
+            assert row["cell"]["week"] == other["week"]
+
+
+def simulated(family: str, *, n: int, epsilon: str, public_n: bool, seed: int) -> tuple[Plan, NDArray[Any]]:
+    """Return a plan of one statistic, and released values of cells of some n records."""
+    entry = entry_of(family, dict(FAMILIES[family].generative_case.entry))
+    if public_n:
+        entry = counting_nulls(entry, str(entry.get("minimum", "0")))
+    plan = make_plan(
+        groups=None if public_n else {"g": [str(cell) for cell in range(CELLS)]},
+        privacy=privacy_of(family, epsilon=epsilon, public_n=public_n),
+        statistics={"s": entry},
+    )
+    (statistic,) = plan.statistics
+    rng = np.random.default_rng(seed)
+    share = rng.uniform(0.01, 0.08, plan.n_cells)
+    if statistic.partition_total is None:
+        steps = 2.0 ** (statistic.parameters.lattice_bits or 0)
+        reach = (
+            1.0 if family == "bernoulli" else float(statistic.parameters.upper or 0) if steps == 1 else steps
+        )
+        totals = np.round(share * n * reach)[:, None]
+    else:
+        first = np.round(share * n * statistic.partition_total)
+        totals = np.stack([first, n * statistic.partition_total - first], axis=1)
+    noise = np.round(rng.laplace(size=totals.shape) * statistic.scale)
+    values = np.empty(totals.shape, dtype=object)
+    values[:] = [
+        [int(total) + int(more) for total, more in zip(*pair, strict=True)]
+        for pair in zip(totals, noise, strict=True)
+    ]
+    return plan, values[:, ::-1] if family == "bernoulli" and not public_n else values
+
+
+@pytest.mark.parametrize("public_n", [False, True], ids=["private", "public"])
+@pytest.mark.parametrize("family", ONE_SUM)
+def test_posteriors_are_pythons(tmp_path: Path, family: str, public_n: bool) -> None:
+    plan, values = simulated(family, n=400, epsilon="1", public_n=public_n, seed=len(family))
+    directory = publish(tmp_path, plan, {"s": values}, **({"public_n": 400} if public_n else {}))
+    release = suffice.open_release(str(directory))
+    kind = FAMILIES[family].prior.__name__
+    cases: list[dict[str, Any]] = [{}, {"prior": PRIORS[kind]}]
+    if not public_n:
+        cases += [
+            {"prior": f"Mixture(0.3, {PRIORS[kind]}, 0.7, {PRIORS[kind].replace('4', '5')})"},
+            {"n_prior": "Uniform(5, 3000)"},
+            {"n_prior": "380"},
+        ]
+    cases.append({"prior": PRIORS[kind], "method": "plug-in"})
+    wheres: list[dict[str, str]] = [{}] if public_n else [{"g": str(cell)} for cell in range(CELLS)]
+    questions = [
+        {
+            "statistic": "s",
+            "options": {
+                "clipping": "ignored",
+                "where": where,
+                **{{"n_prior": "nPrior"}.get(name, name): value for name, value in case.items()},
+            },
+            "shares": [0.025, 0.975],
+        }
+        for case in cases
+        for where in wheres
+    ]
+    answers = iter(ask(directory, questions)["answers"])
+    for case in cases:
+        posterior = release.posterior("s", clipping="ignored", **case)
+        (name,) = posterior.parameters
+        means, sds, ends = posterior.mean(name), posterior.sd(name), posterior.credible_interval(name, 0.95)
+        for cell in range(len(wheres)):
+            answer = next(answers)
+            (found,) = answer["found"]
+            mean, sd = float(means[cell]), float(sds[cell])
+            assert found["parameter"] == name
+            assert answer["prior"] == str(posterior.prior)
+            assert abs(float(found["mean"]) - mean) < AS_PYTHON * sd
+            assert float(found["sd"]) == pytest.approx(sd, rel=AS_PYTHON)
+            assert np.allclose(found["quantiles"], ends[cell], atol=0.03 * sd)
+
+
+@pytest.mark.parametrize("concentration", ["Dirichlet(1)", "Dirichlet(0.5, 2, 3)"])
+@pytest.mark.parametrize("public_n", [False, True], ids=["private", "public"])
+def test_posteriors_of_categories_are_pythons(tmp_path: Path, concentration: str, public_n: bool) -> None:
+    plan = make_plan(
+        groups=None,
+        privacy=privacy_of("categorical", epsilon="0.5", public_n=public_n),
+        statistics={"s": entry_of("categorical", {"categories": ["a", "b"], "other": True})},
+    )
+    values = np.array([[70, -3, 9]], dtype=object)
+    directory = publish(tmp_path, plan, {"s": values}, **({"public_n": 80} if public_n else {}))
+    posterior = suffice.open_release(str(directory)).posterior("s", prior=concentration)
+    (answer,) = ask(directory, [{"statistic": "s", "options": {"prior": concentration}}])["answers"]
+    mean, sd = posterior.mean("probability")[0], posterior.sd("probability")[0]
+    assert [one["parameter"] for one in answer["found"]] == [
+        "probability[a]",
+        "probability[b]",
+        "probability[other]",
+    ]
+    assert np.allclose([one["mean"] for one in answer["found"]], mean, atol=1e-7 * sd.min(), rtol=0)
+    assert np.allclose([one["sd"] for one in answer["found"]], sd, rtol=1e-6)
+
+
+@pytest.mark.parametrize("released", [(40, 160), (-9, 95), (300, 20)])
+def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tuple[int, int]) -> None:
+    """Other code, of no cleverness, says the same to eight digits; with another scale of the noise it does not."""
+    statistics = {
+        "bernoulli": entry_of("bernoulli", {}),
+        "poisson": entry_of("poisson", {"upper": 7}),
+        "exponential": entry_of("exponential", {"upper": 60, "lattice_bits": 8}),
+    }
+    plan = make_plan(
+        groups=None, privacy={"epsilon": "0.9", "neighboring": "add_or_remove_one"}, statistics=statistics
+    )
+    first, second = released
+    values = {
+        "bernoulli": np.array([[second, first]], dtype=object),
+        "poisson": np.array([[first * 7, second * 7]], dtype=object),
+        "exponential": np.array([[first * 256, second * 256]], dtype=object),
+    }
+    directory = publish(tmp_path, plan, values)
+    cases = {
+        "bernoulli": (bernoulli(2, 7), "Beta(2, 7)", (2 / 9, 2 * 3 / (9 * 10)), None),
+        "poisson": (poisson(3, 4), "Gamma(3, 4)", (3 / 4, 3 * 4 / 16), None),
+        "exponential": (exponential(3, 40), "Gamma(3, 40)", (3 / 40, 12 / 1600), 60 / 256),
+    }
+    questions = [
+        {"statistic": name, "options": {"prior": prior, "nPrior": "Uniform(0, 400)", "clipping": "ignored"}}
+        for name, (_, prior, _, _) in cases.items()
+    ]
+    answers = ask(directory, questions)["answers"]
+    for answer, plan_of, (name, (marginal, _, none, step)) in zip(
+        answers, plan.statistics, cases.items(), strict=True
+    ):
+        assert plan_of.name == name
+        (found,) = answer["found"]
+        noisy = [
+            float(value) for value in (values[name][0] if name != "bernoulli" else values[name][0][::-1])
+        ]
+        for scale in (plan_of.scale, plan_of.scale * 1.02):
+            mean, sd = dense_moments(
+                marginal,
+                noisy,
+                scale=scale,
+                reach=float(plan_of.partition_total or 1),
+                step=step,
+                most_n=400,
+                of_none=none,
+            )
+            off = max(abs(found["mean"] - mean) / sd, abs(found["sd"] / sd - 1))
+            assert (off < AS_DENSE_SUMS) == (scale == plan_of.scale), (name, off)
+
+
+def test_densities_are_normalised_and_have_the_quantiles(tmp_path: Path) -> None:
+    plan, values = simulated("poisson", n=50, epsilon="0.4", public_n=False, seed=4)
+    directory = publish(tmp_path, plan, {"s": values})
+    grid = np.linspace(1e-6, 40, 20001)
+    options = {"where": {"g": "0"}, "prior": "Gamma(2, 1)", "clipping": "ignored"}
+    (answer,) = ask(
+        directory, [{"statistic": "s", "options": options, "at": grid.tolist(), "shares": [0.1, 0.5]}]
+    )["answers"]
+    (found,) = answer["found"]
+    density = np.array(found["densities"])
+    assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-5)
+    assert np.trapezoid(density * grid, grid) == pytest.approx(found["mean"], rel=1e-5)
+    for share, quantile in zip([0.1, 0.5], found["quantiles"], strict=True):
+        below = grid <= quantile
+        assert np.trapezoid(density[below], grid[below]) == pytest.approx(share, abs=0.002 * density.max())
+    assert np.allclose(found["priorDensities"], grid * np.exp(-grid), rtol=1e-9)
+
+
+def test_clipped_counts_that_matter_are_refused_by_name(tmp_path: Path) -> None:
+    plan = make_plan(
+        groups=None,
+        privacy={"epsilon": "2", "neighboring": "add_or_remove_one"},
+        statistics={"s": entry_of("poisson", {"upper": 5})},
+    )
+    directory = publish(tmp_path, plan, {"s": np.array([[400, 100]], dtype=object)})
+    refused, ignored = ask(
+        directory, [{"statistic": "s", "options": {}}, {"statistic": "s", "options": {"clipping": "ignored"}}]
+    )["answers"]
+    assert refused["code"] == "clipping"
+    assert "clipping" in refused["message"]
+    assert "found" in ignored
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"prior": "Gamma(1, 1)"}, "prior"),
+        ({"prior": "Beta(1)"}, "prior"),
+        ({"prior": "Beta(1, 1e999)"}, "prior"),
+        ({"prior": "Beta(1, 1) + 1"}, "prior"),
+        ({"prior": "__import__('os')"}, "prior"),
+        ({"prior": "Mixture(0, Beta(1, 1))"}, "prior"),
+        ({"nPrior": "Uniform(9, 3)"}, "prior"),
+        ({"nPrior": "-1"}, "prior"),
+        ({"method": "exact"}, "method"),
+        ({"method": "plug-in", "nPrior": "3"}, "usage"),
+        ({"where": {"g": "nowhere"}}, "cell"),
+        ({"where": {}}, "cell"),
+        ({"where": {"h": "1"}}, "cell"),
+    ],
+)
+def test_bad_questions_are_refused(tmp_path: Path, options: dict[str, Any], code: str) -> None:
+    plan, values = simulated("bernoulli", n=50, epsilon="1", public_n=False, seed=2)
+    directory = publish(tmp_path, plan, {"s": values})
+    (answer,) = ask(directory, [{"statistic": "s", "options": {"where": {"g": "0"}, **options}}])["answers"]
+    assert answer["code"] == code
+    assert len(answer["message"]) <= 500
+
+
+def documents() -> dict[str, dict[str, Any]]:
+    """Return manifests of plans whose every field the reader computes again."""
+    groups = {
+        "g": ["a", "b"],
+        "r": {"range": [1, 3]},
+        "m": {"from": "2012-12", "to": "2013-01", "every": "month"},
+    }
+    entries = {name: entry_of(name, dict(FAMILIES[name].example.entry)) for name in COMPUTED_AGAIN}
+    unit = {"column": "who", "max_rows": 3}
+    plans = {
+        "families": make_plan(groups=groups, statistics=entries),
+        "units": make_plan(privacy={"epsilon": "0.7", "neighboring": "replace_one", "unit": unit}),
+        "minimal": make_plan(
+            groups=None,
+            privacy={"epsilon": "0.7", "neighboring": "replace_one"},
+            statistics={
+                name: counting_nulls(entry, str(entry.get("minimum", "0")))
+                for name, entry in entries.items()
+                if name != "lognormal"
+            },
+        ),
+    }
+    return {name: json.loads(compose(plan, smallest_files(plan))) for name, plan in plans.items()}
+
+
+@pytest.mark.parametrize("which", ["families", "units", "minimal"])
+def test_no_manifest_contradicts_its_plan(which: str) -> None:
+    document = documents()[which]
+    step = 53 if which == "families" else 11
+    hostile = [(path, data) for path, data in mutants(document, step) if len(data) < 200_000]
+    first, *judged = judge([encode(document), *(data for _, data in hostile)])
+    assert first["code"] is None, first
+    wrong = [
+        (path, found)
+        for (path, _), found in zip(hostile, judged, strict=True)
+        if found["code"] != "manifest" and not is_unvouched(path) and path[0] != "input_verified"
+    ]
+    assert not wrong
+    assert len(hostile) > 100
+
+
+def test_another_scale_of_the_noise_is_refused() -> None:
+    document = documents()["families"]
+    changed = []
+    for position, statistic in enumerate(document["statistics"]):
+        scale = float(statistic["scale"])
+        for other in (math.nextafter(scale, 0), math.nextafter(scale, math.inf), scale / 2):
+            copied = json.loads(json.dumps(document))
+            copied["statistics"][position]["scale"] = f"{other:.400f}".rstrip("0").rstrip(".")
+            changed.append(sealed(copied))
+    found = judge(changed)
+    assert all("scale" in one["message"] for one in found)
+    assert judge([sealed(document)])[0]["code"] is None
+
+
+def test_damaged_data_files_are_refused(tmp_path: Path) -> None:
+    """Whatever byte of a column changes, with every hash made right again."""
+    plan = make_plan()
+    directory = publish(tmp_path, plan)
+    document = json.loads((directory / "manifest.json").read_bytes())
+    rng = np.random.default_rng(3)
+    for position, file in enumerate(document["files"]):
+        path = directory / file["path"]
+        data = path.read_bytes()
+        footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        places = {0, len(data) - 1, len(data) - 5, *rng.integers(4, footer, 12).tolist()}
+        for place in places:
+            damaged = bytearray(data)
+            damaged[place] ^= 1 << int(rng.integers(8))
+            path.write_bytes(damaged)
+            assert ask(directory, [])["code"] == "file"  # its hash
+            sealed_again = _with_hash(document, position, bytes(damaged))
+            (directory / "manifest.json").write_bytes(sealed_again)
+            found = ask(directory, [])
+            assert found.get("code") == "file", (file["path"], place, found)
+            (directory / "manifest.json").write_bytes(encode(document))
+        path.write_bytes(data)
+    assert "code" not in ask(directory, [])
+
+
+def _with_hash(document: dict[str, Any], position: int, data: bytes) -> bytes:
+    import hashlib
+
+    copied = json.loads(json.dumps(document))
+    copied["files"][position]["sha256"] = hashlib.sha256(data).hexdigest()
+    return sealed(copied)
+
+
+def test_signatures(tmp_path: Path) -> None:
+    new_keys(tmp_path / "key")
+    new_keys(tmp_path / "other")
+    plan = make_plan()
+    directory = publish(tmp_path / "store", plan, signer=load_signer(tmp_path / "key"))
+    public, other = ((tmp_path / f"{name}.pub").read_text() for name in ("key", "other"))
+    assert ask(directory, [])["signature"] == "not_checked"
+    assert ask(directory, [], [other, public])["signature"] == "checked"
+    assert ask(directory, [], [other])["code"] == "signature"
+    assert ask(directory, [], [])["code"] == "signature"
+    assert ask(directory, [], ["nonsense"])["code"] == "signature"
+    document = json.loads((directory / "manifest.json").read_bytes())
+    (directory / "manifest.json").write_bytes(sealed({**document, "drawing_sequence": 5}))
+    assert "code" not in ask(directory, [])
+    assert ask(directory, [], [public])["code"] == "signature"
+    (directory / "manifest.json").write_bytes(sealed({**document, "signature": None}))
+    assert ask(directory, [], [public])["code"] == "signature"

@@ -1,0 +1,58 @@
+"""Asks the JavaScript reader by Node: one process for many questions."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_READER = Path(__file__).with_name("javascript.mjs")
+_LARGEST_BATCH = 20_000_000
+"""Bytes of manifests that one process gets."""
+
+
+def node() -> str:
+    """Return Node's path; skip where there is none, unless ``NODE=required``."""
+    found = shutil.which("node")
+    if found is None:
+        if os.environ.get("NODE") == "required":
+            pytest.fail("node is required and not installed")
+        pytest.skip("the JavaScript reader: node is not installed")
+    return found
+
+
+def ask(directory: Path, questions: list[dict[str, Any]], keys: list[str] | None = None) -> dict[str, Any]:
+    """Return what the reader says of one release."""
+    (found,) = _run([{"directory": str(directory), "questions": questions, "publicKeys": keys}])
+    return found
+
+
+def judge(manifests: list[bytes]) -> list[dict[str, Any]]:
+    """Return for every manifest the code of the error that refuses it; None where it is read."""
+    found: list[dict[str, Any]] = []
+    batch: list[str] = []
+    for position, manifest in enumerate(manifests):
+        batch.append(base64.b64encode(manifest).decode())
+        if sum(map(len, batch)) > _LARGEST_BATCH or position == len(manifests) - 1:
+            found += _run([{"manifests": batch}])[0]
+            batch = []
+    return found
+
+
+def _run(asked: list[dict[str, Any]]) -> Any:
+    done = subprocess.run(
+        [node(), str(_READER)],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
