@@ -4,7 +4,7 @@ import { shown } from "./errors.js";
 import { integer, refused } from "./plan_values.js";
 
 const MOST_CELLS = 1e7;
-const MOST_LISTED = 65536;
+const MOST_LISTED = 100000;
 const DAY = 86400000;
 
 export function group(column, domain) {

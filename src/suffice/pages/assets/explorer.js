@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 9a1df1f19e08b956818d4486fda5b9b4d36bad4235dc22ad4d64c59528f57764
+// sha256: a66adb154536fa969d9d052e8d14c09bc6664a90ffd5d634b3d9271bddc38b7e
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -391,7 +391,7 @@
 
   // src/domains.js
   var MOST_CELLS = 1e7;
-  var MOST_LISTED = 65536;
+  var MOST_LISTED = 1e5;
   var DAY = 864e5;
   function group(column, domain) {
     const head = { column };
