@@ -98,7 +98,8 @@ export class TabulatedLikelihood {
     while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
     if (panel.values !== null) return interpolated(panel, position);
     panel.asked.add(position);
-    if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position)) return this.direct(position);
+    if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
+      return this.direct(position);
     this.fill(panel);
     return this.at(position);
   }
@@ -110,7 +111,14 @@ export class TabulatedLikelihood {
       panel.values = values;
       return;
     }
-    const half = (from) => ({ start: from, length: length / 2, depth: depth + 1, asked: new Set(), values: null, halves: null });
+    const half = (from) => ({
+      start: from,
+      length: length / 2,
+      depth: depth + 1,
+      asked: new Set(),
+      values: null,
+      halves: null,
+    });
     panel.halves = [half(start), half(start + length / 2)];
   }
 
