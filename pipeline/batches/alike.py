@@ -73,21 +73,16 @@ class RepeatedCells:
         return self.distribution.quantiles(parameter, q, draws, rng)[self.of_cell]
 
     def density(self, parameter: str, points: Floats) -> Floats | None:
-        """Marginal densities, of the different cells as often as one of them stands for others."""
-        order = np.argsort(self.of_cell, kind="stable")
-        counts = np.bincount(self.of_cell)
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-        first = order[np.cumsum(counts) - counts]
-        found = np.empty(points.shape)
-        for turn in range(int(counts.max())):
-            own = np.flatnonzero(place == turn)
-            asked = points[first].copy()
-            asked[self.of_cell[own]] = points[own]
-            density = self.distribution.density(parameter, asked)
-            if density is None:
+        """Marginal densities, of one turn of all different cells after the other."""
+        found = np.empty_like(points)
+        for turn in range(int(self.turn.max()) + 1):
+            cells = np.flatnonzero(self.turn == turn)
+            asked = points[np.unique(self.of_cell, return_index=True)[1]]
+            asked[self.of_cell[cells]] = points[cells]
+            densities = self.distribution.density(parameter, asked)
+            if densities is None:
                 return None
-            found[own] = density[self.of_cell[own]]
+            found[cells] = densities[self.of_cell[cells]]
         return found
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
