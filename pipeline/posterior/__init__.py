@@ -24,7 +24,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "share_between",
         "tidy_rows",
     ),
-    "curves": ("curve_points", "entry_labels", "in_words"),
+    "curves": ("curve_points", "entry_labels", "in_words", "smoothing_of"),
     "draws": ("DRAWS", "MASS", "checked_draws", "generator"),
     "in_blocks": ("block_cells",),
     "infer": (

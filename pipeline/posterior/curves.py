@@ -64,6 +64,12 @@ def entry_labels(posterior: Posterior, parameter: str) -> list[str]:
     return [", ".join(filter(None, (cell, name))) for cell in cells for name in names] if names else cells
 
 
+def smoothing_of(posterior: Posterior) -> str:
+    """Return what a picture has to say of the smoothing of its densities; empty where there is none."""
+    is_smoothed = FAMILIES[posterior.family].mean_and_variance is not None and posterior.n_prior is not None
+    return "smoothed over up to an eighth of their spread" if is_smoothed else ""
+
+
 def _range(posterior: Posterior, parameter: str) -> tuple[float, float]:
     """Return the numbers between which a parameter lies."""
     spaces = FAMILIES[posterior.family].parameter_spaces(posterior.constants) if posterior.constants else ()

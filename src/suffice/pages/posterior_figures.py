@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pages.figures import NOISE_AWARE, PLUG_IN, PRIOR, Curve, Row, densities, forest, ranked
-from suffice.pipeline.posterior.curves import curve_points, entry_labels, in_words
+from suffice.pipeline.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
@@ -93,13 +93,14 @@ def parameter_figure(
         Row(label=label, quantiles=_five(own), curves=own_curves)
         for label, own, own_curves in zip(labels, flat, curves, strict=True)
     ]
+    smoothed = f", {said}" if (said := smoothing_of(posterior)) else ""
     svg = densities(rows, title=about, axis=axis, mass=mass, heading=heading)
     return ParameterFigure(
         heading=about,
         svg=svg,
         caption=(
             f"Densities, with the {interval} darker; below each its median, middle half and {interval}. "
-            "Curves are the posterior's own, not of draws; each is drawn to its own height."
+            f"Curves are the posterior's own, not of draws{smoothed}; each is drawn to its own height."
         ),
         is_smooth=True,
     )

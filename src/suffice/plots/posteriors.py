@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.curves import curve_points, entry_labels, in_words
+from suffice.pipeline.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
 from suffice.pipeline.posterior.draws import MASS
 from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.plots.rows import HEIGHT, TALL, Curves, Intervals, draw_curves, draw_intervals, draw_ranked
@@ -215,5 +215,6 @@ def _subtitle(posterior: Posterior, kind: str, mass: float, is_ranked: bool, fro
         return f"{method}\nEvery cell's median and {100 * mass:g} % interval, in the order of the medians"
     if kind == FOREST:
         return f"{method}\nMedians, middle halves and {100 * mass:g} % intervals"
-    of = "Histograms, from draws" if from_draws else "Densities"
+    smoothed = f" {said}" if (said := smoothing_of(posterior)) else ""
+    of = "Histograms, from draws" if from_draws else f"Densities{smoothed}"
     return f"{method}\n{of}, each to its own height; below: median, middle half, {100 * mass:g} % interval"
