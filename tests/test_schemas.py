@@ -42,6 +42,15 @@ def test_a_manifest_and_its_plan_are_as_the_schemas_say(manifest: Path) -> None:
     validator("plan-1").validate(content["plan"])
 
 
+def test_the_manifest_of_a_publication_is_as_the_schema_says() -> None:
+    content = json.loads((VECTORS / "publication" / "manifest.json").read_text())
+    schema = validator("publication-manifest-1")
+    schema.validate(content)
+    for path in paths(content):
+        if len(path) == 1 or (path[0] == "request" and len(path) == 2):
+            assert not schema.is_valid(changed(content, path, DELETED)), path
+
+
 def test_withdrawals_are_as_the_schema_says() -> None:
     for name in ("withdrawn", "withdrawn-signed", "withdrawal-of-another"):
         validator("withdrawal-1").validate(

@@ -24,7 +24,7 @@ def listed(name: str) -> list[dict[str, Any]]:
 
 
 VALID, HOSTILE = listed("index"), listed("hostile")
-REFUSALS = {
+REFUSALS: dict[str, Any] = {
     "existence": ReleaseMissingError,
     "signature": SignatureError,
     "withdrawal": (ReleaseWithdrawnError, ReleaseCorruptError),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from scripts.schemas.documents import COUNT, EXACT, FAMILIES, HASH, TEXT, TEXT_OR_NULL, TEXTS, closed, listed
+from scripts.schemas.documents import COUNT, EXACT, HASH, TEXT, TEXT_OR_NULL, TEXTS, closed, listed
+from suffice.pipeline.families import FAMILIES
 
 Schema = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scripts.schemas.spec_schema import FAMILIES
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.publication.request import Request
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.manifest_model import PublicationManifest

@@ -153,8 +153,8 @@ def spec_schema() -> Schema:
         definitions |= schema.pop("$defs", {})
         definitions[f"source_{kind}"] = schema
     derived = []
-    for model in KINDS:
-        schema = _of(model)
+    for form in KINDS:
+        schema = _of(form)
         definitions |= schema.pop("$defs", {})
         derived.append(schema)
     definitions["derived"] = {"anyOf": derived}

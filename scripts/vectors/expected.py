@@ -48,7 +48,8 @@ def expected_document(release: Release, asked: tuple[Asked, ...]) -> dict[str, A
 
 def posterior_document(release: Release, asked: Asked) -> dict[str, Any]:
     """Return one posterior: how it is asked for, its priors in full, and its numbers."""
-    posterior = release.posterior(asked.statistic, **asked.arguments)
+    arguments: dict[str, Any] = dict(asked.arguments)
+    posterior = release.posterior(asked.statistic, **arguments)
     marginals, rule = _marginals(release, asked, posterior)
     return {
         "statistic": asked.statistic,
@@ -88,11 +89,11 @@ def _marginals(
     if posterior.method == PLUG_IN and posterior.family not in {"normal", "lognormal"}:
         one_number = posterior.mean(names[0]).ndim == 1 and len(names) == 1
         if one_number and hasattr(posterior.distribution, "at"):
-            found = conjugate_marginals(posterior.distribution, names[0], posterior.n_groups)
-            return {names[0]: found}, exact
+            conjugate = conjugate_marginals(posterior.distribution, names[0], posterior.n_groups)
+            return {names[0]: conjugate}, exact
     means_alone = posterior.method == PLUG_IN
     levels = () if means_alone else LEVELS
-    found = {}
+    found: dict[str, list[Any]] = {}
     for name in names:
         mean, sd = posterior.mean(name), posterior.sd(name)
         ends = [posterior.quantile(name, level, rng=1) for level in levels]

@@ -193,6 +193,7 @@ def _mixture(law: Any, weight: Floats, parameter: str | None = None) -> Marginal
 
 def _functions(law: Any, parameter: str) -> tuple[Callable[[float], Floats], Callable[[float], Floats]]:
     """Return the distribution function and its inverse of a conjugate distribution's components."""
+    frozen: Any
     if isinstance(law, BetaDistribution):
         frozen = stats.beta(law.concentration1, law.concentration0)
     elif isinstance(law, GammaDistribution):

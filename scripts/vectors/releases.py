@@ -155,7 +155,7 @@ def _make(
             manifest_sha256=hashlib.sha256(amended.manifest).hexdigest(),
         ),
         release_id=release_id,
-        public_n=pq.read_metadata(spec.source.parquet).num_rows if plan.n_is_public else None,
+        public_n=pq.read_metadata(spec.source_address).num_rows if plan.n_is_public else None,
         input_verified=False,
         files=entries,
         ledger_id=LEDGER_ID,
