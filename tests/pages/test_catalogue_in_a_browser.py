@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-SCREENS = {
+SCREENS: dict[str, Any] = {
     "desktop": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "telephone": {"viewport": {"width": 320, "height": 700}, "color_scheme": "dark"},
 }
