@@ -33,6 +33,12 @@ def ask(directory: Path, questions: list[dict[str, Any]], keys: list[str] | None
     return found
 
 
+def ask_all(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the reader says of several releases: each a ``directory`` with ``questions``."""
+    found: list[dict[str, Any]] = _run(asked)
+    return found
+
+
 def judge(manifests: list[bytes]) -> list[dict[str, Any]]:
     """Return for every manifest the code of the error that refuses it; None where it is read."""
     found: list[dict[str, Any]] = []

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: b15bfec9217dfc9b4a7a1195949c93fa8a1e97c316daff544c593abd122be7a0
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 7b78820a8da6ee206123aa5a61638a19cda6417b526ea5c230bc6a6dddddb388
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -46,14 +46,19 @@
   function tabulatedAt(law, low, high, size) {
     const width2 = high - low;
     const step = 1 / size;
-    const nodes = Array.from({ length: size + 1 }, (_, index) => low + width2 * Math.sin(Math.PI * index / size / 2) ** 2);
+    const nodes = Array.from(
+      { length: size + 1 },
+      (_, index) => low + width2 * Math.sin(Math.PI * index / size / 2) ** 2
+    );
     const densities = law.density(nodes);
     const slopes = nodes.map((_, index) => densities[index] * width2 * (Math.PI / 2) * Math.sin(Math.PI * index / size));
     slopes[0] = Math.max(0, 3 * slopes[1] - 3 * slopes[2] + slopes[3]);
     slopes[size] = Math.max(0, 3 * slopes[size - 1] - 3 * slopes[size - 2] + slopes[size - 3]);
     const cumulated = [0];
     for (let index = 0; index < size; index += 1) {
-      const [before, from, to, after] = [-1, 0, 1, 2].map((offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]);
+      const [before, from, to, after] = [-1, 0, 1, 2].map(
+        (offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]
+      );
       cumulated.push(cumulated[index] + step / 24 * (13 * (from + to) - before - after));
     }
     const mass = cumulated[size];
@@ -92,7 +97,7 @@
   // src/errors.js
   var ReleaseError = class extends Error {
     /**
-     * @param {string} code One of `manifest`, `file`, `signature`, `statistic`, `cell`, `prior`, `method`,
+     * @param {string} code One of `manifest`, `file`, `signature`, `withdrawn`, `statistic`, `cell`, `prior`, `method`,
      *   `clipping`, `resolution`, `usage`.
      * @param {string} message Which rule, at which place, and what to do; at most 500 characters.
      */
@@ -1486,7 +1491,8 @@
       const lower = parseRational(statistic.parameters.lower ?? "0");
       const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
       const lowest = shift / (lower.d * atZero.d * step.n);
-      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: 1, step: toNumber(step) };
+      const reach3 = Math.round((known.upper - known.lower) / toNumber(step));
+      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: reach3, step: toNumber(step) };
     }
     const reach2 = Number(statistic.partition_total);
     return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
@@ -2348,7 +2354,7 @@
     const line2 = LINES[prior.line];
     const nPrior = nPriorOf(statistic, release, options);
     const noisy = noisySums(statistic, values, release.n);
-    const exact = projected(noisy, known, statistic.design === "minimal" ? release.n : null);
+    const exact = projected(statistic, noisy, known, release.n);
     const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
     const starts = updated.map((one) => one.start);
     const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
@@ -2386,11 +2392,15 @@
     if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
     return of(likelihoodOf({ ...nPrior, low: 1 }));
   }
-  function projected({ values: [first, second], reach: reach2, step }, { lower, upper }, publicN) {
-    const n = publicN ?? Math.max((first + second) / reach2, 0);
+  function projected({ family, design }, { values: [first, second], reach: reach2, step }, { lower }, publicN) {
+    if (family === "bernoulli" && design !== "minimal") {
+      const [total, rest] = [Math.max(first, 0), Math.max(second, 0)];
+      return { n: total + rest, total };
+    }
+    const n = design === "minimal" ? publicN : Math.max((first + second) / reach2, 0);
     const most = Math.max(reach2 * n, 0);
     const amount = Math.min(Math.max(first, 0), most);
-    return { n, total: lower * n + step * amount, upper };
+    return { n, total: lower * n + step * amount };
   }
   function nPriorOf(statistic, release, { nPrior, method }) {
     const name = shown(statistic.name);
@@ -2686,13 +2696,20 @@
   var KeptLikelihoods = class {
     constructor() {
       this.kept = /* @__PURE__ */ new Map();
+      this.asked = /* @__PURE__ */ new Set();
     }
     of(key, width2, make) {
       const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
       this.kept.delete(key);
       this.kept.set(key, found);
       if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      this.asked.add(found);
       return found;
+    }
+    /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
+    finish() {
+      for (const likelihood of this.asked) likelihood.isAskedAgain = true;
+      this.asked.clear();
     }
   };
   var TabulatedLikelihood = class {
@@ -2705,12 +2722,14 @@
       this.width = 2 ** Math.ceil(Math.log2(16 * width2));
       this.panels = /* @__PURE__ */ new Map();
       this.known = /* @__PURE__ */ new Map();
+      this.isAskedAgain = false;
     }
     get ofNone() {
       return this.likelihood.ofNone;
     }
     /** The log likelihood at a position on the parameter's line. */
     at(position) {
+      if (!this.isAskedAgain) return this.direct(position);
       const index = Math.floor(position / this.width);
       let panel = this.panels.get(index);
       if (panel === void 0) {
@@ -2720,7 +2739,8 @@
       while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
       if (panel.values !== null) return interpolated(panel, position);
       panel.asked.add(position);
-      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position)) return this.direct(position);
+      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
+        return this.direct(position);
       this.fill(panel);
       return this.at(position);
     }
@@ -2731,7 +2751,14 @@
         panel.values = values;
         return;
       }
-      const half = (from) => ({ start: from, length: length / 2, depth: depth + 1, asked: /* @__PURE__ */ new Set(), values: null, halves: null });
+      const half = (from) => ({
+        start: from,
+        length: length / 2,
+        depth: depth + 1,
+        asked: /* @__PURE__ */ new Set(),
+        values: null,
+        halves: null
+      });
       panel.halves = [half(start2), half(start2 + length / 2)];
     }
     direct(position) {
@@ -2766,9 +2793,10 @@
 
   // src/release.js
   var Release = class {
-    constructor(manifest, files, signatureStatus, wanted) {
+    constructor(manifest, files, signatureStatus, wanted, withdrawal) {
       this.manifest = manifest;
       this.signatureStatus = signatureStatus;
+      this.withdrawal = withdrawal;
       this.groups = groupsOf(manifest);
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
@@ -2871,11 +2899,13 @@
       const width2 = entry.components.length;
       const values = [...this.values.get(statistic).slice(selected[0] * width2, (selected[0] + 1) * width2)];
       const { n, max_total_rows: maxTotalRows } = this.manifest;
-      return compute(entry, values, { n, maxTotalRows }, {
+      const found = compute(entry, values, { n, maxTotalRows }, {
         ...options,
         method,
         kept: { of: (key, width3, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width3, make) }
       });
+      this.kept.finish();
+      return found;
     }
     /**
      * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
@@ -3015,7 +3045,7 @@
     if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
     if (!["partition_of_unity", "bounded", "minimal"].includes(design)) throw differs(`${place}.design`);
     if (!["int64", "decimal128(38, 0)"].includes(stated.value_type)) throw differs(`${place}.value_type`);
-    if (total === null !== (design !== "partition_of_unity")) throw differs(`${place}.partition_total`);
+    if (total !== null && design !== "partition_of_unity") throw differs(`${place}.partition_total`);
     if (design === "minimal" && !terms.mayBeMinimal) throw differs(`${place}.design`);
     if (total !== null) {
       const size = parseRational(total);
@@ -3133,7 +3163,8 @@
   }
 
   // src/reading.js
-  async function readRelease(manifestBytes, files, { publicKeys, statistics } = {}) {
+  var LARGEST_WITHDRAWAL = 8 * 2 ** 10;
+  async function readRelease(manifestBytes, files, { publicKeys, statistics, withdrawn } = {}) {
     if (!(manifestBytes instanceof Uint8Array) || manifestBytes.length > LARGEST_MANIFEST) {
       throw new ReleaseError("manifest", `the manifest is corrupt: it has more than ${LARGEST_MANIFEST} bytes, or is none`);
     }
@@ -3142,9 +3173,20 @@
     checkManifest(manifest);
     const status = await checkSignature(manifest, publicKeys);
     const given = files instanceof Map ? files : new Map(Object.entries(files));
+    const withdrawal = readWithdrawal(given.get("withdrawn.json"), manifest, manifestBytes);
+    if (withdrawal !== null && withdrawn !== true) {
+      throw new ReleaseError("withdrawn", `the release was withdrawn: ${shown(withdrawal.reason)}; withdrawn: true reads it all the same`);
+    }
     const wanted = new Set(statistics ?? manifest.statistics.map(({ name }) => name));
     checkFiles(manifest, given, wanted);
-    return new Release(manifest, given, status, wanted);
+    return new Release(manifest, given, status, wanted, withdrawal);
+  }
+  function readWithdrawal(bytes, manifest, manifestBytes) {
+    if (bytes === void 0) return null;
+    const found = bytes instanceof Uint8Array && bytes.length <= LARGEST_WITHDRAWAL ? decode(bytes) : null;
+    const fits2 = found?.format_version === 1 && found.release_id === manifest.release_id && found.manifest_sha256 === sha256(manifestBytes) && typeof found.reason === "string";
+    if (!fits2) throw new ReleaseError("withdrawn", "withdrawn.json stands beside the manifest, and is no withdrawal of this release");
+    return { reason: found.reason, created: found.created };
   }
 
   // explorer/state.js
@@ -3295,7 +3337,15 @@
     const known = { question, statistic, entries, entry, contrast: void 0 };
     const ignoring = side(PLUG_IN2, plugIn2);
     const { priorDensity } = ignoring.law;
-    first = { ...known, sides: [ignoring], priorDensity, prior: plugIn2.prior, nPrior: null, posterior: plugIn2, released: [] };
+    first = {
+      ...known,
+      sides: [ignoring],
+      priorDensity,
+      prior: plugIn2.prior,
+      nPrior: null,
+      posterior: plugIn2,
+      released: []
+    };
     const aware = await posterior(cell, NOISE_AWARE2);
     first = null;
     await pause();
@@ -3623,7 +3673,10 @@
     if (inside2.length < 2) return null;
     const ends2 = [inside2[0], inside2.at(-1)].map(([point]) => x(point).toFixed(2));
     const top = inside2.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
-    return svg("path", { class: `shade shade-${kind}`, d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z` });
+    return svg("path", {
+      class: `shade shade-${kind}`,
+      d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z`
+    });
   }
   function bar({ kind, interval, mean }, range, x, at) {
     const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
@@ -3668,13 +3721,23 @@
         "table",
         {},
         element("caption", {}, caption),
-        element("thead", {}, element("tr", {}, heads.map((name) => name ? element("th", { scope: "col" }, name) : element("td")))),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            heads.map((name) => name ? element("th", { scope: "col" }, name) : element("td"))
+          )
+        ),
         element("tbody", {}, shown2.map(row))
       )
     );
   }
   function row({ quantity: quantity2, category, component: component2, labels: labels2, estimate: estimate2, noiseSd }) {
-    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter((part) => part !== null && part !== "");
+    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter(
+      (part) => part !== null && part !== ""
+    );
     return element(
       "tr",
       {},
@@ -3689,20 +3752,38 @@
   function lawTable(page, answer2, digits) {
     const { sides } = answer2;
     const [low, high] = shares(answer2.question.mass);
-    const columns = sides.map(({ kind, law, interval }) => ({ kind, name: shortName(page, answer2, kind), values: [law.mean, law.sd, ...interval] }));
-    return columnTable(`Posteriors of the ${axisName(answer2)}`, columns, ["mean", "standard deviation", low, high], digits);
+    const columns = sides.map(({ kind, law, interval }) => ({
+      kind,
+      name: shortName(page, answer2, kind),
+      values: [law.mean, law.sd, ...interval]
+    }));
+    return columnTable(
+      `Posteriors of the ${axisName(answer2)}`,
+      columns,
+      ["mean", "standard deviation", low, high],
+      digits
+    );
   }
   function comparisonTable(page, answer2, digits) {
     const { question, contrast: contrast2 } = answer2;
     if (question.versus === null || !contrast2) return null;
     const { difference, ratio: ratio2, greater } = contrast2;
     const columns = [
-      { kind: "difference", name: "first minus second", values: [difference.mean, difference.sd, ...ends(difference), greater] },
+      {
+        kind: "difference",
+        name: "first minus second",
+        values: [difference.mean, difference.sd, ...ends(difference), greater]
+      },
       ratio2 === null ? null : { kind: "ratio", name: "first over second", values: [null, null, ...ends(ratio2), greater] }
     ];
     const [low, high] = shares(question.mass);
     const rows = ["mean", "standard deviation", "median", low, high, "probability that the first is greater"];
-    return columnTable("Comparison", columns.filter((column) => column !== null), rows, digits);
+    return columnTable(
+      "Comparison",
+      columns.filter((column) => column !== null),
+      rows,
+      digits
+    );
   }
   function ends({ median, lower, upper }) {
     return [median, lower, upper];
@@ -3721,7 +3802,13 @@
   function densityTable({ points, curves }, name) {
     const step = Math.floor((points.length - 1) / ROWS);
     const rows = points.flatMap(
-      (point, index) => index % step === 0 ? [row2(brief(point, 4), curves.map(({ densities }) => densities[index]), 4)] : []
+      (point, index) => index % step === 0 ? [
+        row2(
+          brief(point, 4),
+          curves.map(({ densities }) => densities[index]),
+          4
+        )
+      ] : []
     );
     return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
   }
@@ -3736,7 +3823,15 @@
         "table",
         {},
         element("caption", {}, caption),
-        element("thead", {}, element("tr", {}, heads.map((head) => head === "" ? element("td") : element("th", { scope: "col" }, head)))),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            heads.map((head) => head === "" ? element("td") : element("th", { scope: "col" }, head))
+          )
+        ),
         element("tbody", {}, rows)
       )
     );
@@ -3752,6 +3847,7 @@
 
   // explorer/answers.js
   var DIGITS = 6;
+  var FLAT = 0.015;
   function answers(page) {
     const headline = element("p", { class: "explorer-answer" });
     const picture = svg("svg", { class: "explorer-picture", role: "img" });
@@ -3821,7 +3917,18 @@
         // The prior below, what is asked for on top.
         curves: [...curves].sort((left, right) => layer(left) - layer(right))
       });
-      replace(keys, curves.map(({ kind }) => element("li", {}, sample(kind), nameOf(page, shown2, kind))));
+      replace(
+        keys,
+        curves.map(
+          ({ kind }) => element(
+            "li",
+            {},
+            sample(kind),
+            nameOf(page, shown2, kind),
+            kind === "prior" && isFlat(curves) ? ", too flat to be seen here" : null
+          )
+        )
+      );
     }
     function fillBehind() {
       const [summary] = behind.children;
@@ -3888,6 +3995,10 @@
     const text = sentence2(page, answer2).map((part) => typeof part === "string" ? part : part.textContent);
     return text.join("");
   }
+  function isFlat([prior, ...others2]) {
+    const highest3 = (densities) => Math.max(0, ...[...densities].filter(Number.isFinite));
+    return highest3(prior.densities) < FLAT * Math.max(...others2.map(({ densities }) => highest3(densities)));
+  }
   function layer({ kind }) {
     return ["prior", PLUG_IN2, "versus", NOISE_AWARE2].indexOf(kind);
   }
@@ -3909,7 +4020,12 @@
       button.textContent = await copy(text, code) ? "Copied" : "Press Ctrl+C";
       setTimeout(() => button.textContent = "Copy", 2e3);
     });
-    return element("div", { class: "line" }, element("div", { class: "head" }, element("h3", {}, title), button), element("pre", { tabindex: 0 }, code));
+    return element(
+      "div",
+      { class: "line" },
+      element("div", { class: "head" }, element("h3", {}, title), button),
+      element("pre", { tabindex: 0 }, code)
+    );
   }
   async function copy(text, node) {
     try {
@@ -4118,7 +4234,10 @@
   }
   function choice(name, options, choose, hint = null) {
     const control = element("select", { change: () => choose(control.value) });
-    const fill = (some) => replace(control, some.map(({ value, text }) => element("option", { value }, text)));
+    const fill = (some) => replace(
+      control,
+      some.map(({ value, text }) => element("option", { value }, text))
+    );
     fill(options);
     return {
       node: labelled(name, control, hint),
@@ -4135,12 +4254,21 @@
       return { node: element("div", { class: "field" }, element("label", { for: id }, group3.column), node), show };
     }
     const keys = Array.from({ length: group3.size }, (_, index) => group3.key(index));
-    const field = choice(group3.column, keys.map((text, index) => ({ value: String(index), text })), (at) => choose(keys[Number(at)]));
+    const field = choice(
+      group3.column,
+      keys.map((text, index) => ({ value: String(index), text })),
+      (at) => choose(keys[Number(at)])
+    );
     return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };
   }
   function textField(name, change, hint) {
     const complaint = element("p", { class: "complaint", id: freshId("complaint"), hidden: true });
-    const control = element("input", { type: "text", spellcheck: "false", autocomplete: "off", input: () => change(control.value) });
+    const control = element("input", {
+      type: "text",
+      spellcheck: "false",
+      autocomplete: "off",
+      input: () => change(control.value)
+    });
     const node = labelled(name, control, hint);
     control.setAttribute("aria-describedby", `${control.getAttribute("aria-describedby")} ${complaint.id}`);
     node.append(complaint);
@@ -4240,7 +4368,15 @@
       known.show(asked.known);
     }
     return {
-      node: element("fieldset", {}, element("legend", {}, "Number of records"), kind.node, low.node, high.node, known.node),
+      node: element(
+        "fieldset",
+        {},
+        element("legend", {}, "Number of records"),
+        kind.node,
+        low.node,
+        high.node,
+        known.node
+      ),
       show(text) {
         if (text !== written2(asked)) asked = { ...asked, ...read(text) };
         reveal();
@@ -4320,7 +4456,9 @@
           change: (numbers, mean) => {
             const total = sum(numbers);
             const rest = total - all(numbers)[entry];
-            return all(numbers).map((each, index) => index === entry ? mean * total : (1 - mean) * total * each / rest);
+            return all(numbers).map(
+              (each, index) => index === entry ? mean * total : (1 - mean) * total * each / rest
+            );
           }
         },
         strength(
@@ -4340,10 +4478,18 @@
       };
       return statistic.family === "poisson" ? [
         { ...mean, change: ([, b], value) => [value * b, b] },
-        strength(([a, b], value) => [a / b * value, value], ([, b]) => b, records(statistic.family))
+        strength(
+          ([a, b], value) => [a / b * value, value],
+          ([, b]) => b,
+          records(statistic.family)
+        )
       ] : [
         { ...mean, change: ([a], value) => [a, a / value] },
-        strength(([a, b], value) => [value, value * b / a], ([a]) => a, records(statistic.family))
+        strength(
+          ([a, b], value) => [value, value * b / a],
+          ([a]) => a,
+          records(statistic.family)
+        )
       ];
     },
     InverseGamma: ({ usual }) => {
@@ -4451,7 +4597,10 @@
     }
     function build(prior, statistic, usual, entry) {
       const fields = prior === null ? [] : slidersOf(prior, statistic, sameKind(usual, prior), entry).map(fieldOf);
-      replace(sliders, fields.map(({ field }) => field.node));
+      replace(
+        sliders,
+        fields.map(({ field }) => field.node)
+      );
       return fields;
     }
     function fieldOf(of) {
@@ -4486,7 +4635,10 @@
     );
     const first = cellFields(page, (cell) => ask({ cell }));
     const second = cellFields(page, (versus2) => ask({ versus: versus2 }));
-    const compare2 = tick("Compare with another cell", (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null }));
+    const compare2 = tick(
+      "Compare with another cell",
+      (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null })
+    );
     const entry = choice("Shown", [], (shown2) => ask({ shown: shown2 }));
     const prior = priorControl((text) => ask({ prior: text }));
     const count2 = page.nIsPublic ? null : countControl(page.mostRows, (nPrior) => ask({ nPrior }));
@@ -4498,7 +4650,13 @@
     const whole = tick("Show the whole prior", (isOn) => ask({ whole: isOn }));
     let asked = null;
     const versus = element("fieldset", { hidden: true }, element("legend", {}, "Compared with"), second.node);
-    const cells = element("fieldset", {}, element("legend", {}, "Cell"), first.node, hasOthers(page) ? compare2.node : null);
+    const cells = element(
+      "fieldset",
+      {},
+      element("legend", {}, "Cell"),
+      first.node,
+      hasOthers(page) ? compare2.node : null
+    );
     const node = element(
       "form",
       { class: "explorer-form", "aria-label": "What is asked", submit: (event) => event.preventDefault() },
@@ -4525,7 +4683,10 @@
         entry.node.hidden = entries.length < 2;
         [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
         if (isAnswered) {
-          const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
+          const index = Math.max(
+            0,
+            entries.findIndex(({ key }) => key === question.shown)
+          );
           prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
         }
         count2?.show(question.nPrior);
@@ -4541,7 +4702,10 @@
       (group3, index) => keyField(group3, (key) => change(keys.map((old, at) => at === index ? key : old)))
     );
     return {
-      node: replace(element("div", { class: "cell" }), fields.map(({ node }) => node)),
+      node: replace(
+        element("div", { class: "cell" }),
+        fields.map(({ node }) => node)
+      ),
       show(shown2) {
         keys = shown2;
         fields.forEach((field, index) => field.show(shown2[index]));
@@ -4557,6 +4721,29 @@
       if (index !== at) return key;
       return page.groups[at].key(0) === key ? page.groups[at].key(1) : page.groups[at].key(0);
     });
+  }
+
+  // explorer/preparing.js
+  var STRONGER = 1.3;
+  async function prepare(reader, statistic, question, usual, isOvertaken) {
+    const prior = nearby(readPrior(question.prior || usual), statistic);
+    if (prior === null || statistic.family === "categorical") return;
+    const pause = async () => {
+      await nextTask();
+      if (isOvertaken()) throw new Overtaken();
+    };
+    for (const cell of [question.cell, question.versus]) {
+      if (cell !== null) {
+        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2 };
+        await reader.posterior(statistic.name, cell, asked, pause);
+      }
+    }
+  }
+  function nearby(prior, statistic) {
+    if (prior === null) return null;
+    const slider2 = slidersOf(prior, statistic, prior, 0).at(-1);
+    const value = slider2?.value(prior.numbers) ?? null;
+    return value === null ? null : writePrior({ name: prior.name, numbers: slider2.change(prior.numbers, value * STRONGER) });
   }
 
   // explorer/explorer.js
@@ -4595,15 +4782,23 @@
       const statistic = declared(asked);
       try {
         if (!usual.has(statistic.name)) await learn(statistic, asked.cell);
-        await answer(reader, statistic, asked, () => mine !== turn, (found) => {
-          if (mine !== turn) return;
-          controls.complain(null);
-          unanswered.hidden = true;
-          answered.hide(false);
-          answered.show(found);
-          showForm(true);
-        });
+        await answer(
+          reader,
+          statistic,
+          asked,
+          () => mine !== turn,
+          (found) => {
+            if (mine !== turn) return;
+            controls.complain(null);
+            unanswered.hidden = true;
+            answered.hide(false);
+            answered.show(found);
+            showForm(true);
+          }
+        );
         if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
+        prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        });
       } catch (error) {
         if (error instanceof Overtaken || mine !== turn) return;
         await refused4(error, statistic, asked);
@@ -4645,7 +4840,12 @@
       const shown2 = known.some(({ key }) => key === question.shown) ? question.shown : known[0]?.key ?? "";
       controls.show(
         { ...question, shown: shown2 },
-        { entries: known, usual: usual.get(statistic.name) ?? "", statistic, isAnswered: isAnswered && usual.has(statistic.name) }
+        {
+          entries: known,
+          usual: usual.get(statistic.name) ?? "",
+          statistic,
+          isAnswered: isAnswered && usual.has(statistic.name)
+        }
       );
     }
     function declared({ statistic }) {
