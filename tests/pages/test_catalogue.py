@@ -257,6 +257,8 @@ def test_a_card_that_could_run_scripts_is_not_put_beside_our_pages(tmp_path: Pat
         text = (folder / "index.html").read_text(encoding="utf-8")
         assert ("Open the card" in text) == is_shown
         assert "Posterior of &lt;i&gt;cancelled&lt;/i&gt;" in text
+        assert "0.25" in Page(text).shown
+        assert HOSTILE[0] in Page(text).shown
 
 
 def test_only_what_is_new_is_made(tmp_path: Path) -> None:
