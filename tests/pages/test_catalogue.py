@@ -9,7 +9,8 @@ import json
 import re
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree as ET
 
@@ -33,9 +34,6 @@ from support.catalogued import (
 from support.charging import drawn, published
 from support.overspending import request_for
 from support.releases import RELEASE_ID, publish
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TAGS = {
     *(
@@ -259,6 +257,8 @@ def test_a_card_that_could_run_scripts_is_not_put_beside_our_pages(tmp_path: Pat
         text = (folder / "index.html").read_text(encoding="utf-8")
         assert ("Open the card" in text) == is_shown
         assert "Posterior of &lt;i&gt;cancelled&lt;/i&gt;" in text
+        assert "0.25" in Page(text).shown
+        assert HOSTILE[0] in Page(text).shown
 
 
 def test_only_what_is_new_is_made(tmp_path: Path) -> None:
@@ -317,8 +317,9 @@ def test_what_does_not_verify_is_named_left_out_and_led_to_by_nothing(tmp_path: 
         (lambda place: place / "full" / "notes.txt", "no catalogue can be written"),
         (lambda place: place / "forged", "is no catalogue's"),
         (lambda _: "s3://bucket/site", "a folder of this machine"),
+        (lambda _: Path("s3://bucket/site"), "a folder of this machine"),
     ],
-    ids=["inside a store", "not empty", "a file", "a forged state", "a bucket"],
+    ids=["inside a store", "not empty", "a file", "a forged state", "a bucket", "a bucket as a path"],
 )
 def test_a_folder_that_is_not_ours_is_refused_and_left_alone(make: Any, words: str, tmp_path: Path) -> None:
     publish(tmp_path / "store", monthly_plan(), window="2013-01")

@@ -132,6 +132,9 @@ def publish_answer(store: Path, place: str, *, page: str | None = None) -> str:
     rows = [{"origin": HOSTILE[0], "parameter": "probability", "mean": 0.25}]
     publications, publication_id = PublicationStore.open(str(store)), id_of(request)
     files = [
+        publications.put_file(publication_id, "summaries.csv-metadata.json", b"{}").entry(
+            role="summaries", file_format="json"
+        ),
         publications.put_file(publication_id, "summaries.json", json.dumps({"rows": rows}).encode()).entry(
             role="summaries", file_format="json", rows=1
         ),

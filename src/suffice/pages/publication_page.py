@@ -104,9 +104,12 @@ def publication_page(
 
 def _in_words(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_in_words(of)}" for key, of in value.items())
+        stated = {key: of for key, of in value.items() if of not in (None, [], {}, "")}
+        return ", ".join(f"{key.replace('_', ' ')} {_in_words(of)}" for key, of in stated.items())
     if isinstance(value, list):
-        return ", ".join(map(_in_words, value))
+        return "; ".join(map(_in_words, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return str(value)
 
 
@@ -117,8 +120,9 @@ def summary_rows(entries: Sequence[PublishedEntry], files: Mapping[str, bytes]) 
             try:
                 rows = json.loads(files[entry.path])["rows"]
             except (ValueError, KeyError, TypeError, RecursionError):
-                return []
-            return rows if _are_rows(rows) else []
+                continue  # what describes a CSV file is JSON too
+            if _are_rows(rows):
+                return list(rows)
     return []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,8 @@ from suffice.errors import UsageError
 STATE = "catalogue.json"
 """What was made of what: by file its SHA-256, by page what it was made of."""
 _STATE_VERSION = 1
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""How a URI begins, also one that was read as a path, which lost a slash."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class SiteFolder:
         from suffice.storage.releases.store_identity import KEY  # noqa: PLC0415 - one caller
 
         text = os.fspath(out)
-        if "://" in text:
+        if _SCHEME.match(text):
             message = f"--out {text}: a catalogue is written to a folder of this machine: copy it from there"
             raise UsageError(message)
         try:

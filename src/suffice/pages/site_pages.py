@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import dataclass
 from fractions import Fraction
@@ -183,7 +184,6 @@ def reading_page(site: Site, example: Entry | None) -> str:
     folder = example.path.removesuffix("/index.html") if example else "releases/NAME/WINDOW/ID"
     first = example.facts["statistics"][0] if example else {"name": "STATISTIC", "family": "bernoulli"}
     statistic = str(first["name"])
-    file = f"{folder}/{statistic}.parquet"
     return _render(
         "reading.html",
         site,
@@ -201,18 +201,20 @@ def reading_page(site: Site, example: Entry | None) -> str:
             f"suffice posterior ./{shlex.quote(folder)} {statistic}"
         ),
         javascript=(
-            'import { readFile } from "node:fs/promises";\nimport { readRelease } from "suffice";\n\n'
-            f"const folder = {'./' + folder + '/'!r};\n"
+            'import { readFile } from "node:fs/promises";\nimport { readRelease } from "suffice-reader";\n\n'
+            f"const folder = {json.dumps(f'./{folder}/')};\n"
             f'const files = {{ "{statistic}.parquet": await readFile(folder + "{statistic}.parquet") }};\n'
-            'const release = await readRelease(await readFile(folder + "manifest.json"), files);\n'
+            'const manifest = await readFile(folder + "manifest.json");\n'
+            f'const options = {{ statistics: ["{statistic}"] }};\n'
+            "const release = await readRelease(manifest, files, options);\n"
             f'console.log(release.table("{statistic}"));'
         ),
-        r=(
-            "manifest <- jsonlite::fromJSON(\n"
-            f'  "{folder}/manifest.json", simplifyVector = FALSE)\n'
-            "str(manifest$statistics[[1]], max.level = 1)"
+        r=(f'release <- suffice::read_release("{folder}")\nsuffice::release_table(release, "{statistic}")'),
+        sql=(
+            ".read suffice.sql\n"
+            f"FROM suffice_table('{folder}', '{statistic}');\n"
+            f"FROM suffice_intervals('{folder}', '{statistic}', 0.95);"
         ),
-        sql=f"SELECT * FROM read_parquet('{file}') LIMIT 10;",  # noqa: S608 - to be read
     )
 
 
