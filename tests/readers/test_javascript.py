@@ -150,7 +150,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
         for public_n in (False, True):
             plan, values = simulated(family, n=150, epsilon="1", public_n=public_n, seed=len(family))
             root = tmp_path_factory.mktemp(family)
-            directory = publish(root, plan, {"s": values}, **({"public_n": 150} if public_n else {}))
+            directory = publish(root, plan, {"s": values}, public_n=150 if public_n else None)
             release = suffice.open_release(str(directory))
             own = PRIORS[FAMILIES[family].prior.__name__]
             mixture = f"Mixture(0.3, {own}, 0.7, {own.replace('7', '3').replace('4', '5')})"
@@ -205,7 +205,7 @@ def test_posteriors_of_categories_are_pythons(tmp_path: Path, concentration: str
         statistics={"s": entry_of("categorical", {"categories": ["a", "b"], "other": True})},
     )
     values = np.array([[70, -3, 9]], dtype=object)
-    directory = publish(tmp_path, plan, {"s": values}, **({"public_n": 80} if public_n else {}))
+    directory = publish(tmp_path, plan, {"s": values}, public_n=80 if public_n else None)
     posterior = suffice.open_release(str(directory)).posterior("s", prior=concentration)
     (answer,) = ask(directory, [{"statistic": "s", "options": {"prior": concentration}}])["answers"]
     mean, sd = posterior.mean("probability")[0], posterior.sd("probability")[0]
@@ -306,7 +306,7 @@ def test_clipped_counts_that_matter_are_refused_by_name(tmp_path: Path) -> None:
 FREE = {"input_verified", "location"}
 """Places where another value of the right form makes another release, consistent in itself."""
 
-BAD_QUESTIONS = (
+BAD_QUESTIONS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"prior": "Gamma(1, 1)"}, "prior"),
     ({"prior": "Beta(1)"}, "prior"),
     ({"prior": "Beta(1, 1e999)"}, "prior"),
@@ -403,7 +403,8 @@ def test_damaged_data_files_are_refused_where_python_refuses_them(tmp_path: Path
     directory = publish(tmp_path / "whole", plan)
     document = json.loads((directory / "manifest.json").read_bytes())
     rng = np.random.default_rng(3)
-    asked, refused = [], []
+    asked: list[dict[str, Any]] = []
+    refused: list[str | None] = []
     for position, (file, statistic) in enumerate(zip(document["files"], plan.statistics, strict=True)):
         data = (directory / file["path"]).read_bytes()
         for place in {0, len(data) - 1, len(data) - 5, *rng.integers(4, len(data), 40).tolist()}:

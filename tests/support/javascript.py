@@ -29,6 +29,7 @@ def node() -> str:
 
 def ask(directory: Path, questions: list[dict[str, Any]], keys: list[str] | None = None) -> dict[str, Any]:
     """Return what the reader says of one release."""
+    found: dict[str, Any]
     (found,) = _run([{"directory": str(directory), "questions": questions, "publicKeys": keys}])
     return found
 
