@@ -165,6 +165,7 @@ def test_many_cells_by_keyboard_over_http(site: Path, browser: Browser) -> None:
         assert visit.column("noise-aware")[:2] == _summary(release, "cancelled", {"stop": "stop 041"})[:2]
         assert visit.column("noise-aware") != before
         _tab_to(visit.page, "Strength")
+        assert _is_in_sight(visit.page)
         for _ in range(3):
             visit.page.keyboard.press("ArrowRight")
         visit.settle()
@@ -375,6 +376,18 @@ def _tab_to(page: Page, label: str) -> None:
         if page.evaluate("document.activeElement.labels?.[0]?.textContent") == label:
             return
     pytest.fail(f"the keyboard does not reach {label}")
+
+
+def _is_in_sight(page: Page) -> bool:
+    """Whether what has the focus is what one sees in its place."""
+    return bool(
+        page.evaluate(
+            """() => {
+              const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+              return document.elementFromPoint(left + width / 2, top + height / 2) === document.activeElement;
+            }"""
+        )
+    )
 
 
 @contextlib.contextmanager
