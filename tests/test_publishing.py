@@ -161,7 +161,7 @@ def test_what_was_killed_midway_is_resumed(release: Release, tmp_path: Path) -> 
     process.start()
     process.join(timeout=120)
     assert process.exitcode == -signal.SIGKILL
-    question = question_of(release, ["flag", "delay"], draws=20)
+    question = question_of(release, ["flag", "kind"], draws=20)
     publications = PublicationStore.open(tmp_path)
     left = {file.path for file in publications.files(question.request.publication_id)}
     assert len(left) == 3
@@ -218,12 +218,15 @@ def test_cells_are_rolled_up(release: Release, tmp_path: Path) -> None:
 
 def test_several_priors_stand_side_by_side(release: Release, tmp_path: Path) -> None:
     priors = {"flat": "Beta(1, 1)", "low": "Beta(1, 9)", "wide": "Uniform(0, 1)"}
-    made = publish(release, "flag", priors=priors, draws=3, to=str(tmp_path))
+    where = {"place": KEYS[0]}
+    made = publish(release, "flag", priors=priors, where=where, draws=3, to=str(tmp_path))
     rows = rows_of(made, "flag-summaries.parquet")
-    evidence = suffice.compare_priors(release, "flag", list(priors.values())).log_bayes_factors
+    evidence = suffice.compare_priors(release, "flag", list(priors.values()), where=where).log_bayes_factors
     for position, (name, prior) in enumerate(priors.items()):
         own = [row for row in rows if row["prior_name"] == name]
-        assert [row["mean"] for row in own] == release.posterior("flag", prior).mean("probability").tolist()
+        assert [row["mean"] for row in own] == release.posterior("flag", prior, where).mean(
+            "probability"
+        ).tolist()
         assert [row["log_bayes_factor"] for row in own] == pytest.approx(evidence[:, position].tolist())
     assert {row["prior_name"] for row in rows_of(made, "flag-draws.parquet")} == set(priors)
 
