@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.server
 import io
@@ -164,6 +165,7 @@ def test_many_cells_by_keyboard_over_http(site: Path, browser: Browser) -> None:
         assert visit.column("noise-aware")[:2] == _summary(release, "cancelled", {"stop": "stop 041"})[:2]
         assert visit.column("noise-aware") != before
         _tab_to(visit.page, "Strength")
+        assert _is_in_sight(visit.page)
         for _ in range(3):
             visit.page.keyboard.press("ArrowRight")
         visit.settle()
@@ -182,6 +184,27 @@ def test_many_cells_by_keyboard_over_http(site: Path, browser: Browser) -> None:
         }
         assert _serious(visit.page) == []
         context.close()
+
+
+def test_a_page_whose_data_were_changed_shows_no_number(site: Path, browser: Browser) -> None:
+    page = next((site / "releases" / "many").rglob("index.html"))
+    manifest = json.loads((page.parent / "manifest.json").read_text(encoding="utf-8"))
+    data = bytearray((page.parent / manifest["files"][0]["path"]).read_bytes())
+    before = base64.b64encode(data).decode()
+    data[len(data) // 2] ^= 1
+    changed = page.with_name("changed.html")
+    text = page.read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    changed.write_text(text.replace(before, base64.b64encode(data).decode()), encoding="utf-8")
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.goto(changed.as_uri())
+    tab.locator("#explorer").scroll_into_view_if_needed()
+    shown = tab.locator("#explorer .explorer-unanswered:not([hidden])")
+    shown.wait_for()
+    assert "SHA-256 differs" in shown.inner_text()
+    assert tab.locator("#explorer td").count() == 0
+    context.close()
 
 
 def _numbers_are_those_of_python(visit: Visit, release: suffice.Release) -> None:
@@ -353,6 +376,18 @@ def _tab_to(page: Page, label: str) -> None:
         if page.evaluate("document.activeElement.labels?.[0]?.textContent") == label:
             return
     pytest.fail(f"the keyboard does not reach {label}")
+
+
+def _is_in_sight(page: Page) -> bool:
+    """Whether what has the focus is what one sees in its place."""
+    return bool(
+        page.evaluate(
+            """() => {
+              const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+              return document.elementFromPoint(left + width / 2, top + height / 2) === document.activeElement;
+            }"""
+        )
+    )
 
 
 @contextlib.contextmanager
