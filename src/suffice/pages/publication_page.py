@@ -26,7 +26,7 @@ _PROLOGUE = re.compile(
 
 
 def is_inert(page: bytes) -> bool:
-    """Tell whether a page forbids itself, first of all, scripts that are not ours, and leads nowhere by itself.
+    """Tell whether a page forbids itself, first of all, scripts that are not ours, and leads nowhere.
 
     What others published is put beside our pages: a script in it would run in their place.
     """
