@@ -278,9 +278,9 @@ def _found(found: Publication, publications: PublicationStore, signer: Signer | 
             checked = True
         except SignatureError:
             message = (
-                f"the publication {found.publication_id} was found, and {signer.public_key.key_id} did not sign "
-                "it: whoever may write to the store may have made it; demand signatures by --publication-key, "
-                "or publication_keys="
+                f"the publication {found.publication_id} was found, and {signer.public_key.key_id} did not "
+                "sign it: whoever may write to the store may have made it; --publication-key, or "
+                "publication_keys=, demands signatures"
             )
             warnings.warn(message, SufficeWarning, stacklevel=2)
     status = signature_status(found.manifest, checked=checked)
