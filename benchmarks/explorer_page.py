@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 KEYS, RECORDS, UPPER = 10, 200, 60
 LOADS_WITHIN, LARGEST = 2.0, 30e6
+LOOKING = 3
+"""Seconds that a person looks at the answer before a slider moves."""
 ANSWERED = ".explorer-answers:not(.is-working):not([hidden]) td[data-kind='noise-aware']"
 
 
@@ -73,9 +75,12 @@ def visit(browser: Browser, page: Path) -> dict[str, float]:
     tab.keyboard.press("Enter")
     tab.locator(ANSWERED).first.wait_for()
     stamp("another cell")
-    tab.get_by_label("Strength").press("ArrowRight")
-    tab.locator(ANSWERED).first.wait_for()
-    stamp("a slider's step")
+    tab.wait_for_timeout(LOOKING * 1000)
+    for name in ("a slider's step", "the next one"):
+        started = time.perf_counter()
+        tab.get_by_label("Strength").press("ArrowRight")
+        tab.locator(ANSWERED).first.wait_for()
+        stamp(name)
     tab.context.close()
     return times
 

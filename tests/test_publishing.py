@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import multiprocessing
@@ -15,14 +16,17 @@ import pytest
 
 import suffice
 from suffice import models, publishing
-from suffice.errors import PriorError, StoreError, UsageError
+from suffice.errors import PinnedError, PriorError, ReleaseWithdrawnError, StoreError, UsageError
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.publication_asking import question_of
 from suffice.publishing import carry_out, publications_of, publish
+from suffice.storage.objects.patience import Patience
+from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore
 from support import releases
 from support.hidden_states import publish_crashes
 from support.model_releases import publish_models
+from support.profiles import write_profile
 from support.published import KEYS, make_release, publish_at_once, publish_until
 from support.table_releases import publish_tables
 
@@ -157,7 +161,7 @@ def test_what_was_killed_midway_is_resumed(release: Release, tmp_path: Path) -> 
     process.start()
     process.join(timeout=120)
     assert process.exitcode == -signal.SIGKILL
-    question = question_of(release, ["flag", "delay"], draws=20)
+    question = question_of(release, ["flag", "kind"], draws=20)
     publications = PublicationStore.open(tmp_path)
     left = {file.path for file in publications.files(question.request.publication_id)}
     assert len(left) == 3
@@ -214,12 +218,15 @@ def test_cells_are_rolled_up(release: Release, tmp_path: Path) -> None:
 
 def test_several_priors_stand_side_by_side(release: Release, tmp_path: Path) -> None:
     priors = {"flat": "Beta(1, 1)", "low": "Beta(1, 9)", "wide": "Uniform(0, 1)"}
-    made = publish(release, "flag", priors=priors, draws=3, to=str(tmp_path))
+    where = {"place": KEYS[0]}
+    made = publish(release, "flag", priors=priors, where=where, draws=3, to=str(tmp_path))
     rows = rows_of(made, "flag-summaries.parquet")
-    evidence = suffice.compare_priors(release, "flag", list(priors.values())).log_bayes_factors
+    evidence = suffice.compare_priors(release, "flag", list(priors.values()), where=where).log_bayes_factors
     for position, (name, prior) in enumerate(priors.items()):
         own = [row for row in rows if row["prior_name"] == name]
-        assert [row["mean"] for row in own] == release.posterior("flag", prior).mean("probability").tolist()
+        assert [row["mean"] for row in own] == release.posterior("flag", prior, where).mean(
+            "probability"
+        ).tolist()
         assert [row["log_bayes_factor"] for row in own] == pytest.approx(evidence[:, position].tolist())
     assert {row["prior_name"] for row in rows_of(made, "flag-draws.parquet")} == set(priors)
 
@@ -332,3 +339,68 @@ def test_a_copy_needs_a_store_to_publish_in(release: Release, tmp_path: Path) ->
     shutil.copytree(release.uri, tmp_path / "copy")
     with pytest.raises(UsageError, match="--to"):
         publish(str(tmp_path / "copy"), "flag", draws=0)
+
+
+def test_a_profile_pins_where_is_published(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = tmp_path / "allowed"
+    write_profile(tmp_path / "suffice.toml", publications=[str(allowed)])
+    monkeypatch.setenv("SUFFICE_CONFIG", str(tmp_path / "suffice.toml"))
+    with pytest.raises(PinnedError, match="to"):
+        publish(release, "flag", draws=0, to=str(tmp_path / "elsewhere"))
+    made = publish(release, "flag", draws=0)
+    assert made.uri.startswith(str(allowed))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_withdrawn_release_is_refused_or_named_in_every_file(tmp_path: Path) -> None:
+    opened = make_release(tmp_path / "store")
+    withdraw(opened.uri, reason="a wrong unit", created=releases.NOW)
+    with pytest.raises(ReleaseWithdrawnError):
+        publish(opened.uri, "flag", draws=0)
+    made = publish(opened.uri, "flag", draws=0, formats="json", allow_withdrawn=True)
+    (stated,) = json.loads(made.read("flag-summaries.json"))["source"]["releases"]
+    assert "a wrong unit" in stated["withdrawn"]
+
+
+class FailingMidway:
+    """Objects that cannot be written for ten minutes, from the second file on."""
+
+    def __init__(self, objects: Any, clock: list[float]) -> None:
+        self._objects, self._clock, self._until = objects, clock, float("inf")
+        self._files = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objects, name)
+
+    def put_new(self, key: str, data: bytes) -> None:
+        if "/" in key:
+            self._files += 1
+        if self._files == 2 and self._until == float("inf"):
+            self._until = self._clock[0] + 600.0
+        if self._files >= 2 and self._clock[0] < self._until:
+            raise StoreError("the server is busy", may_pass=True)
+        self._objects.put_new(key, data)
+
+
+def test_a_store_that_fails_for_ten_minutes_shows_all_or_nothing(release: Release, tmp_path: Path) -> None:
+    question, clock = question_of(release, "flag", draws=5), [0.0]
+    publications = PublicationStore.open(tmp_path)
+
+    def sleep(seconds: float) -> bool:
+        clock[0] += seconds
+        assert publications.find(question.request.publication_id) is None
+        return True
+
+    failing = dataclasses.replace(
+        publications,
+        objects=FailingMidway(publications.objects, clock),
+        patience=Patience(seconds=3600.0, sleep=sleep, clock=lambda: clock[0]),
+    )
+    found = carry_out(question, failing)
+    assert found.is_new
+    assert 600 <= clock[0] < 700
+    standing = publications.find(question.request.publication_id)
+    assert standing is not None
+    assert all(standing.read(file.name) for file in standing.files)

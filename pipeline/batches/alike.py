@@ -72,6 +72,19 @@ class RepeatedCells:
         """Marginal quantiles."""
         return self.distribution.quantiles(parameter, q, draws, rng)[self.of_cell]
 
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities, of one turn of all different cells after the other."""
+        found = np.empty_like(points)
+        for turn in range(int(self.turn.max()) + 1):
+            cells = np.flatnonzero(self.turn == turn)
+            asked = points[np.unique(self.of_cell, return_index=True)[1]]
+            asked[self.of_cell[cells]] = points[cells]
+            densities = self.distribution.density(parameter, asked)
+            if densities is None:
+                return None
+            found[cells] = densities[self.of_cell[cells]]
+        return found
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws, independent between all cells."""
         turns = int(self.turn.max()) + 1

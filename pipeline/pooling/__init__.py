@@ -8,7 +8,7 @@ May import: posterior and below. Never a trusted room.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "comparison": ("Comparison", "compare"),
     "pool": ("pool",),
-    "prior_comparison": ("compare_priors",),
+    "prior_comparison": ("PriorComparison", "compare_priors"),
     "release": ("Release",),
     "roll_up": ("roll_up",),
 }

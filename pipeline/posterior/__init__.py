@@ -37,6 +37,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "require_way_of_units",
     ),
     "matching": ("conjugate_like", "draw"),
+    "method_text": ("method_text",),
     "notes": (
         "clipping_model",
         "clipping_warnings",
@@ -44,7 +45,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "described",
         "design_effect_text",
         "diagnostics_text",
-        "method_text",
         "model_lines",
         "plug_in_lines",
         "unsettled_warning",

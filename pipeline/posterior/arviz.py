@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from suffice.errors import MissingExtraError, UsageError
+from suffice.pipeline.posterior.method_text import method_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,9 +91,7 @@ def to_arviz(posterior: Sampled, draws: int, rng: np.random.Generator | int | No
     attributes = {
         "release": ", ".join(posterior.releases),
         "statistic": posterior.statistic,
-        "method": posterior.method
-        if posterior.method == "noise-aware"
-        else f"{posterior.method}: not calibrated",
+        "method": method_text(posterior.method),
         "prior": str(posterior.prior),
         "n_prior": str(posterior.n_prior),
     }

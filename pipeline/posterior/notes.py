@@ -20,11 +20,6 @@ def model_lines(posterior: Posterior) -> list[str]:
     return [line for line in said if line]
 
 
-def method_text(method: str) -> str:
-    """Return a method as files name it: with a word on whether it is calibrated where it is not."""
-    return f"{method}: not calibrated" if method == "plug-in" else method
-
-
 def plug_in_lines(posterior: Posterior) -> list[str]:
     """Return what a plug-in posterior leaves out of account, a sentence each; nothing of any other."""
     from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import

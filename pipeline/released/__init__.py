@@ -8,6 +8,7 @@ May import: statistics and below.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "cells": ("Cells", "HeldCells", "StatisticsBySlices"),
     "noise_distribution": ("NoisyTotals", "log_laplace"),
+    "noise_interval": ("noise_half_width",),
     "noisy_statistic": ("NoisyStatistic",),
     "text_table": ("text_table",),
     "where": ("no_such_key", "wanted_keys"),

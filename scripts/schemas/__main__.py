@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scripts.schemas import documents
+from scripts.schemas.cli_documents import PRINTED
 from scripts.schemas.spec_schema import spec_schema
 
 if TYPE_CHECKING:
@@ -29,13 +30,18 @@ MAKERS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
 
 def schemas() -> dict[str, bytes]:
     """Return every schema's bytes, by file name."""
-    return {f"{name}.json": _written(name, title, make()) for name, (title, make) in MAKERS.items()}
+    printed = {
+        f"cli/{name}-1": (f"What the command {name.replace('-', ' ')} prints with --json", schema)
+        for name, schema in PRINTED.values()
+    }
+    made = {**{name: (title, make()) for name, (title, make) in MAKERS.items()}, **printed}
+    return {f"{name}.json": _written(name, title, schema) for name, (title, schema) in made.items()}
 
 
 def stale() -> list[str]:
     """Name what differs between the folder and the code."""
     expected = schemas()
-    there = {path.name for path in SCHEMAS.glob("*.json")}
+    there = {path.relative_to(SCHEMAS).as_posix() for path in SCHEMAS.rglob("*.json")}
     wrong = [name for name, data in expected.items() if not _stands(name, data)]
     return [
         *(f"schemas/{name} is stale" for name in wrong),
@@ -46,7 +52,7 @@ def stale() -> list[str]:
 def main() -> int:
     """Write, or compare."""
     if "--write" in sys.argv[1:]:
-        SCHEMAS.mkdir(exist_ok=True)
+        (SCHEMAS / "cli").mkdir(parents=True, exist_ok=True)
         for name, data in schemas().items():
             (SCHEMAS / name).write_bytes(data)
     wrong = stale()

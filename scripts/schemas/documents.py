@@ -1,4 +1,4 @@
-"""The schemas of what stands in stores and exports, from the models that read it, and of what follows from a plan."""
+"""The schemas of what stands in stores and exports: of the models that read it, and of a plan."""
 
 from __future__ import annotations
 

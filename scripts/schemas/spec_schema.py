@@ -1,7 +1,7 @@
 """The schema of specs: generated from their models, for editors and for whoever writes specs by program.
 
-Scalars of a spec are text, and each field reads its own. So a schema cannot follow from types alone: what each
-reader of a scalar takes is stated here, by the reader's name; one that is not listed is an error.
+Scalars of a spec are text, and each field reads its own. So a schema cannot follow from types alone: what
+each reader of a scalar takes is stated here, by the reader's name; one that is not listed is an error.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def _sum(family: str, column: str = "wait", **keys: str) -> dict[str, str]:
     return {"family": family, "column": column, **keys}
 
 
-FIRST = {
+FIRST: dict[str, dict[str, Any]] = {
     "cancelled": {"family": "bernoulli", "column": "cancelled"},
     "carrier": {"family": "categorical", "column": "carrier", "categories": ["UA", "DL"], "other": "true"},
     "stops": {"family": "poisson", "column": "stops", "upper": "12"},

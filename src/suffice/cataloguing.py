@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import ReleaseCorruptError, SufficeError, UsageError
+from suffice.errors import ReleaseCorruptError, SignatureError, SufficeError, UsageError
 from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.feeds import atom_feed, json_feed
+from suffice.pages.keyed_table import keyed_files
 from suffice.pages.publication_page import is_inert, publication_page, summary_rows
 from suffice.pages.release_facts import release_facts
 from suffice.pages.release_page import Banner, Link, Site, release_page
@@ -134,9 +135,9 @@ def catalogue(
         version=importlib.metadata.version("suffice"),
         base_url=_checked_base_url(base_url),
     )
-    folder = SiteFolder.open(out)
     opened = open_store(os.fspath(store))
     charges = None if ledger_export is None else read_charges(Path(ledger_export))
+    folder = SiteFolder.open(out)
     work = _Work(
         site=site,
         folder=folder,
@@ -149,7 +150,7 @@ def catalogue(
     publications = work.publications(published, entries)
     budgets = budgets_of(entries, charges)
     pages = {
-        "index.html": start_page(site, entries, budgets, publications, work.problems),
+        "index.html": start_page(site, entries, budgets, publications, work.not_shown),
         "search.html": search_page(site, entries, publications),
         "reading.html": reading_page(site, entries[-1] if entries else None),
         "feed.xml": atom_feed(site, entries),
@@ -185,6 +186,7 @@ class _Work:
     public_keys: Sequence[KeyReference] | None
     publication_keys: Sequence[KeyReference] | None
     problems: list[str] = field(default_factory=list)
+    not_shown: list[str] = field(default_factory=list)
     rendered: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
 
@@ -196,7 +198,7 @@ class _Work:
         resting: defaultdict[str, list[Link]] = defaultdict(list)
         for publication in published:
             for release in publication.stated.head.releases:
-                resting[release.release_id].append(_publication_link(publication))
+                resting[release.manifest_sha256].append(_publication_link(publication))
         while True:
             entries, broken = [], set()
             newest = {(one.name, one.window): one for one in listed}  # of amendments the last one stays
@@ -207,10 +209,10 @@ class _Work:
                 last = newest[one.name, one.window]
                 around = _neighbours(last, series[one.name])
                 try:
-                    entries.append(self._release(one, last, around, resting[one.release_id]))
+                    entries.append(self._release(one, last, around, resting))
                 except SufficeError as error:
                     broken.add(one)
-                    self.problems.append(f"{one.name}@{one.edition}, {one.release_id}: {error}")
+                    self._leave_out(f"{one.name}@{one.edition}, {one.release_id}", error)
                 if progress is not None:
                     progress(done, len(listed))
             if not broken:
@@ -223,7 +225,7 @@ class _Work:
         one: ListedRelease,
         newest: ListedRelease,
         around: Sequence[tuple[str, ListedRelease]],
-        published: Sequence[Link],
+        resting: Mapping[str, Sequence[Link]],
     ) -> Entry:
         place = f"releases/{one.name}/{one.edition}/{one.release_id}"
         stored = f"{one.name}/{one.edition}/{one.release_id}"
@@ -232,6 +234,7 @@ class _Work:
             for name in (MANIFEST, WITHDRAWN, *DESCRIPTIONS)
             if (data := self.store.objects.get(f"{stored}/{name}", at_most=_LARGEST_FILE)) is not None
         }
+        published = resting.get(hashlib.sha256(beside.get(MANIFEST, b"")).hexdigest(), ())
         amended = newest if newest is not one else None
         key = _key(
             {name: hashlib.sha256(data).hexdigest() for name, data in beside.items()},
@@ -272,7 +275,10 @@ class _Work:
         seed = int(hashlib.sha256(manifest).hexdigest()[:12], 16)
         views = [statistic_view(release, name, seed=seed) for name in release.statistics]
         facts = release_facts(release, manifest, views)
-        extra = [(name, _BESIDE[name], data) for name, data in beside.items() if name != MANIFEST]
+        extra = [
+            *(file for name in release.statistics for file in keyed_files(release, name)),
+            *((name, _BESIDE[name], data) for name, data in beside.items() if name != MANIFEST),
+        ]
         page = release_page(
             release,
             facts,
@@ -292,11 +298,17 @@ class _Work:
             series=Link(path=series_path(one.name), label=one.name),
             signature_note="checked" if self.public_keys else "not checked by this catalogue",
         )
-        for name, data in (files | beside).items():
+        for name, data in [*files.items(), *((name, data) for name, _, data in extra)]:
             self.folder.write(f"{place}/{name}", data)
         self.folder.write(f"{place}/{_FACTS}", (json.dumps(facts, ensure_ascii=False) + "\n").encode())
         self.folder.write(f"{place}/index.html", page.encode())
         return facts
+
+    def _leave_out(self, what: str, error: SufficeError) -> None:
+        """Note what is not shown; pages do not repeat an error's text, which names places of this machine."""
+        self.problems.append(f"{what}: {error}")
+        why = "no demanded key signed it" if isinstance(error, SignatureError) else "it does not verify"
+        self.not_shown.append(f"{what}: {why}.")
 
     def published(self) -> list[Publication]:
         """Return the publications of the store; what cannot be read is a problem."""
@@ -306,7 +318,7 @@ class _Work:
             try:
                 publication = store.find(publication_id)
             except SufficeError as error:
-                self.problems.append(f"publication {publication_id}: {error}")
+                self._leave_out(f"publication {publication_id}", error)
             else:
                 found += filter(None, [publication])
         return sorted(found, key=lambda one: (one.stated.created, one.publication_id), reverse=True)
@@ -341,7 +353,7 @@ class _Work:
                 else:
                     self.kept.add(place)
             except SufficeError as error:
-                self.problems.append(f"publication {publication.publication_id}: {error}")
+                self._leave_out(f"publication {publication.publication_id}", error)
             else:
                 withdrawn = any(page is not None and page.text for _, page in rests_on)
                 links.append(_publication_link(publication, withdrawn=withdrawn))

@@ -17,7 +17,7 @@ from suffice.data_files.tables import (
     parquet_bytes,
     table_of,
 )
-from suffice.pipeline.posterior.notes import method_text
+from suffice.pipeline.posterior.method_text import method_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

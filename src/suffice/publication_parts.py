@@ -19,7 +19,8 @@ from suffice.pipeline.batches.parts import cells_per_part, parts_of
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.distributions.piecewise import worst_diagnostics
-from suffice.pipeline.posterior.notes import described, method_text
+from suffice.pipeline.posterior.method_text import method_text
+from suffice.pipeline.posterior.notes import described
 from suffice.pipeline.publication.question import cells_asked, given_n_prior
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ FORMATS = ("parquet",)
 
 
 def cells_of_parts(
-    release: Release, statistics: Sequence[str], where: Mapping[str, object] | None, draws: int
+    release: Release, statistics: Sequence[str], where: Mapping[str, object] | None, draws: object
 ) -> int | None:
     """Return how many cells a part has at most; None where all fit into one, so that there are no parts.
 
@@ -103,7 +104,7 @@ def part_files(task: PartTask) -> PartFiles:
     stated = json.dumps(_stated(task.part, answer.diagnostics), sort_keys=True)
     files = {}
     for name, source in task.sources.items():
-        table = table_of(columns[source.what])
+        table = table_of(columns[source.what] or {})
         noted = dataclasses.replace(source, notes=answer.notes)
         content = parquet_bytes(table, noted, further={PART: stated}, searched=tuple(task.cells.groups))
         files[name] = (content, table.num_rows)

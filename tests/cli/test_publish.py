@@ -181,6 +181,20 @@ def test_an_address_as_a_file_is_refused_and_says_where_publications_go(
     assert "suffice publish --to STORE" in said
 
 
+def test_json_names_its_source(store: str, suffice: Runner) -> None:
+    for words in (
+        ("posterior", "flights", "flag"),
+        ("table", "flights", "flag"),
+        ("compare-priors", "flights", "flag", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)"),
+    ):
+        source = suffice.json(*words, "--store", store)["source"]
+        assert source["releases"][0]["label"] == "flights@all"
+        assert len(source["releases"][0]["manifest_sha256"]) == 64
+        assert source["statistic"] == "flag"
+        assert source["written_by"].startswith("suffice ")
+        assert ("prior" in source) == (words[0] != "table")
+
+
 def test_files_of_a_command_say_what_they_come_from(store: str, suffice: Runner, tmp_path: Path) -> None:
     out = tmp_path / "draws.csv"
     words = ("posterior", "flights", "flag", "--draws", "2", "--seed", "4", "--store", store)

@@ -11,6 +11,7 @@ import suffice
 from suffice.data_files.source import SUMMARIES, posterior_source, table_source
 from suffice.errors import UsageError
 from suffice.pipeline.pooling.comparison import compare
+from suffice.pipeline.released.noise_interval import noise_half_width
 from suffice.plots import comparisons, posteriors, rows, style, tables
 from suffice.plots.comparisons import plot_comparison, plot_pool
 from suffice.plots.posteriors import plot_posterior
@@ -119,14 +120,15 @@ def test_a_forest_has_the_posteriors_quantiles(
 def test_a_table_has_intervals_of_the_noise(release: Release, tmp_path: Path, figures: list[Figure]) -> None:
     statistic = release.statistic("kind")
     plot_table(statistic, tmp_path / "t.svg", title="title", footer=footer_of(table_source(release, "kind")))
+    (reach,) = {noise_half_width(statistic.plan, quantity) for quantity in statistic.plan.quantities[-2:]}
     rows_of = [row for row in statistic.table() if row["quantity"] == "count"]
     counts = next(axis for axis in figures[0].axes if axis.get_xlabel().startswith("count"))
     segments = counts.collections[0].get_segments()  # type: ignore[attr-defined]
     np.testing.assert_allclose(
         [[part[0][0], part[1][0]] for part in segments],
-        [[row["estimate"] + side * 2.0 * row["noise_sd"] for side in (-1, 1)] for row in rows_of],
+        [[row["estimate"] + side * reach for side in (-1, 1)] for row in rows_of],
     )
-    assert "are no posterior" in figures[0].texts[1].get_text().replace("\n", " ")
+    assert "at least 95 % of the noise" in figures[0].texts[1].get_text().replace("\n", " ")
     assert f"release {release.release_id}" in figures[0].texts[-1].get_text()
 
 

@@ -27,6 +27,7 @@ from suffice.errors import LONGEST_MESSAGE
 from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from support.catalogued import make_small
 from support.hidden_states import publish_crashes
 from support.making import ORIGINS, flights, make_workspace, mapping
 from support.model_releases import CONJUGATE, publish_models
@@ -319,6 +320,10 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("disclose",): place.release,
         ("withdraw",): ("flights", "--store", str(copy_of_store), "--reason", "r"),
         ("describe",): place.release,
+        ("catalogue",): (
+            str(make_small(place.directory / "catalogued", "2013-01")),
+            *("--out", str(place.directory / "site")),
+        ),
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
         ("publish",): (

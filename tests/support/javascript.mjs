@@ -37,7 +37,7 @@ async function answer({ directory, manifests, publicKeys, questions = [] }) {
   }
 }
 
-function ask(release, { statistic, table, options, shares = [], at = [] }) {
+function ask(release, { statistic, table, options, shares = [], at = [], below = [] }) {
   try {
     if (table) return release.table(statistic, table.where);
     const started = performance.now();
@@ -47,6 +47,7 @@ function ask(release, { statistic, table, options, shares = [], at = [] }) {
       mean: plain(posterior.mean(parameter)),
       sd: plain(posterior.sd(parameter)),
       quantiles: shares.map((share) => plain(posterior.quantile(share, parameter))),
+      below: below.map((value) => posterior.probabilityBelow(value, parameter)),
       densities: [...posterior.density(parameter, at)],
       priorDensities: [...posterior.priorDensity(parameter, at)],
     }));

@@ -29,7 +29,14 @@ def node() -> str:
 
 def ask(directory: Path, questions: list[dict[str, Any]], keys: list[str] | None = None) -> dict[str, Any]:
     """Return what the reader says of one release."""
+    found: dict[str, Any]
     (found,) = _run([{"directory": str(directory), "questions": questions, "publicKeys": keys}])
+    return found
+
+
+def ask_all(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the reader says of several releases: each a ``directory`` with ``questions``."""
+    found: list[dict[str, Any]] = _run(asked)
     return found
 
 

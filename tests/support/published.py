@@ -51,7 +51,7 @@ def publish_until(uri: str, to: str, n_files: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     interpose(PublicationStore, "put_file", "after", die)
-    publish(uri, ["flag", "delay"], draws=20, to=to)
+    publish(uri, ["flag", "kind"], draws=20, to=to)
 
 
 def publish_at_once(uri: str, to: str, barrier: Barrier, results: Any) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _SMALLEST = 1e-7
 _PER_SPREAD = 20.0
 """Locations nearer than the posterior's spread over this, or than half a width, are not told apart."""
+_RESOLVED = 0.12
+"""Spreads that the widths of components in a density are at least: they make its variance 1.5 % larger."""
 _FARTHEST = 2**15
 _REACH = 1e6
 """Spreads within which quantiles are looked for: Student distributions may have heavy tails."""
@@ -139,12 +141,20 @@ class MarginalMixture:
         )
 
     def density(self, points: Floats) -> Floats:
-        """Densities at points (n_cells, n_points)."""
+        """Densities at points (n_cells, n_points).
+
+        Boxes resolve a posterior to about a tenth of its spread: components narrower than that would ripple,
+        and are taken for as wide as that.
+        """
         found = np.empty(points.shape)
+        centre = _averages(self.cell, self.weight, self.loc, len(points))
+        square = (self.loc - centre[self.cell]) ** 2 + self.width**2
+        spread = np.sqrt(_averages(self.cell, self.weight, square, len(points)))
+        widths = np.maximum(self.width, _RESOLVED * spread[self.cell])
         ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
             own, at = slice(first, last), points[cell][:, None]
-            loc, width, degrees = self.loc[own], self.width[own], self.degrees[own]
+            loc, width, degrees = self.loc[own], widths[own], self.degrees[own]
             if self.is_variance:
                 concentration = 1.0 / width**2
                 given = InverseGammaDistribution(

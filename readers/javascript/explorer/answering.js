@@ -54,7 +54,15 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
   const known = { question, statistic, entries, entry, contrast: undefined };
   const ignoring = side(PLUG_IN, plugIn);
   const { priorDensity } = ignoring.law;
-  first = { ...known, sides: [ignoring], priorDensity, prior: plugIn.prior, nPrior: null, posterior: plugIn, released: [] };
+  first = {
+    ...known,
+    sides: [ignoring],
+    priorDensity,
+    prior: plugIn.prior,
+    nPrior: null,
+    posterior: plugIn,
+    released: [],
+  };
   const aware = await posterior(cell, NOISE_AWARE);
   first = null;
   await pause();
@@ -76,7 +84,7 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
 }
 
 /** Let the browser do what is waiting; a timer would wait four milliseconds more. */
-function nextTask() {
+export function nextTask() {
   return new Promise((resume) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {

@@ -12,6 +12,7 @@ import { inWords } from "./state.js";
 import { comparisonTable, densityTable, lawTable } from "./tables.js";
 
 const DIGITS = 6;
+const FLAT = 0.015;
 
 /** The part of the explorer that answers. */
 export function answers(page) {
@@ -89,7 +90,18 @@ export function answers(page) {
       // The prior below, what is asked for on top.
       curves: [...curves].sort((left, right) => layer(left) - layer(right)),
     });
-    replace(keys, curves.map(({ kind }) => element("li", {}, sample(kind), nameOf(page, shown, kind))));
+    replace(
+      keys,
+      curves.map(({ kind }) =>
+        element(
+          "li",
+          {},
+          sample(kind),
+          nameOf(page, shown, kind),
+          kind === "prior" && isFlat(curves) ? ", too flat to be seen here" : null,
+        ),
+      ),
+    );
   }
 
   function fillBehind() {
@@ -180,6 +192,12 @@ function spoken(page, answer) {
   return text.join("");
 }
 
+/** Whether the prior lies on the axis of the picture. */
+function isFlat([prior, ...others]) {
+  const highest = (densities) => Math.max(0, ...[...densities].filter(Number.isFinite));
+  return highest(prior.densities) < FLAT * Math.max(...others.map(({ densities }) => highest(densities)));
+}
+
 function layer({ kind }) {
   return ["prior", PLUG_IN, "versus", NOISE_AWARE].indexOf(kind);
 }
@@ -205,7 +223,12 @@ function copied(title, text, code = element("code", {}, text)) {
     button.textContent = (await copy(text, code)) ? "Copied" : "Press Ctrl+C";
     setTimeout(() => (button.textContent = "Copy"), 2000);
   });
-  return element("div", { class: "line" }, element("div", { class: "head" }, element("h3", {}, title), button), element("pre", { tabindex: 0 }, code));
+  return element(
+    "div",
+    { class: "line" },
+    element("div", { class: "head" }, element("h3", {}, title), button),
+    element("pre", { tabindex: 0 }, code),
+  );
 }
 
 /** Copy text; where the browser does not allow it, select it for a person to copy. */
@@ -218,4 +241,3 @@ async function copy(text, node) {
     return document.execCommand("copy");
   }
 }
-

@@ -39,7 +39,8 @@ export function combobox(group, id, choose) {
   function open(typed) {
     const { keys, found } = matching(group, typed, MOST_SHOWN);
     replace(list, keys.map(option));
-    note.textContent = found > keys.length ? `${found} keys match: type more to see the others` : `${found} of ${group.size} keys`;
+    note.textContent =
+      found > keys.length ? `${found} keys match: type more to see the others` : `${found} of ${group.size} keys`;
     list.hidden = keys.length === 0;
     field.setAttribute("aria-expanded", String(!list.hidden));
     mark(keys.length > 0 && typed.trim() !== "" ? 0 : keys.indexOf(current));

@@ -65,7 +65,10 @@ function tabulated(law) {
 function tabulatedAt(law, low, high, size) {
   const width = high - low;
   const step = 1 / size;
-  const nodes = Array.from({ length: size + 1 }, (_, index) => low + width * Math.sin((Math.PI * index) / size / 2) ** 2);
+  const nodes = Array.from(
+    { length: size + 1 },
+    (_, index) => low + width * Math.sin((Math.PI * index) / size / 2) ** 2,
+  );
   const densities = law.density(nodes);
   const slopes = nodes.map((_, index) => densities[index] * width * (Math.PI / 2) * Math.sin((Math.PI * index) / size));
   // At an end a density may have no bound: what the nodes beside it lead to.
@@ -73,7 +76,9 @@ function tabulatedAt(law, low, high, size) {
   slopes[size] = Math.max(0, 3 * slopes[size - 1] - 3 * slopes[size - 2] + slopes[size - 3]);
   const cumulated = [0];
   for (let index = 0; index < size; index += 1) {
-    const [before, from, to, after] = [-1, 0, 1, 2].map((offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]);
+    const [before, from, to, after] = [-1, 0, 1, 2].map(
+      (offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)],
+    );
     cumulated.push(cumulated[index] + (step / 24) * (13 * (from + to) - before - after));
   }
   const mass = cumulated[size];

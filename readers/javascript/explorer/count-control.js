@@ -37,7 +37,15 @@ export function countControl(mostRows, change) {
   }
 
   return {
-    node: element("fieldset", {}, element("legend", {}, "Number of records"), kind.node, low.node, high.node, known.node),
+    node: element(
+      "fieldset",
+      {},
+      element("legend", {}, "Number of records"),
+      kind.node,
+      low.node,
+      high.node,
+      known.node,
+    ),
     show(text) {
       if (text !== written(asked)) asked = { ...asked, ...read(text) };
       reveal();

@@ -76,7 +76,8 @@ function numbersOf(page, { entry, question, sides, contrast }) {
 }
 
 function densitiesOf({ curves: { points, curves }, question }) {
-  const named = (kind) => (kind === "noise-aware" && question.versus !== null ? "first" : kind === "versus" ? "second" : kind);
+  const named = (kind) =>
+    kind === "noise-aware" && question.versus !== null ? "first" : kind === "versus" ? "second" : kind;
   return { value: points, ...Object.fromEntries(curves.map(({ kind, densities }) => [named(kind), [...densities]])) };
 }
 

@@ -5,6 +5,7 @@ import { answers, commandCode } from "./answers.js";
 import { element, replace } from "./dom.js";
 import { form } from "./form.js";
 import { readPage } from "./page-data.js";
+import { prepare } from "./preparing.js";
 import { reading } from "./reading.js";
 import { firstQuestion, fromHash, toHash } from "./state.js";
 import { releasedTable } from "./released.js";
@@ -55,15 +56,24 @@ export function start(section, text) {
     const statistic = declared(asked);
     try {
       if (!usual.has(statistic.name)) await learn(statistic, asked.cell);
-      await answer(reader, statistic, asked, () => mine !== turn, (found) => {
-        if (mine !== turn) return;
-        controls.complain(null);
-        unanswered.hidden = true;
-        answered.hide(false);
-        answered.show(found);
-        showForm(true);
-      });
+      await answer(
+        reader,
+        statistic,
+        asked,
+        () => mine !== turn,
+        (found) => {
+          if (mine !== turn) return;
+          controls.complain(null);
+          unanswered.hidden = true;
+          answered.hide(false);
+          answered.show(found);
+          showForm(true);
+        },
+      );
       if (mine === turn) quiet = setTimeout(() => (voice.textContent = answered.spoken()), QUIET);
+      prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        // Nobody asked for it: what is wrong with it is said when somebody does.
+      });
     } catch (error) {
       if (error instanceof Overtaken || mine !== turn) return;
       await refused(error, statistic, asked);
@@ -110,7 +120,12 @@ export function start(section, text) {
     const shown = known.some(({ key }) => key === question.shown) ? question.shown : (known[0]?.key ?? "");
     controls.show(
       { ...question, shown },
-      { entries: known, usual: usual.get(statistic.name) ?? "", statistic, isAnswered: isAnswered && usual.has(statistic.name) },
+      {
+        entries: known,
+        usual: usual.get(statistic.name) ?? "",
+        statistic,
+        isAnswered: isAnswered && usual.has(statistic.name),
+      },
     );
   }
 
@@ -139,4 +154,3 @@ function remember(question) {
     // An address that cannot be changed loses nothing but a link to this question.
   }
 }
-

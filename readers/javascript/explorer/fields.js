@@ -25,7 +25,10 @@ export function labelled(name, control, hint = null) {
 export function choice(name, options, choose, hint = null) {
   const control = element("select", { change: () => choose(control.value) });
   const fill = (some) =>
-    replace(control, some.map(({ value, text }) => element("option", { value }, text)));
+    replace(
+      control,
+      some.map(({ value, text }) => element("option", { value }, text)),
+    );
   fill(options);
   return {
     node: labelled(name, control, hint),
@@ -45,14 +48,23 @@ export function keyField(group, choose) {
   }
   const keys = Array.from({ length: group.size }, (_, index) => group.key(index));
   // Values are positions: an option's value would lose the spaces of a key.
-  const field = choice(group.column, keys.map((text, index) => ({ value: String(index), text })), (at) => choose(keys[Number(at)]));
+  const field = choice(
+    group.column,
+    keys.map((text, index) => ({ value: String(index), text })),
+    (at) => choose(keys[Number(at)]),
+  );
   return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };
 }
 
 /** A field of text with a place for what is wrong with it. */
 export function textField(name, change, hint) {
   const complaint = element("p", { class: "complaint", id: freshId("complaint"), hidden: true });
-  const control = element("input", { type: "text", spellcheck: "false", autocomplete: "off", input: () => change(control.value) });
+  const control = element("input", {
+    type: "text",
+    spellcheck: "false",
+    autocomplete: "off",
+    input: () => change(control.value),
+  });
   const node = labelled(name, control, hint);
   control.setAttribute("aria-describedby", `${control.getAttribute("aria-describedby")} ${complaint.id}`);
   node.append(complaint);
@@ -124,7 +136,10 @@ export function slider({ name, hint, scale }, change) {
     show(value) {
       shown.textContent = brief(value, 4);
       control.setAttribute("aria-valuetext", brief(value, 4));
-      if (document.activeElement !== control || Math.abs(scale.number(control.valueAsNumber) - value) > 1e-2 * Math.abs(value)) {
+      if (
+        document.activeElement !== control ||
+        Math.abs(scale.number(control.valueAsNumber) - value) > 1e-2 * Math.abs(value)
+      ) {
         control.value = String(scale.position(value ?? scale.low));
       }
     },

@@ -17,20 +17,26 @@ export function form(page, ask) {
   );
   const first = cellFields(page, (cell) => ask({ cell }));
   const second = cellFields(page, (versus) => ask({ versus }));
-  const compare = tick("Compare with another cell", (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null }));
+  const compare = tick("Compare with another cell", (isOn) =>
+    ask({ versus: isOn ? otherCell(page, asked.cell) : null }),
+  );
   const entry = choice("Shown", [], (shown) => ask({ shown }));
   const prior = priorControl((text) => ask({ prior: text }));
   const count = page.nIsPublic ? null : countControl(page.mostRows, (nPrior) => ask({ nPrior }));
-  const mass = numberField(
-    "Probability of intervals, in %",
-    { low: 0.1, high: 99.9, step: "any" },
-    (percent) => ask({ mass: Number((percent / 100).toPrecision(12)) }),
+  const mass = numberField("Probability of intervals, in %", { low: 0.1, high: 99.9, step: "any" }, (percent) =>
+    ask({ mass: Number((percent / 100).toPrecision(12)) }),
   );
   const whole = tick("Show the whole prior", (isOn) => ask({ whole: isOn }));
   let asked = null;
 
   const versus = element("fieldset", { hidden: true }, element("legend", {}, "Compared with"), second.node);
-  const cells = element("fieldset", {}, element("legend", {}, "Cell"), first.node, hasOthers(page) ? compare.node : null);
+  const cells = element(
+    "fieldset",
+    {},
+    element("legend", {}, "Cell"),
+    first.node,
+    hasOthers(page) ? compare.node : null,
+  );
   const node = element(
     "form",
     { class: "explorer-form", "aria-label": "What is asked", submit: (event) => event.preventDefault() },
@@ -58,7 +64,10 @@ export function form(page, ask) {
       entry.node.hidden = entries.length < 2;
       [prior.node, count?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
       if (isAnswered) {
-        const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
+        const index = Math.max(
+          0,
+          entries.findIndex(({ key }) => key === question.shown),
+        );
         prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
       }
       count?.show(question.nPrior);
@@ -75,7 +84,10 @@ function cellFields(page, change) {
     keyField(group, (key) => change(keys.map((old, at) => (at === index ? key : old)))),
   );
   return {
-    node: replace(element("div", { class: "cell" }), fields.map(({ node }) => node)),
+    node: replace(
+      element("div", { class: "cell" }),
+      fields.map(({ node }) => node),
+    ),
     show(shown) {
       keys = shown;
       fields.forEach((field, index) => field.show(shown[index]));

@@ -68,7 +68,10 @@ function shade({ kind, densities, interval }, points, x, y, bottom) {
   if (inside.length < 2) return null;
   const ends = [inside[0], inside.at(-1)].map(([point]) => x(point).toFixed(2));
   const top = inside.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
-  return svg("path", { class: `shade shade-${kind}`, d: `M${ends[0]},${bottom}L${top.join("L")}L${ends[1]},${bottom}Z` });
+  return svg("path", {
+    class: `shade shade-${kind}`,
+    d: `M${ends[0]},${bottom}L${top.join("L")}L${ends[1]},${bottom}Z`,
+  });
 }
 
 /** The interval as a bar on the axis, with a dot at the mean. */

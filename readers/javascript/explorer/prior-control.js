@@ -30,7 +30,10 @@ export function priorControl(change) {
 
   function build(prior, statistic, usual, entry) {
     const fields = prior === null ? [] : slidersOf(prior, statistic, sameKind(usual, prior), entry).map(fieldOf);
-    replace(sliders, fields.map(({ field }) => field.node));
+    replace(
+      sliders,
+      fields.map(({ field }) => field.node),
+    );
     return fields;
   }
 

@@ -37,7 +37,10 @@ export function readPrior(text) {
   const fields = FIELDS[call[1]];
   const numbers = [];
   for (const [index, argument] of call[2].replace(/,\s*$/, "").split(",").entries()) {
-    const [value, keyword] = argument.split("=").map((part) => part.trim()).reverse();
+    const [value, keyword] = argument
+      .split("=")
+      .map((part) => part.trim())
+      .reverse();
     const at = keyword === undefined ? index : (fields ?? []).indexOf(keyword);
     if (at < 0 || numbers[at] !== undefined || !NUMBER.test(value)) return null;
     numbers[at] = Number(value.replaceAll("_", ""));
@@ -100,7 +103,9 @@ const SLIDERS = {
         change: (numbers, mean) => {
           const total = sum(numbers);
           const rest = total - all(numbers)[entry];
-          return all(numbers).map((each, index) => (index === entry ? mean * total : ((1 - mean) * total * each) / rest));
+          return all(numbers).map((each, index) =>
+            index === entry ? mean * total : ((1 - mean) * total * each) / rest,
+          );
         },
       },
       strength(
@@ -123,11 +128,19 @@ const SLIDERS = {
     return statistic.family === "poisson"
       ? [
           { ...mean, change: ([, b], value) => [value * b, b] },
-          strength(([a, b], value) => [(a / b) * value, value], ([, b]) => b, records(statistic.family)),
+          strength(
+            ([a, b], value) => [(a / b) * value, value],
+            ([, b]) => b,
+            records(statistic.family),
+          ),
         ]
       : [
           { ...mean, change: ([a], value) => [a, a / value] },
-          strength(([a, b], value) => [value, (value * b) / a], ([a]) => a, records(statistic.family)),
+          strength(
+            ([a, b], value) => [value, (value * b) / a],
+            ([a]) => a,
+            records(statistic.family),
+          ),
         ];
   },
 

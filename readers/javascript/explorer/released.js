@@ -8,7 +8,10 @@ const MOST_ROWS = 200;
 /** A table of unbiased estimates and the standard deviations of their noise. */
 export function releasedTable(rows) {
   const shown = rows.slice(0, MOST_ROWS);
-  const caption = shown.length < rows.length ? `What was released: the first ${MOST_ROWS} of ${rows.length} numbers` : "What was released";
+  const caption =
+    shown.length < rows.length
+      ? `What was released: the first ${MOST_ROWS} of ${rows.length} numbers`
+      : "What was released";
   const heads = ["", "estimate", "standard deviation of its noise"];
   return element(
     "div",
@@ -17,14 +20,24 @@ export function releasedTable(rows) {
       "table",
       {},
       element("caption", {}, caption),
-      element("thead", {}, element("tr", {}, heads.map((name) => (name ? element("th", { scope: "col" }, name) : element("td"))))),
+      element(
+        "thead",
+        {},
+        element(
+          "tr",
+          {},
+          heads.map((name) => (name ? element("th", { scope: "col" }, name) : element("td"))),
+        ),
+      ),
       element("tbody", {}, shown.map(row)),
     ),
   );
 }
 
 function row({ quantity, category, component, labels, estimate, noiseSd }) {
-  const of = [category, component, ...labels.map(([variable, key]) => `${variable}=${key}`)].filter((part) => part !== null && part !== "");
+  const of = [category, component, ...labels.map(([variable, key]) => `${variable}=${key}`)].filter(
+    (part) => part !== null && part !== "",
+  );
   return element(
     "tr",
     {},

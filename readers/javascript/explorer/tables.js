@@ -10,8 +10,17 @@ const ROWS = 25;
 export function lawTable(page, answer, digits) {
   const { sides } = answer;
   const [low, high] = shares(answer.question.mass);
-  const columns = sides.map(({ kind, law, interval }) => ({ kind, name: shortName(page, answer, kind), values: [law.mean, law.sd, ...interval] }));
-  return columnTable(`Posteriors of the ${axisName(answer)}`, columns, ["mean", "standard deviation", low, high], digits);
+  const columns = sides.map(({ kind, law, interval }) => ({
+    kind,
+    name: shortName(page, answer, kind),
+    values: [law.mean, law.sd, ...interval],
+  }));
+  return columnTable(
+    `Posteriors of the ${axisName(answer)}`,
+    columns,
+    ["mean", "standard deviation", low, high],
+    digits,
+  );
 }
 
 /** Difference and ratio of two cells. */
@@ -20,12 +29,21 @@ export function comparisonTable(page, answer, digits) {
   if (question.versus === null || !contrast) return null;
   const { difference, ratio, greater } = contrast;
   const columns = [
-    { kind: "difference", name: "first minus second", values: [difference.mean, difference.sd, ...ends(difference), greater] },
+    {
+      kind: "difference",
+      name: "first minus second",
+      values: [difference.mean, difference.sd, ...ends(difference), greater],
+    },
     ratio === null ? null : { kind: "ratio", name: "first over second", values: [null, null, ...ends(ratio), greater] },
   ];
   const [low, high] = shares(question.mass);
   const rows = ["mean", "standard deviation", "median", low, high, "probability that the first is greater"];
-  return columnTable("Comparison", columns.filter((column) => column !== null), rows, digits);
+  return columnTable(
+    "Comparison",
+    columns.filter((column) => column !== null),
+    rows,
+    digits,
+  );
 }
 
 function ends({ median, lower, upper }) {
@@ -48,7 +66,15 @@ function columnTable(caption, columns, rows, digits) {
 export function densityTable({ points, curves }, name) {
   const step = Math.floor((points.length - 1) / ROWS);
   const rows = points.flatMap((point, index) =>
-    index % step === 0 ? [row(brief(point, 4), curves.map(({ densities }) => densities[index]), 4)] : [],
+    index % step === 0
+      ? [
+          row(
+            brief(point, 4),
+            curves.map(({ densities }) => densities[index]),
+            4,
+          ),
+        ]
+      : [],
   );
   return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
 }
@@ -65,7 +91,15 @@ function table(caption, heads, rows) {
       "table",
       {},
       element("caption", {}, caption),
-      element("thead", {}, element("tr", {}, heads.map((head) => (head === "" ? element("td") : element("th", { scope: "col" }, head))))),
+      element(
+        "thead",
+        {},
+        element(
+          "tr",
+          {},
+          heads.map((head) => (head === "" ? element("td") : element("th", { scope: "col" }, head))),
+        ),
+      ),
       element("tbody", {}, rows),
     ),
   );

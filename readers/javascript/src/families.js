@@ -112,7 +112,8 @@ export function noisySums(statistic, values, n) {
     const lower = parseRational(statistic.parameters.lower ?? "0");
     const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
     const lowest = shift / (lower.d * atZero.d * step.n);
-    return { values: [Number(values[0] - lowest * BigInt(n))], scale, reach: 1, step: toNumber(step) };
+    const reach = Math.round((known.upper - known.lower) / toNumber(step));
+    return { values: [Number(values[0] - lowest * BigInt(n))], scale, reach, step: toNumber(step) };
   }
   const reach = Number(statistic.partition_total);
   return { values: values.map(Number), scale, reach, step: (known.upper - known.lower) / reach };

@@ -1,7 +1,7 @@
 /** What a release, a prior or a question breaks. */
 export declare class ReleaseError extends Error {
   readonly code:
-    | "manifest" | "file" | "signature" | "statistic" | "cell" | "prior" | "method" | "clipping"
+    | "manifest" | "file" | "signature" | "withdrawn" | "statistic" | "cell" | "prior" | "method" | "clipping"
     | "resolution" | "usage";
 }
 
@@ -11,6 +11,8 @@ export type Keys = Record<string, string | number>;
 export interface ReadOptions {
   /** Public keys, PEM or 32 bytes in base64, one of which must have signed. */
   publicKeys?: string[];
+  /** Whether a release is read that was withdrawn. */
+  withdrawn?: boolean;
   /** The statistics whose files are read and checked; by default all. */
   statistics?: string[];
 }
@@ -76,6 +78,8 @@ export interface Release {
   readonly releaseId: string;
   readonly manifest: any;
   readonly signatureStatus: "checked" | "not_checked" | "unsigned";
+  /** Why it was withdrawn; null where it was not. */
+  readonly withdrawal: { reason: string; created: string } | null;
   readonly statistics: Statistic[];
   readonly groups: { column: string; kind: string; keys: (string | number)[] }[];
   readonly nCells: number;

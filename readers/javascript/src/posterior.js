@@ -26,7 +26,7 @@ export function oneSumPosterior(statistic, values, release, options) {
   const line = LINES[prior.line];
   const nPrior = nPriorOf(statistic, release, options);
   const noisy = noisySums(statistic, values, release.n);
-  const exact = projected(noisy, known, statistic.design === "minimal" ? release.n : null);
+  const exact = projected(statistic, noisy, known, release.n);
   const updated = prior.components.map(({ numbers }) =>
     conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
   const starts = updated.map((one) => one.start);
@@ -81,11 +81,15 @@ function noiseAware(line, prior, starts, nPrior, likelihoodOf) {
 }
 
 /** N and the total in T's unit, as near to the noisy sums as records can have them. */
-function projected({ values: [first, second], reach, step }, { lower, upper }, publicN) {
-  const n = publicN ?? Math.max((first + second) / reach, 0);
+function projected({ family, design }, { values: [first, second], reach, step }, { lower }, publicN) {
+  if (family === "bernoulli" && design !== "minimal") {
+    const [total, rest] = [Math.max(first, 0), Math.max(second, 0)];
+    return { n: total + rest, total };
+  }
+  const n = design === "minimal" ? publicN : Math.max((first + second) / reach, 0);
   const most = Math.max(reach * n, 0);
   const amount = Math.min(Math.max(first, 0), most);
-  return { n, total: lower * n + step * amount, upper };
+  return { n, total: lower * n + step * amount };
 }
 
 /** The prior of N; that which is known where N is public. */

@@ -11,9 +11,10 @@ import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
 /** A checked release; made by `readRelease`. */
 export class Release {
-  constructor(manifest, files, signatureStatus, wanted) {
+  constructor(manifest, files, signatureStatus, wanted, withdrawal) {
     this.manifest = manifest;
     this.signatureStatus = signatureStatus;
+    this.withdrawal = withdrawal;
     this.groups = groupsOf(manifest);
     this.nCells = manifest.cells;
     this.values = new Map();
@@ -123,11 +124,13 @@ export class Release {
     const width = entry.components.length;
     const values = [...this.values.get(statistic).slice(selected[0] * width, (selected[0] + 1) * width)];
     const { n, max_total_rows: maxTotalRows } = this.manifest;
-    return compute(entry, values, { n, maxTotalRows }, {
+    const found = compute(entry, values, { n, maxTotalRows }, {
       ...options,
       method,
       kept: { of: (key, width, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width, make) },
     });
+    this.kept.finish();
+    return found;
   }
 
   /**

@@ -50,6 +50,7 @@ export async function inSlices(work, pause) {
 export class KeptLikelihoods {
   constructor() {
     this.kept = new Map();
+    this.asked = new Set();
   }
 
   of(key, width, make) {
@@ -57,7 +58,14 @@ export class KeptLikelihoods {
     this.kept.delete(key);
     this.kept.set(key, found);
     if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+    this.asked.add(found);
     return found;
+  }
+
+  /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
+  finish() {
+    for (const likelihood of this.asked) likelihood.isAskedAgain = true;
+    this.asked.clear();
   }
 }
 
@@ -71,6 +79,7 @@ export class TabulatedLikelihood {
     this.width = 2 ** Math.ceil(Math.log2(16 * width));
     this.panels = new Map();
     this.known = new Map();
+    this.isAskedAgain = false;
   }
 
   get ofNone() {
@@ -79,6 +88,7 @@ export class TabulatedLikelihood {
 
   /** The log likelihood at a position on the parameter's line. */
   at(position) {
+    if (!this.isAskedAgain) return this.direct(position);
     const index = Math.floor(position / this.width);
     let panel = this.panels.get(index);
     if (panel === undefined) {
@@ -88,7 +98,8 @@ export class TabulatedLikelihood {
     while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
     if (panel.values !== null) return interpolated(panel, position);
     panel.asked.add(position);
-    if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position)) return this.direct(position);
+    if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
+      return this.direct(position);
     this.fill(panel);
     return this.at(position);
   }
@@ -100,7 +111,14 @@ export class TabulatedLikelihood {
       panel.values = values;
       return;
     }
-    const half = (from) => ({ start: from, length: length / 2, depth: depth + 1, asked: new Set(), values: null, halves: null });
+    const half = (from) => ({
+      start: from,
+      length: length / 2,
+      depth: depth + 1,
+      asked: new Set(),
+      values: null,
+      halves: null,
+    });
     panel.halves = [half(start), half(start + length / 2)];
   }
 

@@ -215,8 +215,13 @@ def compare(
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_comparison(found, written, title=title, footer=footer, mass=mass)
     if as_json:
+        from suffice.data_files.source import posterior_source  # noqa: PLC0415 - pydantic is slow to import
+
+        what = "posterior summaries of a comparison"
+        source = posterior_source(what, [one, other], found.before, mass=mass, draws=draws, seed=seed)
         diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
         document = {
+            "source": source.document(),
             "statistic": statistic,
             "first": found.first,
             "second": found.second,

@@ -275,11 +275,12 @@ def table(
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     chosen = opened.statistic(statistic).where(parse_pairs("--where", where))
     rows = chosen.table()
+    from suffice.data_files.source import table_source  # noqa: PLC0415 - each command imports what it needs
+
+    source = table_source(opened, statistic)
     if out is not None:
-        from suffice.data_files.source import table_source  # noqa: PLC0415
         from suffice.data_files.tables import columns_of  # noqa: PLC0415
 
-        source = table_source(opened, statistic)
         output.write_table(columns_of(rows), out, source, overwrite=overwrite)
     if plot is not None:
         from suffice.data_files.source import table_source  # noqa: PLC0415
@@ -292,6 +293,7 @@ def table(
     if as_json:
         output.print_json(
             {
+                "source": source.document(),
                 "statistic": statistic,
                 "family": chosen.plan.family,
                 "rows_of": chosen.plan.rows_of,

@@ -189,7 +189,8 @@ def hidden_markov(
     if pictures:
         _write_pictures(found, pictures, opened[0].name, source, overwrite=overwrite)
     if as_json:
-        output.print_json({**found.to_dict(mass), "seed": seed})
+        source = fit_source("hidden Markov model", opened, found, seed=seed)
+        output.print_json({"source": source.document(), **found.to_dict(mass), "seed": seed})
         return
     _print_fit(found)
     _print_basis(opened, found)
@@ -261,7 +262,10 @@ def _show_comparison(
     found: StateComparison, opened: Sequence[Release], *, seed: int | None, as_json: bool
 ) -> None:
     if as_json:
-        output.print_json({**found.to_dict(), "seed": seed})
+        from suffice.data_files.source import fit_source  # noqa: PLC0415 - pydantic is slow to import
+
+        source = fit_source("held-out scores of numbers of states", opened, found, seed=seed)
+        output.print_json({"source": source.document(), **found.to_dict(), "seed": seed})
         return
     from suffice.pipeline.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
 

@@ -26,7 +26,9 @@ def basis_document(
 
     The mass is None where there are no intervals.
     """
+    stated = source("posterior summaries of a model", [opened], posterior, mass=mass, draws=draws, seed=seed)
     return {
+        "source": stated.document(),
         "release": opened.label,
         "statistic": posterior.statistic,
         "family": posterior.family,

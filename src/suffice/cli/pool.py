@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -102,18 +103,17 @@ def pool(
         rng=rng,
     )
     rows = summarise(posterior, mass, draws, rng)
-    if out is not None:
-        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
 
-        releases = [release for group in related.values() for release in group or ()]
-        source = posterior_source(DRAWS, releases, posterior, draws=draws, seed=seed)
-        output.write_draws(posterior, out, source, draws, rng, overwrite=overwrite)
+    every = [release for group in related.values() for release in group or ()]
+    source = posterior_source(SUMMARIES, every, posterior, mass=mass, draws=draws, seed=seed)
+    if out is not None:
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        output.write_draws(posterior, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
-        from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
         from suffice.plots.comparisons import plot_pool  # noqa: PLC0415
         from suffice.plots.style import footer_of  # noqa: PLC0415
 
-        releases = [release for group in related.values() for release in group or ()]
         parts = [
             (
                 release.label,
@@ -126,10 +126,10 @@ def pool(
                     where=parse_pairs("--where", where),
                 ),
             )
-            for release in releases
+            for release in every
         ]
-        footer = footer_of(posterior_source(SUMMARIES, releases, posterior), releases)
-        title = f"{statistic}, pooled from {len(releases)} releases"
+        footer = footer_of(source, every)
+        title = f"{statistic}, pooled from {len(every)} releases"
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_pool(posterior, parts, written, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
     pooled = {
@@ -139,6 +139,7 @@ def pool(
     }
     if as_json:
         document: dict[str, Any] = {
+            "source": source.document(),
             "statistic": statistic,
             "family": posterior.family,
             "rows_of": posterior.rows_of,

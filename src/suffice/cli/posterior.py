@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -123,11 +124,12 @@ def posterior(
         )
     elif statements:
         answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
-    if out is not None:
-        from suffice.data_files.source import DRAWS, posterior_source  # noqa: PLC0415
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
 
-        source = posterior_source(DRAWS, [opened], drawn_from, draws=draws, seed=seed)
-        output.write_draws(drawn_from, out, source, draws, rng, overwrite=overwrite)
+    source = posterior_source(SUMMARIES, [opened], drawn_from, mass=mass, draws=draws, seed=seed)
+    if out is not None:
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
         other = analysis.other_method(opened, statistic, keys, beside, terms)
         with new_file("--plot", plot, overwrite=overwrite) as written:
@@ -141,6 +143,7 @@ def posterior(
     if as_json:
         output.print_json(
             {
+                "source": source.document(),
                 "release": opened.label,
                 "statistic": statistic,
                 "family": drawn_from.family,

@@ -58,7 +58,10 @@ def compare_priors(
         where=parse_pairs("--where", where),
     )
     if as_json:
-        output.print_json({"release": opened.label, **found.to_dict()})
+        from suffice.data_files.source import comparison_source  # noqa: PLC0415 - pydantic is slow to import
+
+        source = comparison_source(opened, found)
+        output.print_json({"source": source.document(), "release": opened.label, **found.to_dict()})
         return
     if len(found.log_evidence) > 1:
         output.print_rows(found.rows())

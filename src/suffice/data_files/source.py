@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.posterior.notes import method_text
+from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.publication.releases import manifest_sha256
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.calibration.result import Calibration
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.models.state_comparison import StateComparison
+    from suffice.pipeline.pooling.prior_comparison import PriorComparison
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
 
@@ -183,6 +184,18 @@ def fit_source(
         draws=settings.n_draws,
         seed=seed,
         notes=(*lines, *settings.lines),
+    )
+
+
+def comparison_source(release: Release, found: PriorComparison) -> Source:
+    """Return the source of a comparison of priors."""
+    return Source(
+        what="log evidence of priors",
+        releases=(ReleaseSource.of(release),),
+        statistic=found.statistic,
+        method="noise-aware",
+        prior="; ".join(found.priors),
+        n_prior=found.n_prior,
     )
 
 

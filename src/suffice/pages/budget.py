@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
+_HEIGHT_OF_WIDE = 150
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charged:
     """One charge, as the public may know it.
@@ -146,6 +149,7 @@ class Budget:
             description=f"{self.sentence} The axis: {ends[0]} {ends[1]}",
             limits=[float(limit) for limit in self._limits()],
             height=height,
+            is_wide=height > _HEIGHT_OF_WIDE,
         )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 """The probabilities below the five marks of an interval."""
 
-_LEFT, _RIGHT = 13.0, 98.0
+_LEFT, _RIGHT, _LEFT_OF_WIDE = 13.0, 98.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +135,11 @@ def row(interval: Interval, x: Scale) -> Markup:
 def row_axis(x: Scale) -> Markup:
     """Return the axis above such rows."""
     shown = x.labels()
+    minor = ' class="minor"'  # left out on narrow screens
     anchors = ["start", *["middle"] * (len(shown) - 2), "end"]
     parts = [
-        f'<text x="{100 * x.share(tick):.2f}%" y="12" text-anchor="{anchor}">{label}</text>'
+        f'<text{"" if anchor != "middle" else minor} x="{100 * x.share(tick):.2f}%" y="12" '
+        f'text-anchor="{anchor}">{label}</text>'
         for tick, label, anchor in zip(x.ticks, shown, anchors, strict=True)
     ]
     return markup(f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>')
@@ -151,7 +153,7 @@ def ranked(intervals: Sequence[Interval], *, title: str, description: str, heigh
     def up(value: float) -> float:
         return 6.0 + (1.0 - y.share(value)) * (bottom - 6.0)
 
-    parts = _levels(y, up, left=6.0)
+    parts = _levels(y, up, _LEFT_OF_WIDE)
     ordered = sorted((one for one in intervals if one.is_finite), key=lambda one: one.middle)
     step = (_RIGHT - 7.0) / max(len(ordered), 1)
     for place, one in enumerate(ordered):
@@ -176,6 +178,7 @@ def steps(
     description: str,
     limits: Sequence[float] = (),
     height: int = 150,
+    is_wide: bool = False,
 ) -> Markup:
     """Return a running total over time, as steps.
 
@@ -189,6 +192,10 @@ def steps(
         Of both ends of the axis.
     limits : sequence of float
         What was granted at each of the times; drawn as a line of its own. Empty where it is not known.
+    height : int
+        In pixels.
+    is_wide : bool
+        Whether the chart has the width of a page.
     """
     y = scale(0.0, max([*totals, *limits, 1e-9]), 3.0)
     bottom = height - 18.0
@@ -196,10 +203,12 @@ def steps(
     def up(value: float) -> float:
         return 6.0 + (1.0 - y.share(value)) * (bottom - 6.0)
 
-    def across(time: float) -> float:
-        return _LEFT + time * (_RIGHT - _LEFT)
+    left = _LEFT_OF_WIDE if is_wide else _LEFT
 
-    parts = _levels(y, up)
+    def across(time: float) -> float:
+        return left + time * (_RIGHT - left)
+
+    parts = _levels(y, up, left)
     corners = [(across(time), total) for time, total in zip(times, totals, strict=True)]
     before = 0.0
     for place, (x, total) in enumerate(corners):
@@ -215,7 +224,7 @@ def steps(
     for place, (x, limit) in enumerate(granted):
         end = granted[place + 1][0] if place + 1 < len(granted) else _RIGHT
         parts.append(_line("granted", x, up(limit), end, up(limit)))
-    parts.append(f'<text x="{_LEFT}%" y="{height - 3}">{escape(labels[0])}</text>')
+    parts.append(f'<text x="{left}%" y="{height - 3}">{escape(labels[0])}</text>')
     if labels[1] not in {"", labels[0]}:
         parts.append(f'<text x="{_RIGHT}%" y="{height - 3}" text-anchor="end">{escape(labels[1])}</text>')
     return _chart(parts, height, title, description)

@@ -97,7 +97,7 @@ class SiteFolder:
         target = self.path / path
         digest = hashlib.sha256(data).hexdigest()
         try:
-            if not (self.earlier.get(path) == digest and target.is_file()):
+            if not _holds(target, data):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 hidden = target.with_name(f".{secrets.token_hex(8)}")
                 hidden.write_bytes(data)
@@ -124,6 +124,11 @@ class SiteFolder:
         state = {"suffice_catalogue": _STATE_VERSION, "files": self.files, "keys": self.new_keys}
         self.write(STATE, (json.dumps(state, sort_keys=True, indent=0) + "\n").encode())
         return sum(of not in self.new_keys for of in self.keys)
+
+
+def _holds(target: Path, data: bytes) -> bool:
+    """Tell whether a file has this content already: what is unchanged keeps its time."""
+    return target.is_file() and target.stat().st_size == len(data) and target.read_bytes() == data
 
 
 def _is_state(content: Any) -> bool:

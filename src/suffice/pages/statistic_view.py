@@ -9,12 +9,12 @@ import numpy as np
 
 from suffice.errors import SufficeError
 from suffice.pages.charts import LEVELS, Interval
-from suffice.pages.noise_interval import noise_half_width
 from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.posterior.posterior import PLUG_IN, summarise
+from suffice.pipeline.released.noise_interval import noise_half_width
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from suffice.errors import UsageError
 from suffice.pipeline.posterior.curves import entry_labels, in_words
 from suffice.pipeline.posterior.draws import MASS
@@ -16,14 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import numpy as np
     from matplotlib.axes import Axes
 
     from suffice.pipeline.pooling.comparison import Comparison
     from suffice.pipeline.posterior.contrasts import Contrast
     from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.typing import Floats
 
 MOST_ROWS = 60
+_RATIOS, _FEWER_RATIOS, _WIDE = (1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 3.0), 40.0
 
 
 def plot_comparison(
@@ -58,6 +61,7 @@ def plot_comparison(
             draw_intervals(right, labels[parameter], [_contrast(ratio, mass)])
             _reference(right, 1.0)
             right.set_yticklabels([])
+            _in_logs(right, ratio.credible_interval(mass))
             right.set_xlabel(f"ratio of the {name}")
         subtitle = (
             f"Medians, middle halves and {100 * mass:g} % intervals; P: probability of a rise. Diamonds: the "
@@ -168,6 +172,23 @@ def _probabilities(axis: Axes, change: Contrast) -> None:
             color=QUIET,
             annotation_clip=False,
         )
+
+
+def _in_logs(axis: Axes, ends: Floats) -> None:
+    """Let halves and doubles stand equally far from 1, where no interval reaches 0."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - the plot extra
+
+    low, high = float(np.min(ends)), float(np.max(ends))
+    if not (low > 0.0 and np.isfinite(high)):
+        return
+    low, high = min(low, 0.8) / 1.15, max(high, 1.25) * 1.15
+    axis.set_xscale("log")
+    axis.set_xlim(low, high)
+    steps = _RATIOS if high / low < _WIDE else _FEWER_RATIOS
+    shown = [factor * step for factor in 10.0 ** np.arange(-12.0, 13.0) for step in steps]
+    axis.xaxis.set_major_locator(FixedLocator([tick for tick in shown if low <= tick <= high]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:.6g}"))
 
 
 def _reference(axis: Axes, at: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.released.noise_interval import noise_half_width
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_ranked, draw_series
 from suffice.plots.style import COLOURS, check_plot, finish, new_figure, save, styled
 
@@ -19,10 +21,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
-WIDTHS = 2.0
-"""Standard deviations of the noise to either side of an estimate."""
+MASS = 0.95
+"""What an interval holds of the noise, at least."""
 _MOST_PANELS, _MOST_ROWS, _MOST_LINES = 9, 200, len(COLOURS)
 _FEWEST_STEPS = 3
 _ORDERED = re.compile(r"\d{4}(-\d{2}(-\d{2})?|-?Q[1-4]|-?W\d{2})?")
@@ -35,14 +38,11 @@ class _Panel:
 
     name: str
     rows: list[Mapping[str, Any]]
+    reach: Floats
 
     @property
     def estimates(self) -> Floats:
         return np.array([row["estimate"] for row in self.rows])
-
-    @property
-    def reach(self) -> Floats:
-        return WIDTHS * np.array([row["noise_sd"] for row in self.rows])
 
     def labels(self, without: str | None = None) -> list[str]:
         return [
@@ -102,35 +102,36 @@ def plot_table(statistic: NoisyStatistic, path: Path, *, title: str, footer: str
                 axis.set_xlabel(panel.name)
         for axis in axes[len(panels) :]:
             axis.set_axis_off()
-        finish(
-            figure,
-            title,
-            f"Unbiased estimates and noise intervals: {WIDTHS:g} standard deviations of the "
-            "noise to either side. They tell of the noise alone and are no posterior",
-            footer,
+        subtitle = (
+            "Unbiased estimates with noise intervals, which hold at least "
+            f"{100 * MASS:g} % of the noise and tell of nothing else"
         )
+        finish(figure, title, subtitle, footer)
         save(figure, path)
 
 
 def _panels(statistic: NoisyStatistic) -> list[_Panel]:
     """The table's rows by quantity and component."""
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in statistic.table():
-        found.setdefault((row["quantity"], row.get("component") or ""), []).append(row)
-    columns = ", ".join(statistic.plan.columns)
-    names = {"n": "n, records", "total": "total", "count": "count, records"}
+    found: dict[tuple[str, str], list[tuple[Mapping[str, Any], float]]] = {}
+    plan = statistic.plan
+    # Rows have all quantities of a cell, then those of the next.
+    widths = [noise_half_width(plan, quantity, MASS) for quantity in plan.quantities]
+    for row, width in zip(statistic.table(), itertools.cycle(widths), strict=False):
+        found.setdefault((row["quantity"], row.get("component") or ""), []).append((row, width))
     return [
-        _Panel(f"{names.get(quantity, quantity.replace('_', ' '))}" + _of(quantity, component, columns), rows)
-        for (quantity, component), rows in found.items()
+        _Panel(_name(plan, *which), [row for row, _ in rows], np.array([width for _, width in rows]))
+        for which, rows in found.items()
     ]
 
 
-def _of(quantity: str, component: str, columns: str) -> str:
-    """What a quantity is of, and its unit."""
+def _name(plan: StatisticPlan, quantity: str, component: str) -> str:
+    """What a quantity is of, and its unit where it has one."""
     if quantity in {"n", "count"}:
-        return ""
-    unit = "in its unit squared" if quantity.startswith("total_of_") else "in its unit"
-    return f" of {component or columns}, {unit}"
+        return f"{quantity}, records"
+    of = f"{quantity.replace('_', ' ')} of {component or ', '.join(plan.columns)}"
+    if plan.parameters.lower is None and not plan.parameters.columns:
+        return of
+    return f"{of}, in its unit squared" if quantity.startswith("total_of_") else f"{of}, in its unit"
 
 
 def _ordered_column(statistic: NoisyStatistic, panel: _Panel) -> str | None:

@@ -81,6 +81,11 @@ def test_cells_that_are_alike_have_one_posterior_and_draws_of_their_own() -> Non
     assert shared.groups == whole.groups
     np.testing.assert_allclose(shared.mean("probability"), whole.mean("probability"), rtol=1e-12)
     np.testing.assert_allclose(shared.conflict.tails, whole.conflict.tails, rtol=1e-12)
+    points = np.linspace(0.01, 0.99, 18).reshape(6, 3)
+    densities = [one.distribution.density("probability", points) for one in (shared, whole)]
+    assert densities[0] is not None
+    assert densities[1] is not None
+    np.testing.assert_allclose(densities[0], densities[1], rtol=1e-9, atol=1e-300)
     draws = shared.sample(DRAWS)["probability"]
     assert draws.shape == (DRAWS, 6)
     assert len(np.unique(draws)) == draws.size, "no draw is given to two cells"

@@ -64,6 +64,7 @@ def test_who_stops_asking_starts_no_more(cluster: Cluster) -> None:
     assert started._value <= 1 + AHEAD * cluster.n_threads
 
 
+@pytest.mark.audit
 def test_workers_that_die_again_and_again_end_in_a_fixed_text() -> None:
     import dask
 

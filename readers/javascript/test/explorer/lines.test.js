@@ -5,14 +5,42 @@ import { commandLine, pythonLines, shellWord } from "../../explorer/lines.js";
 import { fromHash, toHash } from "../../explorer/state.js";
 import { written, brief, ticks } from "../../explorer/numbers.js";
 
-const HOSTILE = ["it's", '"', "\\", "$(touch x)", "`id`", "a\nb", "-x", "café 😀", "</script>", " lead", "a;b&c|d", "=1+1", "\u2028"];
-const group = (column, keys) => ({ column, size: keys.length, key: (index) => keys[index], has: (key) => keys.includes(key) });
+const HOSTILE = [
+  "it's",
+  '"',
+  "\\",
+  "$(touch x)",
+  "`id`",
+  "a\nb",
+  "-x",
+  "café 😀",
+  "</script>",
+  " lead",
+  "a;b&c|d",
+  "=1+1",
+  "\u2028",
+];
+const group = (column, keys) => ({
+  column,
+  size: keys.length,
+  key: (index) => keys[index],
+  has: (key) => keys.includes(key),
+});
 const page = {
   uri: "/a b/it's",
   statistics: [{ name: "cancelled" }],
   groups: [group("origin", HOSTILE), group("month", ["1", "2"])],
 };
-const question = { statistic: "cancelled", cell: ["it's", "1"], versus: null, prior: "", nPrior: "", mass: 0.95, shown: "", whole: false };
+const question = {
+  statistic: "cancelled",
+  cell: ["it's", "1"],
+  versus: null,
+  prior: "",
+  nPrior: "",
+  mass: 0.95,
+  shown: "",
+  whole: false,
+};
 
 test("a shell takes every key for one word, and runs none", () => {
   for (const key of HOSTILE) {
@@ -40,7 +68,14 @@ test("Python's texts are ASCII", () => {
 
 test("a question survives its address", () => {
   for (const key of HOSTILE) {
-    const asked = { ...question, cell: [key, "2"], versus: ["it's", "1"], prior: "Beta(1, 9)", mass: 0.8, shown: "x[é]" };
+    const asked = {
+      ...question,
+      cell: [key, "2"],
+      versus: ["it's", "1"],
+      prior: "Beta(1, 9)",
+      mass: 0.8,
+      shown: "x[é]",
+    };
     assert.deepEqual(fromHash(toHash(asked), page, question), asked);
   }
 });

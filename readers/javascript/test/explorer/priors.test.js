@@ -37,7 +37,16 @@ test("text is read as Python reads it", () => {
   assert.deepEqual(readPrior("Normal(-5, 1e1)"), { name: "Normal", numbers: [-5, 10] });
 });
 
-for (const text of ["", "Beta(1)", "Beta(1, 2, 3)", "Beta(0, 1)", "Beta(1, x)", "Mixture(1, Beta(1, 1))", "toString(1)", "Beta(1, 1)("]) {
+for (const text of [
+  "",
+  "Beta(1)",
+  "Beta(1, 2, 3)",
+  "Beta(0, 1)",
+  "Beta(1, x)",
+  "Mixture(1, Beta(1, 1))",
+  "toString(1)",
+  "Beta(1, 1)(",
+]) {
   test(`no slider sets ${JSON.stringify(text)}`, () => assert.equal(readPrior(text), null));
 }
 

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: b15bfec9217dfc9b4a7a1195949c93fa8a1e97c316daff544c593abd122be7a0
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: ed8bfaa8602b53d0d4c1195d0100cadc75851206dc28c15ffddf31baa40e0f50
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -46,14 +46,19 @@
   function tabulatedAt(law, low, high, size) {
     const width2 = high - low;
     const step = 1 / size;
-    const nodes = Array.from({ length: size + 1 }, (_, index) => low + width2 * Math.sin(Math.PI * index / size / 2) ** 2);
+    const nodes = Array.from(
+      { length: size + 1 },
+      (_, index) => low + width2 * Math.sin(Math.PI * index / size / 2) ** 2
+    );
     const densities = law.density(nodes);
     const slopes = nodes.map((_, index) => densities[index] * width2 * (Math.PI / 2) * Math.sin(Math.PI * index / size));
     slopes[0] = Math.max(0, 3 * slopes[1] - 3 * slopes[2] + slopes[3]);
     slopes[size] = Math.max(0, 3 * slopes[size - 1] - 3 * slopes[size - 2] + slopes[size - 3]);
     const cumulated = [0];
     for (let index = 0; index < size; index += 1) {
-      const [before, from, to, after] = [-1, 0, 1, 2].map((offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]);
+      const [before, from, to, after] = [-1, 0, 1, 2].map(
+        (offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]
+      );
       cumulated.push(cumulated[index] + step / 24 * (13 * (from + to) - before - after));
     }
     const mass = cumulated[size];
@@ -92,7 +97,7 @@
   // src/errors.js
   var ReleaseError = class extends Error {
     /**
-     * @param {string} code One of `manifest`, `file`, `signature`, `statistic`, `cell`, `prior`, `method`,
+     * @param {string} code One of `manifest`, `file`, `signature`, `withdrawn`, `statistic`, `cell`, `prior`, `method`,
      *   `clipping`, `resolution`, `usage`.
      * @param {string} message Which rule, at which place, and what to do; at most 500 characters.
      */
@@ -365,6 +370,103 @@
     view.setFloat64(0, value);
     view.setBigUint64(0, view.getBigUint64(0) + step);
     return view.getFloat64(0);
+  }
+
+  // src/plan_values.js
+  function number(text, place) {
+    const found = parseRational(text);
+    if (found === null) throw refused(place, "it is no exact number");
+    return found;
+  }
+  function integer(text, place) {
+    const found = number(text, place);
+    if (found.d !== 1n) throw refused(place, "it is no whole number");
+    return found.n;
+  }
+  function refused(place, rule) {
+    return new ReleaseError("manifest", `the manifest is corrupt: ${place}: ${rule}`);
+  }
+  function onlyKeys(mapping, required, optional, place) {
+    const fits2 = isMapping(mapping) && required.every((key) => Object.hasOwn(mapping, key)) && Object.keys(mapping).every((key) => required.includes(key) || optional.includes(key));
+    if (!fits2) throw refused(place, "its keys are not those that the format states");
+  }
+  function isMapping(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  }
+
+  // src/domains.js
+  var MOST_CELLS = 1e7;
+  var MOST_LISTED = 1e5;
+  var DAY = 864e5;
+  function group(column, domain) {
+    const head = { column };
+    if (Array.isArray(domain)) {
+      const keys2 = keysOf(domain, column);
+      return { size: keys2.length, stated: { ...head, kind: "list", every: null, keys: keys2 } };
+    }
+    if (domain?.range) {
+      const [first, last] = domain.range.map((end) => integer(end, `groups.${shown(column)}`));
+      const size = Number(last - first + 1n);
+      if (!(size >= 1 && size <= MOST_CELLS)) throw refused(`groups.${shown(column)}`, "it is no range");
+      return { size, stated: { ...head, kind: "range", first: String(first), last: String(last) } };
+    }
+    const keys = keysOf(domain, column);
+    return { size: keys.length, stated: { ...head, kind: "period", every: domain.every, keys } };
+  }
+  function keysOf(domain, place) {
+    const wrong = () => refused(shown(place), "it is no domain");
+    if (Array.isArray(domain)) {
+      if (domain.length === 0 || !domain.every((key) => typeof key === "string") || new Set(domain).size !== domain.length) {
+        throw wrong();
+      }
+      return domain;
+    }
+    if (domain?.range) {
+      const [first, last] = domain.range.map((end) => Number(integer(end, place)));
+      if (!(last >= first && last - first < MOST_LISTED)) throw wrong();
+      return Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
+    }
+    if (typeof domain?.from !== "string" || typeof domain?.to !== "string") throw wrong();
+    const keys = [];
+    let start2 = periodStart(domain.from, domain.every);
+    for (let key = domain.from; keys.length < MOST_LISTED; key = label(start2, domain.every)) {
+      if (start2 === null || label(start2, domain.every) !== key) throw wrong();
+      keys.push(key);
+      if (key === domain.to) return keys;
+      if (start2 > periodStart(domain.to, domain.every)) throw wrong();
+      start2 = following(start2, domain.every);
+    }
+    throw wrong();
+  }
+  function periodStart(text, every) {
+    const parts = { year: /^(\d{4})$/, month: /^(\d{4})-(\d{2})$/, day: /^(\d{4})-(\d{2})-(\d{2})$/, week: /^(\d{4})-W(\d{2})$/ }[every];
+    const found = parts?.exec(text);
+    if (!found) return null;
+    const [year, second = 1, third = 1] = found.slice(1).map(Number);
+    if (every === "week") {
+      const first = utc(year, 0, 4);
+      return first - (new Date(first).getUTCDay() + 6) % 7 * DAY + (second - 1) * 7 * DAY;
+    }
+    return utc(year, second - 1, third);
+  }
+  function label(start2, every) {
+    if (every === "week") {
+      const thursday = new Date(start2 + 3 * DAY);
+      const year = thursday.getUTCFullYear();
+      const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
+      return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
+    }
+    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every]);
+  }
+  function following(start2, every) {
+    if (every === "day" || every === "week") return start2 + (every === "day" ? 1 : 7) * DAY;
+    const date = new Date(start2);
+    return every === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
+  }
+  function utc(year, month, day) {
+    const date = /* @__PURE__ */ new Date(0);
+    date.setUTCFullYear(year, month, day);
+    return date.getTime();
   }
 
   // src/thrift.js
@@ -677,112 +779,9 @@
     return [...fields.keys()].every((number2) => required.includes(number2) || optional.includes(number2));
   }
 
-  // src/plan.js
+  // src/blocks.js
   var ONE = rational(1n);
   var ZERO = rational(0n);
-  var NOISE_REACH = rational(64n);
-  var LARGEST_SCALE = 2 ** 55;
-  var MOST_CELLS = 1e7;
-  var MOST_COMPONENTS = 65536;
-  var MOST_PERIODS = 65536;
-  var DAY = 864e5;
-  function derive(plan, order) {
-    const { privacy } = plan;
-    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
-    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
-    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
-    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
-    const unit = privacy.unit === "row" ? null : privacy.unit;
-    if (unit !== null) {
-      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
-      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
-    }
-    const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
-    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
-    const replaces = privacy.neighboring === "replace_one";
-    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
-    const epsilon = number(privacy.epsilon, "privacy.epsilon");
-    if (compare(epsilon, ZERO) <= 0) throw refused("privacy.epsilon", "it is not above 0");
-    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
-    const cells = groups.reduce((product, { size }) => product * size, 1);
-    if (cells > MOST_CELLS) throw refused("groups", "there are too many cells");
-    const entries = ordered(plan.statistics, order.statistics, "statistics");
-    checkVariables(plan.statistics, order.variables);
-    const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO);
-    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
-    const terms = {
-      replaces,
-      unit,
-      maxRows,
-      mayBeMinimal,
-      hasGroups: groups.length > 0,
-      maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
-    };
-    const statistics = entries.map(([name, entry]) => {
-      const own = divide(multiply(epsilon, share(name, entry)), shares2);
-      return { name, entry, epsilon: own, terms };
-    });
-    return {
-      heading: {
-        name: plan.name,
-        dataset: plan.dataset,
-        epsilon: format(epsilon),
-        neighboring: privacy.neighboring,
-        unit: unit ? `column:${unit.column}` : "row",
-        ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
-        max_total_rows: Number(plan.max_total_rows),
-        cells,
-        groups: groups.map(({ stated }) => stated)
-      },
-      statistics
-    };
-  }
-  function statisticFields({ name, entry, epsilon, terms }, stated) {
-    const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
-    if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
-    const isKnown = isComputedAgain(entry);
-    const fields = { name, family: entry.family, epsilon: format(epsilon), noise: "discrete_laplace" };
-    const place = `statistics.${shown(name)}`;
-    let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
-    if (isKnown) {
-      const block2 = make(entry, terms.mayBeMinimal, stated, place);
-      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
-      const ofRecord = block2.recordL1;
-      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
-      l1 = block2.minimalL1 ?? ofRecord * times;
-      const { scale: scale2, text } = leastScale(l1, epsilon);
-      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
-      Object.assign(fields, {
-        columns: [entry.column],
-        rows_of: sentence(entry, terms),
-        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
-        components: block2.components,
-        l1_sensitivity: String(l1),
-        scale: text,
-        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
-        value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
-        quantities: block2.quantities.map((one) => quantity(one, block2.components)),
-        ...block2.weight ? { moment_weight: format(block2.weight) } : {},
-        parameters: block2.parameters
-      });
-      return fields;
-    }
-    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
-    fields.scale = leastScale(l1, epsilon).text;
-    return fields;
-  }
-  function isComputedAgain({ family, within_unit: within2 }) {
-    return Object.hasOwn(BLOCKS, family) && within2 === void 0;
-  }
-  function leastScale(l1, epsilon) {
-    let down = toNumber(epsilon);
-    if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
-    const exact = divide(rational(l1), ofNumber(down));
-    let scale2 = toNumber(exact);
-    if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
-    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE)) throw refused("statistics", "a noise scale is above 2^55");
-    return { scale: scale2, text: format(ofNumber(scale2)) };
-  }
   var KEYS = {
     bernoulli: ["nulls"],
     categorical: ["categories", "other"],
@@ -820,33 +819,6 @@
     }
     for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
     if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
-  }
-  function onlyKeys(mapping, required, optional, place) {
-    const fits2 = isMapping(mapping) && required.every((key) => Object.hasOwn(mapping, key)) && Object.keys(mapping).every((key) => required.includes(key) || optional.includes(key));
-    if (!fits2) throw refused(place, "its keys are not those that the format states");
-  }
-  function isMapping(value) {
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  }
-  function share(name, entry) {
-    const found = number(entry?.share, `statistics.${shown(name)}.share`);
-    if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
-      throw refused(`statistics.${shown(name)}.share`, "it is no share");
-    }
-    return found;
-  }
-  function sentence(entry, { unit, maxRows, hasGroups }) {
-    if (unit === null) return null;
-    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
-    if (entry.family === "normal") {
-      const where = hasGroups ? " in one cell" : "";
-      return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
-    }
-    return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
-  }
-  function quantity({ name, category = null, coefficients, ofPublicN = ZERO }, components) {
-    const stated = coefficients.map((weight, i) => [components[i], weight]).filter(([, weight]) => weight.n !== 0n).map(([component2, weight]) => [component2, format(weight)]);
-    return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
   }
   var BLOCKS = {
     bernoulli(entry, mayBeMinimal) {
@@ -1028,75 +1000,132 @@
     }
     return bound;
   }
-  function group(column, domain) {
-    const head = { column };
-    if (Array.isArray(domain)) {
-      const keys2 = keysOf(domain, column);
-      return { size: keys2.length, stated: { ...head, kind: "list", every: null, keys: keys2 } };
-    }
-    if (domain?.range) {
-      const [first, last] = domain.range.map((end) => integer(end, `groups.${shown(column)}`));
-      const size = Number(last - first + 1n);
-      if (!(size >= 1 && size <= MOST_CELLS)) throw refused(`groups.${shown(column)}`, "it is no range");
-      return { size, stated: { ...head, kind: "range", first: String(first), last: String(last) } };
-    }
-    const keys = keysOf(domain, column);
-    return { size: keys.length, stated: { ...head, kind: "period", every: domain.every, keys } };
+  function bitLength(size) {
+    return size.toString(2).length;
   }
-  function keysOf(domain, place) {
-    const wrong = () => refused(shown(place), "it is no domain");
-    if (Array.isArray(domain)) {
-      if (domain.length === 0 || !domain.every((key) => typeof key === "string") || new Set(domain).size !== domain.length) {
-        throw wrong();
-      }
-      return domain;
+
+  // src/plan.js
+  var ZERO2 = rational(0n);
+  var NOISE_REACH = rational(64n);
+  var LARGEST_SCALE = 2 ** 55;
+  var MOST_CELLS2 = 1e7;
+  var MOST_COMPONENTS = 65536;
+  function derive(plan, order) {
+    const { privacy } = plan;
+    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
+    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
+    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
+    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
+    const unit = privacy.unit === "row" ? null : privacy.unit;
+    if (unit !== null) {
+      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
+      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
     }
-    if (domain?.range) {
-      const [first, last] = domain.range.map((end) => Number(integer(end, place)));
-      if (!(last >= first && last - first < MOST_COMPONENTS)) throw wrong();
-      return Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
-    }
-    if (typeof domain?.from !== "string" || typeof domain?.to !== "string") throw wrong();
-    const keys = [];
-    let start2 = periodStart(domain.from, domain.every);
-    for (let key = domain.from; keys.length < MOST_PERIODS; key = label(start2, domain.every)) {
-      if (start2 === null || label(start2, domain.every) !== key) throw wrong();
-      keys.push(key);
-      if (key === domain.to) return keys;
-      if (start2 > periodStart(domain.to, domain.every)) throw wrong();
-      start2 = following(start2, domain.every);
-    }
-    throw wrong();
+    const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
+    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
+    const replaces = privacy.neighboring === "replace_one";
+    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
+    const epsilon = number(privacy.epsilon, "privacy.epsilon");
+    if (compare(epsilon, ZERO2) <= 0) throw refused("privacy.epsilon", "it is not above 0");
+    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
+    const cells = groups.reduce((product, { size }) => product * size, 1);
+    if (cells > MOST_CELLS2) throw refused("groups", "there are too many cells");
+    const entries = ordered(plan.statistics, order.statistics, "statistics");
+    checkVariables(plan.statistics, order.variables);
+    const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
+    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
+    const terms = {
+      replaces,
+      unit,
+      maxRows,
+      mayBeMinimal,
+      hasGroups: groups.length > 0,
+      maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
+    };
+    const statistics = entries.map(([name, entry]) => {
+      const own = divide(multiply(epsilon, share(name, entry)), shares2);
+      return { name, entry, epsilon: own, terms };
+    });
+    return {
+      heading: {
+        name: plan.name,
+        dataset: plan.dataset,
+        epsilon: format(epsilon),
+        neighboring: privacy.neighboring,
+        unit: unit ? `column:${unit.column}` : "row",
+        ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
+        max_total_rows: Number(plan.max_total_rows),
+        cells,
+        groups: groups.map(({ stated }) => stated)
+      },
+      statistics
+    };
   }
-  function periodStart(text, every) {
-    const parts = { year: /^(\d{4})$/, month: /^(\d{4})-(\d{2})$/, day: /^(\d{4})-(\d{2})-(\d{2})$/, week: /^(\d{4})-W(\d{2})$/ }[every];
-    const found = parts?.exec(text);
-    if (!found) return null;
-    const [year, second = 1, third = 1] = found.slice(1).map(Number);
-    if (every === "week") {
-      const first = utc(year, 0, 4);
-      return first - (new Date(first).getUTCDay() + 6) % 7 * DAY + (second - 1) * 7 * DAY;
+  function statisticFields({ name, entry, epsilon, terms }, stated) {
+    const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
+    if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
+    const isKnown = isComputedAgain(entry);
+    const fields = { name, family: entry.family, epsilon: format(epsilon), noise: "discrete_laplace" };
+    const place = `statistics.${shown(name)}`;
+    let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
+    if (isKnown) {
+      const block2 = make(entry, terms.mayBeMinimal, stated, place);
+      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
+      const ofRecord = block2.recordL1;
+      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+      l1 = block2.minimalL1 ?? ofRecord * times;
+      const { scale: scale2, text } = leastScale(l1, epsilon);
+      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
+      Object.assign(fields, {
+        columns: [entry.column],
+        rows_of: sentence(entry, terms),
+        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
+        components: block2.components,
+        l1_sensitivity: String(l1),
+        scale: text,
+        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
+        value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
+        quantities: block2.quantities.map((one) => quantity(one, block2.components)),
+        ...block2.weight ? { moment_weight: format(block2.weight) } : {},
+        parameters: block2.parameters
+      });
+      return fields;
     }
-    return utc(year, second - 1, third);
+    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
+    fields.scale = leastScale(l1, epsilon).text;
+    return fields;
   }
-  function label(start2, every) {
-    if (every === "week") {
-      const thursday = new Date(start2 + 3 * DAY);
-      const year = thursday.getUTCFullYear();
-      const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
-      return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
+  function isComputedAgain({ family, within_unit: within2 }) {
+    return Object.hasOwn(BLOCKS, family) && within2 === void 0;
+  }
+  function leastScale(l1, epsilon) {
+    let down = toNumber(epsilon);
+    if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
+    const exact = divide(rational(l1), ofNumber(down));
+    let scale2 = toNumber(exact);
+    if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
+    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE)) throw refused("statistics", "a noise scale is above 2^55");
+    return { scale: scale2, text: format(ofNumber(scale2)) };
+  }
+  function share(name, entry) {
+    const found = number(entry?.share, `statistics.${shown(name)}.share`);
+    if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
+      throw refused(`statistics.${shown(name)}.share`, "it is no share");
     }
-    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every]);
+    return found;
   }
-  function following(start2, every) {
-    if (every === "day" || every === "week") return start2 + (every === "day" ? 1 : 7) * DAY;
-    const date = new Date(start2);
-    return every === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
+  function sentence(entry, { unit, maxRows, hasGroups }) {
+    if (unit === null) return null;
+    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
+    if (entry.family === "normal") {
+      const where = hasGroups ? " in one cell" : "";
+      return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
+    }
+    return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
   }
-  function utc(year, month, day) {
-    const date = /* @__PURE__ */ new Date(0);
-    date.setUTCFullYear(year, month, day);
-    return date.getTime();
+  function quantity({ name, category = null, coefficients, ofPublicN = ZERO2 }, components) {
+    const stated = coefficients.map((weight, i) => [components[i], weight]).filter(([, weight]) => weight.n !== 0n).map(([component2, weight]) => [component2, format(weight)]);
+    return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
   }
   function ordered(mapping, names, place) {
     const keys = Object.keys(mapping ?? {});
@@ -1115,22 +1144,6 @@
       seen.add(`${name} ${key}`);
       ordered(entry[key], names, "variables");
     }
-  }
-  function number(text, place) {
-    const found = parseRational(text);
-    if (found === null) throw refused(place, "it is no exact number");
-    return found;
-  }
-  function integer(text, place) {
-    const found = number(text, place);
-    if (found.d !== 1n) throw refused(place, "it is no whole number");
-    return found.n;
-  }
-  function bitLength(size) {
-    return size.toString(2).length;
-  }
-  function refused(place, rule) {
-    return new ReleaseError("manifest", `the manifest is corrupt: ${place}: ${rule}`);
   }
 
   // src/special.js
@@ -1486,7 +1499,8 @@
       const lower = parseRational(statistic.parameters.lower ?? "0");
       const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
       const lowest = shift / (lower.d * atZero.d * step.n);
-      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: 1, step: toNumber(step) };
+      const reach3 = Math.round((known.upper - known.lower) / toNumber(step));
+      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: reach3, step: toNumber(step) };
     }
     const reach2 = Number(statistic.partition_total);
     return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
@@ -2348,7 +2362,7 @@
     const line2 = LINES[prior.line];
     const nPrior = nPriorOf(statistic, release, options);
     const noisy = noisySums(statistic, values, release.n);
-    const exact = projected(noisy, known, statistic.design === "minimal" ? release.n : null);
+    const exact = projected(statistic, noisy, known, release.n);
     const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
     const starts = updated.map((one) => one.start);
     const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
@@ -2386,11 +2400,15 @@
     if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
     return of(likelihoodOf({ ...nPrior, low: 1 }));
   }
-  function projected({ values: [first, second], reach: reach2, step }, { lower, upper }, publicN) {
-    const n = publicN ?? Math.max((first + second) / reach2, 0);
+  function projected({ family, design }, { values: [first, second], reach: reach2, step }, { lower }, publicN) {
+    if (family === "bernoulli" && design !== "minimal") {
+      const [total, rest] = [Math.max(first, 0), Math.max(second, 0)];
+      return { n: total + rest, total };
+    }
+    const n = design === "minimal" ? publicN : Math.max((first + second) / reach2, 0);
     const most = Math.max(reach2 * n, 0);
     const amount = Math.min(Math.max(first, 0), most);
-    return { n, total: lower * n + step * amount, upper };
+    return { n, total: lower * n + step * amount };
   }
   function nPriorOf(statistic, release, { nPrior, method }) {
     const name = shown(statistic.name);
@@ -2686,13 +2704,20 @@
   var KeptLikelihoods = class {
     constructor() {
       this.kept = /* @__PURE__ */ new Map();
+      this.asked = /* @__PURE__ */ new Set();
     }
     of(key, width2, make) {
       const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
       this.kept.delete(key);
       this.kept.set(key, found);
       if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      this.asked.add(found);
       return found;
+    }
+    /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
+    finish() {
+      for (const likelihood of this.asked) likelihood.isAskedAgain = true;
+      this.asked.clear();
     }
   };
   var TabulatedLikelihood = class {
@@ -2705,12 +2730,14 @@
       this.width = 2 ** Math.ceil(Math.log2(16 * width2));
       this.panels = /* @__PURE__ */ new Map();
       this.known = /* @__PURE__ */ new Map();
+      this.isAskedAgain = false;
     }
     get ofNone() {
       return this.likelihood.ofNone;
     }
     /** The log likelihood at a position on the parameter's line. */
     at(position) {
+      if (!this.isAskedAgain) return this.direct(position);
       const index = Math.floor(position / this.width);
       let panel = this.panels.get(index);
       if (panel === void 0) {
@@ -2720,7 +2747,8 @@
       while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
       if (panel.values !== null) return interpolated(panel, position);
       panel.asked.add(position);
-      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position)) return this.direct(position);
+      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
+        return this.direct(position);
       this.fill(panel);
       return this.at(position);
     }
@@ -2731,7 +2759,14 @@
         panel.values = values;
         return;
       }
-      const half = (from) => ({ start: from, length: length / 2, depth: depth + 1, asked: /* @__PURE__ */ new Set(), values: null, halves: null });
+      const half = (from) => ({
+        start: from,
+        length: length / 2,
+        depth: depth + 1,
+        asked: /* @__PURE__ */ new Set(),
+        values: null,
+        halves: null
+      });
       panel.halves = [half(start2), half(start2 + length / 2)];
     }
     direct(position) {
@@ -2766,9 +2801,10 @@
 
   // src/release.js
   var Release = class {
-    constructor(manifest, files, signatureStatus, wanted) {
+    constructor(manifest, files, signatureStatus, wanted, withdrawal) {
       this.manifest = manifest;
       this.signatureStatus = signatureStatus;
+      this.withdrawal = withdrawal;
       this.groups = groupsOf(manifest);
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
@@ -2871,11 +2907,13 @@
       const width2 = entry.components.length;
       const values = [...this.values.get(statistic).slice(selected[0] * width2, (selected[0] + 1) * width2)];
       const { n, max_total_rows: maxTotalRows } = this.manifest;
-      return compute(entry, values, { n, maxTotalRows }, {
+      const found = compute(entry, values, { n, maxTotalRows }, {
         ...options,
         method,
         kept: { of: (key, width3, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width3, make) }
       });
+      this.kept.finish();
+      return found;
     }
     /**
      * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
@@ -3015,7 +3053,7 @@
     if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
     if (!["partition_of_unity", "bounded", "minimal"].includes(design)) throw differs(`${place}.design`);
     if (!["int64", "decimal128(38, 0)"].includes(stated.value_type)) throw differs(`${place}.value_type`);
-    if (total === null !== (design !== "partition_of_unity")) throw differs(`${place}.partition_total`);
+    if (total !== null && design !== "partition_of_unity") throw differs(`${place}.partition_total`);
     if (design === "minimal" && !terms.mayBeMinimal) throw differs(`${place}.design`);
     if (total !== null) {
       const size = parseRational(total);
@@ -3133,7 +3171,8 @@
   }
 
   // src/reading.js
-  async function readRelease(manifestBytes, files, { publicKeys, statistics } = {}) {
+  var LARGEST_WITHDRAWAL = 8 * 2 ** 10;
+  async function readRelease(manifestBytes, files, { publicKeys, statistics, withdrawn } = {}) {
     if (!(manifestBytes instanceof Uint8Array) || manifestBytes.length > LARGEST_MANIFEST) {
       throw new ReleaseError("manifest", `the manifest is corrupt: it has more than ${LARGEST_MANIFEST} bytes, or is none`);
     }
@@ -3142,9 +3181,20 @@
     checkManifest(manifest);
     const status = await checkSignature(manifest, publicKeys);
     const given = files instanceof Map ? files : new Map(Object.entries(files));
+    const withdrawal = readWithdrawal(given.get("withdrawn.json"), manifest, manifestBytes);
+    if (withdrawal !== null && withdrawn !== true) {
+      throw new ReleaseError("withdrawn", `the release was withdrawn: ${shown(withdrawal.reason)}; withdrawn: true reads it all the same`);
+    }
     const wanted = new Set(statistics ?? manifest.statistics.map(({ name }) => name));
     checkFiles(manifest, given, wanted);
-    return new Release(manifest, given, status, wanted);
+    return new Release(manifest, given, status, wanted, withdrawal);
+  }
+  function readWithdrawal(bytes, manifest, manifestBytes) {
+    if (bytes === void 0) return null;
+    const found = bytes instanceof Uint8Array && bytes.length <= LARGEST_WITHDRAWAL ? decode(bytes) : null;
+    const fits2 = found?.format_version === 1 && found.release_id === manifest.release_id && found.manifest_sha256 === sha256(manifestBytes) && typeof found.reason === "string";
+    if (!fits2) throw new ReleaseError("withdrawn", "withdrawn.json stands beside the manifest, and is no withdrawal of this release");
+    return { reason: found.reason, created: found.created };
   }
 
   // explorer/state.js
@@ -3295,7 +3345,15 @@
     const known = { question, statistic, entries, entry, contrast: void 0 };
     const ignoring = side(PLUG_IN2, plugIn2);
     const { priorDensity } = ignoring.law;
-    first = { ...known, sides: [ignoring], priorDensity, prior: plugIn2.prior, nPrior: null, posterior: plugIn2, released: [] };
+    first = {
+      ...known,
+      sides: [ignoring],
+      priorDensity,
+      prior: plugIn2.prior,
+      nPrior: null,
+      posterior: plugIn2,
+      released: []
+    };
     const aware = await posterior(cell, NOISE_AWARE2);
     first = null;
     await pause();
@@ -3623,7 +3681,10 @@
     if (inside2.length < 2) return null;
     const ends2 = [inside2[0], inside2.at(-1)].map(([point]) => x(point).toFixed(2));
     const top = inside2.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
-    return svg("path", { class: `shade shade-${kind}`, d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z` });
+    return svg("path", {
+      class: `shade shade-${kind}`,
+      d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z`
+    });
   }
   function bar({ kind, interval, mean }, range, x, at) {
     const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
@@ -3668,13 +3729,23 @@
         "table",
         {},
         element("caption", {}, caption),
-        element("thead", {}, element("tr", {}, heads.map((name) => name ? element("th", { scope: "col" }, name) : element("td")))),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            heads.map((name) => name ? element("th", { scope: "col" }, name) : element("td"))
+          )
+        ),
         element("tbody", {}, shown2.map(row))
       )
     );
   }
   function row({ quantity: quantity2, category, component: component2, labels: labels2, estimate: estimate2, noiseSd }) {
-    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter((part) => part !== null && part !== "");
+    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter(
+      (part) => part !== null && part !== ""
+    );
     return element(
       "tr",
       {},
@@ -3689,20 +3760,38 @@
   function lawTable(page, answer2, digits) {
     const { sides } = answer2;
     const [low, high] = shares(answer2.question.mass);
-    const columns = sides.map(({ kind, law, interval }) => ({ kind, name: shortName(page, answer2, kind), values: [law.mean, law.sd, ...interval] }));
-    return columnTable(`Posteriors of the ${axisName(answer2)}`, columns, ["mean", "standard deviation", low, high], digits);
+    const columns = sides.map(({ kind, law, interval }) => ({
+      kind,
+      name: shortName(page, answer2, kind),
+      values: [law.mean, law.sd, ...interval]
+    }));
+    return columnTable(
+      `Posteriors of the ${axisName(answer2)}`,
+      columns,
+      ["mean", "standard deviation", low, high],
+      digits
+    );
   }
   function comparisonTable(page, answer2, digits) {
     const { question, contrast: contrast2 } = answer2;
     if (question.versus === null || !contrast2) return null;
     const { difference, ratio: ratio2, greater } = contrast2;
     const columns = [
-      { kind: "difference", name: "first minus second", values: [difference.mean, difference.sd, ...ends(difference), greater] },
+      {
+        kind: "difference",
+        name: "first minus second",
+        values: [difference.mean, difference.sd, ...ends(difference), greater]
+      },
       ratio2 === null ? null : { kind: "ratio", name: "first over second", values: [null, null, ...ends(ratio2), greater] }
     ];
     const [low, high] = shares(question.mass);
     const rows = ["mean", "standard deviation", "median", low, high, "probability that the first is greater"];
-    return columnTable("Comparison", columns.filter((column) => column !== null), rows, digits);
+    return columnTable(
+      "Comparison",
+      columns.filter((column) => column !== null),
+      rows,
+      digits
+    );
   }
   function ends({ median, lower, upper }) {
     return [median, lower, upper];
@@ -3721,7 +3810,13 @@
   function densityTable({ points, curves }, name) {
     const step = Math.floor((points.length - 1) / ROWS);
     const rows = points.flatMap(
-      (point, index) => index % step === 0 ? [row2(brief(point, 4), curves.map(({ densities }) => densities[index]), 4)] : []
+      (point, index) => index % step === 0 ? [
+        row2(
+          brief(point, 4),
+          curves.map(({ densities }) => densities[index]),
+          4
+        )
+      ] : []
     );
     return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
   }
@@ -3736,7 +3831,15 @@
         "table",
         {},
         element("caption", {}, caption),
-        element("thead", {}, element("tr", {}, heads.map((head) => head === "" ? element("td") : element("th", { scope: "col" }, head)))),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            heads.map((head) => head === "" ? element("td") : element("th", { scope: "col" }, head))
+          )
+        ),
         element("tbody", {}, rows)
       )
     );
@@ -3752,6 +3855,7 @@
 
   // explorer/answers.js
   var DIGITS = 6;
+  var FLAT = 0.015;
   function answers(page) {
     const headline = element("p", { class: "explorer-answer" });
     const picture = svg("svg", { class: "explorer-picture", role: "img" });
@@ -3821,7 +3925,18 @@
         // The prior below, what is asked for on top.
         curves: [...curves].sort((left, right) => layer(left) - layer(right))
       });
-      replace(keys, curves.map(({ kind }) => element("li", {}, sample(kind), nameOf(page, shown2, kind))));
+      replace(
+        keys,
+        curves.map(
+          ({ kind }) => element(
+            "li",
+            {},
+            sample(kind),
+            nameOf(page, shown2, kind),
+            kind === "prior" && isFlat(curves) ? ", too flat to be seen here" : null
+          )
+        )
+      );
     }
     function fillBehind() {
       const [summary] = behind.children;
@@ -3888,6 +4003,10 @@
     const text = sentence2(page, answer2).map((part) => typeof part === "string" ? part : part.textContent);
     return text.join("");
   }
+  function isFlat([prior, ...others2]) {
+    const highest3 = (densities) => Math.max(0, ...[...densities].filter(Number.isFinite));
+    return highest3(prior.densities) < FLAT * Math.max(...others2.map(({ densities }) => highest3(densities)));
+  }
   function layer({ kind }) {
     return ["prior", PLUG_IN2, "versus", NOISE_AWARE2].indexOf(kind);
   }
@@ -3909,7 +4028,12 @@
       button.textContent = await copy(text, code) ? "Copied" : "Press Ctrl+C";
       setTimeout(() => button.textContent = "Copy", 2e3);
     });
-    return element("div", { class: "line" }, element("div", { class: "head" }, element("h3", {}, title), button), element("pre", { tabindex: 0 }, code));
+    return element(
+      "div",
+      { class: "line" },
+      element("div", { class: "head" }, element("h3", {}, title), button),
+      element("pre", { tabindex: 0 }, code)
+    );
   }
   async function copy(text, node) {
     try {
@@ -4118,7 +4242,10 @@
   }
   function choice(name, options, choose, hint = null) {
     const control = element("select", { change: () => choose(control.value) });
-    const fill = (some) => replace(control, some.map(({ value, text }) => element("option", { value }, text)));
+    const fill = (some) => replace(
+      control,
+      some.map(({ value, text }) => element("option", { value }, text))
+    );
     fill(options);
     return {
       node: labelled(name, control, hint),
@@ -4135,12 +4262,21 @@
       return { node: element("div", { class: "field" }, element("label", { for: id }, group3.column), node), show };
     }
     const keys = Array.from({ length: group3.size }, (_, index) => group3.key(index));
-    const field = choice(group3.column, keys.map((text, index) => ({ value: String(index), text })), (at) => choose(keys[Number(at)]));
+    const field = choice(
+      group3.column,
+      keys.map((text, index) => ({ value: String(index), text })),
+      (at) => choose(keys[Number(at)])
+    );
     return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };
   }
   function textField(name, change, hint) {
     const complaint = element("p", { class: "complaint", id: freshId("complaint"), hidden: true });
-    const control = element("input", { type: "text", spellcheck: "false", autocomplete: "off", input: () => change(control.value) });
+    const control = element("input", {
+      type: "text",
+      spellcheck: "false",
+      autocomplete: "off",
+      input: () => change(control.value)
+    });
     const node = labelled(name, control, hint);
     control.setAttribute("aria-describedby", `${control.getAttribute("aria-describedby")} ${complaint.id}`);
     node.append(complaint);
@@ -4240,7 +4376,15 @@
       known.show(asked.known);
     }
     return {
-      node: element("fieldset", {}, element("legend", {}, "Number of records"), kind.node, low.node, high.node, known.node),
+      node: element(
+        "fieldset",
+        {},
+        element("legend", {}, "Number of records"),
+        kind.node,
+        low.node,
+        high.node,
+        known.node
+      ),
       show(text) {
         if (text !== written2(asked)) asked = { ...asked, ...read(text) };
         reveal();
@@ -4320,7 +4464,9 @@
           change: (numbers, mean) => {
             const total = sum(numbers);
             const rest = total - all(numbers)[entry];
-            return all(numbers).map((each, index) => index === entry ? mean * total : (1 - mean) * total * each / rest);
+            return all(numbers).map(
+              (each, index) => index === entry ? mean * total : (1 - mean) * total * each / rest
+            );
           }
         },
         strength(
@@ -4340,10 +4486,18 @@
       };
       return statistic.family === "poisson" ? [
         { ...mean, change: ([, b], value) => [value * b, b] },
-        strength(([a, b], value) => [a / b * value, value], ([, b]) => b, records(statistic.family))
+        strength(
+          ([a, b], value) => [a / b * value, value],
+          ([, b]) => b,
+          records(statistic.family)
+        )
       ] : [
         { ...mean, change: ([a], value) => [a, a / value] },
-        strength(([a, b], value) => [value, value * b / a], ([a]) => a, records(statistic.family))
+        strength(
+          ([a, b], value) => [value, value * b / a],
+          ([a]) => a,
+          records(statistic.family)
+        )
       ];
     },
     InverseGamma: ({ usual }) => {
@@ -4451,7 +4605,10 @@
     }
     function build(prior, statistic, usual, entry) {
       const fields = prior === null ? [] : slidersOf(prior, statistic, sameKind(usual, prior), entry).map(fieldOf);
-      replace(sliders, fields.map(({ field }) => field.node));
+      replace(
+        sliders,
+        fields.map(({ field }) => field.node)
+      );
       return fields;
     }
     function fieldOf(of) {
@@ -4486,7 +4643,10 @@
     );
     const first = cellFields(page, (cell) => ask({ cell }));
     const second = cellFields(page, (versus2) => ask({ versus: versus2 }));
-    const compare2 = tick("Compare with another cell", (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null }));
+    const compare2 = tick(
+      "Compare with another cell",
+      (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null })
+    );
     const entry = choice("Shown", [], (shown2) => ask({ shown: shown2 }));
     const prior = priorControl((text) => ask({ prior: text }));
     const count2 = page.nIsPublic ? null : countControl(page.mostRows, (nPrior) => ask({ nPrior }));
@@ -4498,7 +4658,13 @@
     const whole = tick("Show the whole prior", (isOn) => ask({ whole: isOn }));
     let asked = null;
     const versus = element("fieldset", { hidden: true }, element("legend", {}, "Compared with"), second.node);
-    const cells = element("fieldset", {}, element("legend", {}, "Cell"), first.node, hasOthers(page) ? compare2.node : null);
+    const cells = element(
+      "fieldset",
+      {},
+      element("legend", {}, "Cell"),
+      first.node,
+      hasOthers(page) ? compare2.node : null
+    );
     const node = element(
       "form",
       { class: "explorer-form", "aria-label": "What is asked", submit: (event) => event.preventDefault() },
@@ -4525,7 +4691,10 @@
         entry.node.hidden = entries.length < 2;
         [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
         if (isAnswered) {
-          const index = Math.max(0, entries.findIndex(({ key }) => key === question.shown));
+          const index = Math.max(
+            0,
+            entries.findIndex(({ key }) => key === question.shown)
+          );
           prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
         }
         count2?.show(question.nPrior);
@@ -4541,7 +4710,10 @@
       (group3, index) => keyField(group3, (key) => change(keys.map((old, at) => at === index ? key : old)))
     );
     return {
-      node: replace(element("div", { class: "cell" }), fields.map(({ node }) => node)),
+      node: replace(
+        element("div", { class: "cell" }),
+        fields.map(({ node }) => node)
+      ),
       show(shown2) {
         keys = shown2;
         fields.forEach((field, index) => field.show(shown2[index]));
@@ -4557,6 +4729,29 @@
       if (index !== at) return key;
       return page.groups[at].key(0) === key ? page.groups[at].key(1) : page.groups[at].key(0);
     });
+  }
+
+  // explorer/preparing.js
+  var STRONGER = 1.3;
+  async function prepare(reader, statistic, question, usual, isOvertaken) {
+    const prior = nearby(readPrior(question.prior || usual), statistic);
+    if (prior === null || statistic.family === "categorical") return;
+    const pause = async () => {
+      await nextTask();
+      if (isOvertaken()) throw new Overtaken();
+    };
+    for (const cell of [question.cell, question.versus]) {
+      if (cell !== null) {
+        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2 };
+        await reader.posterior(statistic.name, cell, asked, pause);
+      }
+    }
+  }
+  function nearby(prior, statistic) {
+    if (prior === null) return null;
+    const slider2 = slidersOf(prior, statistic, prior, 0).at(-1);
+    const value = slider2?.value(prior.numbers) ?? null;
+    return value === null ? null : writePrior({ name: prior.name, numbers: slider2.change(prior.numbers, value * STRONGER) });
   }
 
   // explorer/explorer.js
@@ -4595,15 +4790,23 @@
       const statistic = declared(asked);
       try {
         if (!usual.has(statistic.name)) await learn(statistic, asked.cell);
-        await answer(reader, statistic, asked, () => mine !== turn, (found) => {
-          if (mine !== turn) return;
-          controls.complain(null);
-          unanswered.hidden = true;
-          answered.hide(false);
-          answered.show(found);
-          showForm(true);
-        });
+        await answer(
+          reader,
+          statistic,
+          asked,
+          () => mine !== turn,
+          (found) => {
+            if (mine !== turn) return;
+            controls.complain(null);
+            unanswered.hidden = true;
+            answered.hide(false);
+            answered.show(found);
+            showForm(true);
+          }
+        );
         if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
+        prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        });
       } catch (error) {
         if (error instanceof Overtaken || mine !== turn) return;
         await refused4(error, statistic, asked);
@@ -4645,7 +4848,12 @@
       const shown2 = known.some(({ key }) => key === question.shown) ? question.shown : known[0]?.key ?? "";
       controls.show(
         { ...question, shown: shown2 },
-        { entries: known, usual: usual.get(statistic.name) ?? "", statistic, isAnswered: isAnswered && usual.has(statistic.name) }
+        {
+          entries: known,
+          usual: usual.get(statistic.name) ?? "",
+          statistic,
+          isAnswered: isAnswered && usual.has(statistic.name)
+        }
       );
     }
     function declared({ statistic }) {
