@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(scope="module", params=["threads", "local"])
+@pytest.fixture(scope="module", params=["threads", pytest.param("local", marks=pytest.mark.audit)])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with open_cluster(request.param) as opened:
         yield opened
